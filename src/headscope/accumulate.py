@@ -1,0 +1,225 @@
+"""How is a corpus reduced to numbers that can be added, merged and resampled?
+
+Everything an analysis keeps is a float64 array of sums over examples. `Sums` keeps each sum once
+for the data (replicate 0) and once for every bootstrap replicate, so an interval costs one matrix
+product per batch and no second pass. Sums of two shards are added: merging is exact up to the
+rounding of float64, and bit-equal when shards are merged in the same order.
+
+Imports nothing of headscope.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+CONFIDENCE = 0.95
+REPLICATES = 200
+
+
+def bootstrap_weights(documents: Sequence[str], *, replicates: int, seed: int) -> Float64:
+    """How often each document occurs in each bootstrap replicate.
+
+    documents   [example]  the id of the document that each example belongs to
+    returns     [example, replicate + 1]; column 0 is 1 (the data), the others are Poisson(1)
+
+    The draw depends on nothing but the seed and the document's id, so the examples of one document
+    are resampled together, in any order, batch or process (Poisson bootstrap: Chamandy et al. 2012,
+    "Estimating Uncertainty for Massive Data Streams").
+    """
+    weights = np.ones((len(documents), replicates + 1))
+    drawn: dict[str, Float64] = {}
+    for row, document in enumerate(documents):
+        if document not in drawn:
+            drawn[document] = generator(seed, "bootstrap", document).poisson(1.0, replicates) * 1.0
+        weights[row, 1:] = drawn[document]
+    return weights
+
+
+def generator(seed: int, *names: str) -> np.random.Generator:
+    """A random generator that depends on the seed and the names only (never on Python's hash)."""
+    text = "\x1f".join((str(seed), *names)).encode("utf-8", "surrogatepass")
+    return np.random.default_rng(
+        int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
+    )
+
+
+@dataclass
+class Sums:
+    """Weighted sums over examples, cell by cell; its one array is its whole state.
+
+    sums    [replicate + 1, *cell]  replicate 0 is the data itself
+    """
+
+    sums: Float64
+
+    @classmethod
+    def zeros(cls, *cell: int, replicates: int) -> Sums:
+        """Nothing added yet: an array [replicate + 1, *cell] of zeros."""
+        return cls(np.zeros((replicates + 1, *cell)))
+
+    def add(self, values: Array, weights: Float64, *, at: tuple[int, ...] = ()) -> None:
+        """Add one batch.
+
+        values   [example, *cell[len(at):]]  one value per example; must be finite
+        weights  [example, replicate + 1]    from `bootstrap_weights`; fewer replicates may be kept
+        at       the leading cell indices to add to, say (layer,)
+        """
+        target = self.sums[(slice(None), *at)]
+        flat = values.astype(np.float64, copy=False).reshape(len(values), -1)
+        target += (weights[:, : len(target)].T @ flat).reshape(target.shape)
+
+    def merge(self, other: Sums) -> None:
+        """Add what another accumulator of the same shape has seen."""
+        self.sums += other.sums
+
+
+@dataclass
+class Counts:
+    """A histogram: how many observations fell into each cell; no replicates.
+
+    counts  [*cell] int64
+    """
+
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def zeros(cls, *cell: int) -> Counts:
+        """Nothing counted yet."""
+        return cls(np.zeros(cell, np.int64))
+
+    def add(self, cells: npt.NDArray[np.int64]) -> None:
+        """Count observations given as flat cell indices, any shape."""
+        self.counts += np.bincount(cells.ravel(), minlength=self.counts.size).reshape(
+            self.counts.shape
+        )
+
+    def merge(self, other: Counts) -> None:
+        """Add what another histogram of the same cells has seen."""
+        self.counts += other.counts
+
+
+Accumulator = Sums | Counts
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval; `low` and `high` are NaN where there is none."""
+
+    value: Float64
+    low: Float64
+    high: Float64
+
+
+def estimate(draws: Float64, *, documents: int) -> Estimate:
+    """The value and its bootstrap interval (percentile method).
+
+    draws       [replicate + 1, *cell]  the statistic on the data and on every replicate
+    documents   how many documents were resampled; fewer than two give no interval
+    """
+    value = draws[0]
+    if documents < 2 or len(draws) < 3:
+        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
+    low, high = _quantiles(draws[1:])
+    absent = np.isnan(value)
+    return Estimate(value, np.where(absent, np.nan, low), np.where(absent, np.nan, high))
+
+
+def estimate_by_spread(draws: Float64, *, documents: int) -> Estimate:
+    """Like `estimate`, from a few replicates: value ± 1.96 standard deviations of the replicates.
+
+    For tables too large to carry hundreds of replicates. Unlike the percentile method it may cross
+    a bound of the statistic; the caller clips.
+    """
+    value = draws[0]
+    if documents < 2 or len(draws) < 3:
+        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
+    half = 1.959964 * np.std(draws[1:], axis=0, ddof=1)
+    return Estimate(value, value - half, value + half)
+
+
+def ratio(numerator: Float64, denominator: Float64) -> Float64:
+    """Numerator / denominator, NaN where nothing was counted."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    out = np.full(shape, np.nan)
+    np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator != 0, shape))
+    return out
+
+
+def _quantiles(draws: Float64) -> tuple[Float64, Float64]:
+    """The 2.5 % and 97.5 % points over the first axis, without the replicates that drew nothing."""
+    tail = (1 - CONFIDENCE) / 2
+    usable = ~np.isnan(draws)
+    if usable.all():
+        low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+        return low, high
+    low, high = (np.full(draws.shape[1:], np.nan) for _ in range(2))
+    some = usable.any(axis=0)
+    low[some], high[some] = np.nanquantile(draws[:, some], [tail, 1 - tail], axis=0)
+    return low, high
+
+
+@dataclass(frozen=True)
+class LogBins:
+    """Bins of nearly equal relative width, for ranks over many orders of magnitude.
+
+    octaves     from 2**first to 2**last; what lies outside falls into the first or last bin
+    per_octave  a power of two; inside an octave the bins are equally wide
+
+    The index is read off the bits of the float32, so it is exact, fast and monotone.
+    """
+
+    first: int
+    last: int
+    per_octave: int
+
+    def __len__(self) -> int:
+        """Number of bins, the one for everything below 2**first included."""
+        return (self.last - self.first) * self.per_octave + 1
+
+    def index(self, values: Array) -> npt.NDArray[np.int64]:
+        """The bin of each value: 0 below 2**first (and for 0), len - 1 from 2**last on."""
+        shift = 23 - (self.per_octave.bit_length() - 1)
+        bits = np.ascontiguousarray(values, np.float32).view(np.int32) >> shift
+        start = (self.first + 127) * self.per_octave - 1
+        return np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
+
+    def edges(self) -> Float64:
+        """[len + 1] lower edges of the bins and the last upper one; the first is 0."""
+        octave, step = np.divmod(np.arange(len(self)), self.per_octave)
+        inner = 2.0 ** (self.first + octave) * (1 + step / self.per_octave)
+        return np.concatenate([[0.0], inner])
+
+    def coarsen(self, fine: LogBins) -> npt.NDArray[np.int64]:
+        """[len(fine)] the bin of these that each finer bin of the same octaves lies in."""
+        inside = (np.arange(len(fine)) - 1) // (fine.per_octave // self.per_octave) + 1
+        return np.where(np.arange(len(fine)) == 0, 0, inside).astype(np.int64)
+
+
+def spearman(joint: Array) -> Float64:
+    """Spearman's rank correlation of a table of joint counts; within a bin all are tied.
+
+    joint    [..., x_bin, y_bin]  counts or weights ≥ 0
+    returns  [...]                in [-1, 1]; NaN where x or y has fewer than two occupied bins
+
+    Exact for the binned data (mid-ranks, ties corrected); against the unbinned data the error
+    falls with the square of the bin width.
+    """
+    joint = np.asarray(joint, np.float64)
+    total = joint.sum((-2, -1))
+    x, y = joint.sum(-1), joint.sum(-2)
+    rank_x = np.cumsum(x, -1) - x / 2 - total[..., None] / 2  # centred mid-ranks
+    rank_y = np.cumsum(y, -1) - y / 2 - total[..., None] / 2
+    cross = np.einsum("...x,...xy,...y->...", rank_x, joint, rank_y)
+    norm = np.einsum("...x,...x->...", x, rank_x**2) * np.einsum("...y,...y->...", y, rank_y**2)
+    out = np.full(total.shape, np.nan)
+    np.divide(cross, np.sqrt(norm), out=out, where=norm > 0)
+    return out

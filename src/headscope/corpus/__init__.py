@@ -1,0 +1,32 @@
+"""Which texts can headscope read, and how do they become model inputs?
+
+Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
+"""
+
+from headscope.corpus.batches import batches
+from headscope.corpus.conllu import TreebankCorpus
+from headscope.corpus.counts import EncodeCounts
+from headscope.corpus.demo_corpus import demo_corpus
+from headscope.corpus.document import Corpus, Document, Example, Mention, Passage, Word
+from headscope.corpus.encode import Encoder
+from headscope.corpus.memory import Concatenation, MemoryCorpus
+from headscope.corpus.segments import SegmentsCorpus
+from headscope.corpus.text import TextCorpus
+
+__all__ = [
+    "Concatenation",
+    "Corpus",
+    "Document",
+    "EncodeCounts",
+    "Encoder",
+    "Example",
+    "MemoryCorpus",
+    "Mention",
+    "Passage",
+    "SegmentsCorpus",
+    "TextCorpus",
+    "TreebankCorpus",
+    "Word",
+    "batches",
+    "demo_corpus",
+]

@@ -1,0 +1,100 @@
+"""What is a document, before any tokenizer has seen it?
+
+Corpus  ─► Document ─► Passage (one text, pair, token list or annotated sentence) ─► Example
+The document is the unit that the bootstrap resamples; a passage becomes one or more model inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One syntactic word of an annotated sentence (a numbered row of CoNLL-U)."""
+
+    form: str
+    upos: str | None = None
+    xpos: str | None = None
+    head: int = -1  # 0-based index of the head word within the sentence; -1 for the root
+    relation: str | None = None
+    space_after: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One coreference mention inside a sentence: words first..last (0-based, inclusive)."""
+
+    entity: str
+    first: int
+    last: int
+    head: int  # 0-based index of the head word
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One thing to read: exactly one of text, tokens and words is given.
+
+    text        running text; with text_pair, the two segments of one input
+    tokens      pre-tokenised input, special tokens included, used as it is
+    words       an annotated sentence
+    packable    whether neighbouring passages of the document may share a window
+    """
+
+    id: str
+    text: str | None = None
+    text_pair: str | None = None
+    tokens: tuple[str, ...] | None = None
+    words: tuple[Word, ...] | None = None
+    mentions: tuple[Mention, ...] = ()
+    packable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Passages that belong together: an article, a file, one segment pair."""
+
+    id: str
+    passages: tuple[Passage, ...]
+
+
+class Corpus(Protocol):
+    """Documents that can be read again and again, in the same order, without holding them all."""
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents; every call starts from the first."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One model input: what the tokenizer made of a passage, or of a window of several.
+
+    input_ids     [token] int64, special tokens included
+    segment_ids   [token] int64, 0 for the first segment and 1 for the second
+    special       [token] bool, True for tokens that the tokenizer added
+    word_index    [token] int64, the word of each token within `words`; -1 where there is none
+    document      id of the document it belongs to: the unit of resampling
+    """
+
+    id: str
+    document: str
+    input_ids: npt.NDArray[np.int64]
+    segment_ids: npt.NDArray[np.int64]
+    special: npt.NDArray[np.bool_]
+    word_index: npt.NDArray[np.int64] | None = None
+    words: tuple[Word, ...] | None = None
+    mentions: tuple[Mention, ...] = field(default=())
+
+    def __len__(self) -> int:
+        """Number of tokens, special ones included."""
+        return len(self.input_ids)

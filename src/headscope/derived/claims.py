@@ -1,0 +1,199 @@
+"""What can be said of a head in one sentence, and how far does it stand out?
+
+A claim's effect is how far the head stands above what is ordinary, of the way it could go:
+
+    effect = (lower end of the interval − reference) / (ceiling − reference)
+
+with reference = the larger of uniform attention and the mean head, and ceiling = 1 for shares and
+the uniform entropy for entropy. Low entropy is the mirror image, from the mean head down to 0.
+Without an interval the value itself stands in for its lower end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from headscope.derived.reading import (
+    Estimate,
+    Floats,
+    documents,
+    estimate,
+    group,
+    shape,
+    token_names,
+)
+from headscope.derived.roles import POSITION, has_cls
+from headscope.derived.wording import number, percent, plain
+
+TARGETS = ("previous", "next", "self", "first", "cls", "sep", "punctuation")
+SINK_NORM = 0.5  # ours: a sink's tokens contribute less than half of what all other tokens do
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing to say of one head.
+
+    kind       previous, next, self, first, cls, sep, punctuation, broad or narrow
+    effect     see the module; at most 1
+    sentence   without the head's name: "attends to the previous token, 87 % [85, 89]"
+    value, low, high   the number behind it, as a share of the ceiling, 0 to 1
+    reference  on the same scale
+    n          documents behind it
+    """
+
+    layer: int
+    head: int
+    kind: str
+    effect: float
+    sentence: str
+    value: float
+    low: float
+    high: float
+    reference: float
+    n: int
+
+
+def all_claims(tree: xr.DataTree) -> list[Claim]:
+    """Every claim with a finite effect, in no meant order; several per head."""
+    claims = [claim for kind in TARGETS for claim in _target_claims(tree, kind)]
+    return claims + _broad_claims(tree) + _narrow_claims(tree)
+
+
+def _target_claims(tree: xr.DataTree, kind: str) -> list[Claim]:
+    surface = group(tree, "surface")
+    if surface is None or (kind == "first" and has_cls(tree)):
+        return []
+    share = estimate(surface, "attention", target=kind)
+    if not np.isfinite(share.value).any():
+        return []
+    reference = float(np.nanmean(share.value))
+    if kind in ("previous", "next", "self", "first"):
+        reference = max(reference, _uniform_share(tree))
+    n = documents(tree, surface["attention"])
+
+    def say(layer: int, head: int) -> str:
+        return _target_sentence(tree, kind, *_at(share, layer, head), layer, head)
+
+    return _claims(kind, share, reference, n, say)
+
+
+def _broad_claims(tree: xr.DataTree) -> list[Claim]:
+    entropy, uniform = _entropy(tree)
+    if entropy is None:
+        return []
+    share = Estimate(entropy.value / uniform, entropy.low / uniform, entropy.high / uniform)
+
+    def say(layer: int, head: int) -> str:
+        nats = number(*_at(entropy, layer, head))
+        return f"attends broadly: entropy {nats} of {plain(uniform, 'nats')} nats"
+
+    return _claims("broad", share, float(np.nanmean(share.value)), _entropy_n(tree), say)
+
+
+def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
+    """Heads of low entropy that no single target explains: they pick, but not by position."""
+    entropy, uniform = _entropy(tree)
+    if entropy is None:
+        return []
+    unexplained = ~_explained(tree)
+    value = np.where(unexplained, 1 - entropy.value / uniform, np.nan)
+    share = Estimate(value, 1 - entropy.high / uniform, 1 - entropy.low / uniform)
+    reference = 1 - float(np.nanmean(entropy.value)) / uniform
+
+    def say(layer: int, head: int) -> str:
+        nats = number(*_at(entropy, layer, head))
+        return (
+            "picks few tokens, chosen neither by place nor kind: "
+            f"entropy {nats} of {plain(uniform, 'nats')} nats"
+        )
+
+    return _claims("narrow", share, reference, _entropy_n(tree), say)
+
+
+def _claims(
+    kind: str, share: Estimate, reference: float, n: int, say: Callable[[int, int], str]
+) -> list[Claim]:
+    """One claim per head whose value is above the reference."""
+    lower = np.where(np.isfinite(share.low), share.low, share.value)
+    effect = (lower - reference) / (1 - reference) if reference < 1 else lower * np.nan
+    effect = np.where(np.isfinite(share.value), effect, np.nan)
+    claims = []
+    for layer, head in np.argwhere(effect > 0).tolist():
+        value, low, high = _at(share, layer, head)
+        size = float(effect[layer, head])
+        sentence = say(layer, head)
+        claims.append(
+            Claim(layer, head, kind, size, sentence, value, low, high, reference, n)
+        )
+    return claims
+
+
+def _target_sentence(
+    tree: xr.DataTree, kind: str, value: float, low: float, high: float, layer: int, head: int
+) -> str:
+    share = percent(value, low, high)
+    names = token_names(tree)
+    if kind in ("cls", "sep"):
+        token = names[kind] or {"cls": "the opening token", "sep": "the separator"}[kind]
+        norms = _sink_norms(tree, kind, layer, head)
+        if norms:
+            return f"rests {share} of its attention on {token}, yet what {token} adds {norms}"
+        return f"attends to {token}, {share}"
+    goal = {
+        "previous": "the previous token",
+        "next": "the next token",
+        "self": "the token itself",
+        "first": "the first token",
+        "punctuation": "full stops and commas",
+    }[kind]
+    return f"attends to {goal}, {share}"
+
+
+def _sink_norms(tree: xr.DataTree, kind: str, layer: int, head: int) -> str:
+    """The half sentence that tells a sink: much weight, little norm; '' where it is none."""
+    norms = group(tree, "norms")
+    if norms is None or "weighted_norm" not in norms:
+        return ""
+    here = _at(estimate(norms, "weighted_norm", category=kind), layer, head)
+    rest = _at(estimate(norms, "weighted_norm", category="other"), layer, head)
+    if not here[0] < SINK_NORM * rest[0]:
+        return ""
+    return f"has norm {number(*here)}, against {number(*rest)} from other tokens"
+
+
+def _explained(tree: xr.DataTree) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """[layer, head] whether some single target takes more than half of the attention."""
+    surface = group(tree, "surface")
+    explained = np.zeros(shape(tree), dtype=bool)
+    if surface is not None:
+        for kind in TARGETS:
+            explained |= estimate(surface, "attention", target=kind).value > POSITION
+    return explained
+
+
+def _uniform_share(tree: xr.DataTree) -> float:
+    """What uniform attention gives one token: about exp(−mean ln n); 0 where not known."""
+    entropy = group(tree, "entropy")
+    return 0.0 if entropy is None else float(np.exp(-float(entropy["uniform"])))
+
+
+def _entropy(tree: xr.DataTree) -> tuple[Estimate | None, float]:
+    entropy = group(tree, "entropy")
+    if entropy is None or not float(entropy["uniform"]) > 0:
+        return None, float("nan")
+    return estimate(entropy, "entropy", query="all"), float(entropy["uniform"])
+
+
+def _entropy_n(tree: xr.DataTree) -> int:
+    entropy = group(tree, "entropy")
+    return documents(tree, None if entropy is None else entropy["entropy"])
+
+
+def _at(parts: Estimate, layer: int, head: int) -> tuple[float, float, float]:
+    cells: list[Floats] = [parts.value, parts.low, parts.high]
+    value, low, high = (float(cell[layer, head]) for cell in cells)
+    return value, low, high

@@ -1,0 +1,111 @@
+"""How does a labelled result become a tidy table that any tool can read?
+
+One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
+then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.derived.reading import documents, estimate, estimates, shape
+from headscope.derived.whole_file import write_whole
+
+LEADING = (
+    "model revision analysis metric layer head value n ci_low ci_high".split()  # the contract
+)
+UNIT_COLUMNS = {"unit", "unit_other"}
+
+
+def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """One table per group of the result, rows in the order of the data.
+
+    returns  group name → columns of LEADING, then the group's other dimensions; a dimension that
+             a metric does not have is missing there, as are layer and head
+    """
+    return {str(name): _group_table(tree, str(name)) for name in tree.children}
+
+
+def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
+    """Writes every table as .parquet and .csv; each file appears whole or not at all.
+
+    returns  the paths written
+    raises   OSError if the folder cannot be written
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in tidy(tree).items():
+        written.append(write_whole(folder / f"{name}.parquet", partial(_parquet, table)))
+        written.append(write_whole(folder / f"{name}.csv", partial(_csv, table)))
+    return written
+
+
+def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
+    dataset = tree.children[name].to_dataset()
+    parts = [_variable_table(tree, name, variable) for variable in estimates(dataset)]
+    if not parts:
+        return pd.DataFrame(columns=LEADING)
+    table = pd.concat(parts, ignore_index=True)
+    for column in UNIT_COLUMNS & set(table.columns):
+        table[column] = table[column].astype("Int64")  # concat makes a column with gaps float
+    return table[LEADING + [column for column in table.columns if column not in LEADING]]
+
+
+def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame:
+    dataset = tree.children[name].to_dataset()
+    array = dataset[variable]
+    parts = estimate(dataset, variable)
+    columns = {str(dim): _spread(array, str(dim)) for dim in array.dims}
+    layer, head = _layer_and_head(tree, columns)
+    count = array.size
+    table = {
+        "model": str(tree.attrs.get("model", "")),
+        "revision": str(tree.attrs.get("revision", "")),
+        "analysis": name,
+        "metric": variable,
+        "layer": pd.array(layer or [pd.NA] * count, dtype="Int64"),
+        "head": pd.array(head or [pd.NA] * count, dtype="Int64"),
+        "value": parts.value.reshape(-1),  # [row]
+        "n": _counts(tree, dataset, variable),
+        "ci_low": parts.low.reshape(-1),  # [row]
+        "ci_high": parts.high.reshape(-1),  # [row]
+    }
+    rest = {dim: values for dim, values in columns.items() if dim not in table}
+    return pd.DataFrame(table | rest, index=range(count))
+
+
+def _spread(array: xr.DataArray, dim: str) -> list[object]:
+    """The coordinate of one dimension, repeated for every cell of the array."""
+    along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
+    flat: list[object] = along.values.reshape(-1).tolist()  # [row]
+    return flat
+
+
+def _layer_and_head(
+    tree: xr.DataTree, columns: dict[str, list[object]]
+) -> tuple[list[object], list[object]]:
+    """Layer and head columns; where the dimension is `unit` = layer · heads + head, from it."""
+    if "unit" in columns:
+        heads = shape(tree)[1]
+        units = np.asarray(columns["unit"], dtype=np.int64)
+        return (units // heads).tolist(), (units % heads).tolist()
+    return columns.get("layer", []), columns.get("head", [])
+
+
+def _counts(tree: xr.DataTree, dataset: xr.Dataset, variable: str) -> object:
+    if f"{variable}_n" in dataset:
+        return dataset[f"{variable}_n"].values.reshape(-1)  # [row]
+    return documents(tree, dataset[variable])
+
+
+def _parquet(table: pd.DataFrame, path: str) -> None:
+    table.to_parquet(path, index=False)
+
+
+def _csv(table: pd.DataFrame, path: str) -> None:
+    table.to_csv(path, index=False)

@@ -1,0 +1,66 @@
+"""How is a number written together with its interval?
+
+Digits follow the interval: as few as show where its two ends differ, three at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "–"
+
+
+def percent(value: float, low: float, high: float) -> str:
+    """A share as `87 % [85, 89]`; without an interval `87 %`."""
+    return _with_interval(100 * value, 100 * low, 100 * high, " %", fewest=0, most=2)
+
+
+def number(value: float, low: float, high: float) -> str:
+    """A number as `3.94 [3.87, 4.01]`; without an interval `3.94`."""
+    return _with_interval(value, low, high, "", fewest=fewest_digits(value), most=3)
+
+
+def by_unit(value: float, low: float, high: float, unit: str) -> str:
+    """A value with its interval and unit, in the way its unit is usually written."""
+    if unit == "probability":
+        return percent(value, low, high)
+    written = number(value, low, high)
+    return f"{written} {unit}" if unit not in ("", "1") and written != MISSING else written
+
+
+def plain(value: float, unit: str) -> str:
+    """A value alone, for an axis end or a legend."""
+    if not math.isfinite(value):
+        return MISSING
+    if unit == "probability":
+        return f"{_fixed(100 * value, 0)} %"
+    return _fixed(value, fewest_digits(value))
+
+
+def fewest_digits(value: float) -> int:
+    """Decimals that give a number about three figures: 2 below 10, 1 below 100, else 0."""
+    size = abs(value) if math.isfinite(value) else 0.0
+    return 2 if size < 10 else 1 if size < 100 else 0
+
+
+def _with_interval(
+    value: float, low: float, high: float, suffix: str, *, fewest: int, most: int
+) -> str:
+    if not math.isfinite(value):
+        return MISSING
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return _fixed(value, fewest) + suffix
+    digits = next(
+        (d for d in range(fewest, most) if _fixed(low, d) != _fixed(high, d)),
+        fewest if low == high else most,
+    )
+    ends = f"[{_fixed(low, digits)}, {_fixed(high, digits)}]"
+    return f"{_fixed(value, digits)}{suffix} {ends}"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Fixed decimals with a true minus sign and no negative zero."""
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")

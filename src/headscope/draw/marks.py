@@ -1,0 +1,185 @@
+"""How are the marks drawn that several figures share: bands, whiskers, layer axes, grids of cells?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.lines import Line2D
+from matplotlib.path import Path
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from headscope.derived.reading import Estimate, Floats
+from headscope.draw.panel import LEGEND_COLUMNS
+from headscope.draw.style import RAMP_STEPS, color, marker, ramp
+
+MANY_LAYERS = 16
+
+
+def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
+    """An x axis of layers, printed from 1."""
+    step = 1 if layers <= MANY_LAYERS else 2
+    axes.set_xticks(range(0, layers, step), [str(layer + 1) for layer in range(0, layers, step)])
+    axes.set_xlim(-0.6, layers - 0.4)
+    if label:
+        axes.set_xlabel("layer")
+
+
+def percent_axis(axes: Axes, label: str, *, top: float | None = None) -> None:
+    """A y axis of shares, printed in percent, from 0."""
+    axes.set_ylim(0, top)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+    axes.set_ylabel(label)
+    faint_grid(axes)
+
+
+def faint_grid(axes: Axes) -> None:
+    """Horizontal rules behind everything."""
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+
+
+def head_scatter(axes: Axes, parts: Estimate, word: str, *, shift: float = 0.0) -> None:
+    """One mark per head over its layer, with a whisker for its interval; parts [layer, head]."""
+    layers, heads = parts.value.shape
+    over = np.repeat(np.arange(layers), heads) + shift  # [layer*head]
+    shade = color(word)
+    axes.vlines(
+        over, parts.low.ravel(), parts.high.ravel(), color=shade, lw=0.7, alpha=0.35, zorder=2
+    )
+    axes.plot(
+        over, parts.value.ravel(), marker(word), color=shade, ms=3.2, mew=0, alpha=0.65, zorder=3
+    )
+
+
+def mean_line(axes: Axes, value: Floats, word: str, *, shift: float = 0.0) -> None:
+    """The mean of the heads of each layer; value [layer, head]."""
+    with np.errstate(invalid="ignore"):
+        axes.plot(
+            np.arange(len(value)) + shift, np.nanmean(value, axis=1), "-", color=color(word), lw=1.5,
+            zorder=4,
+        )  # fmt: skip
+
+
+def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
+    """A line with marks, and its interval as a band; parts [x]."""
+    shade = color(word)
+    there = np.isfinite(parts.value)
+    if np.isfinite(parts.low).any():
+        low, high = parts.low[there], parts.high[there]
+        axes.fill_between(x[there], low, high, color=shade, alpha=0.18, lw=0, zorder=2)
+    axes.plot(x[there], parts.value[there], "-", marker=marker(word), color=shade, ms=3.6, mew=0, zorder=3)
+
+
+def legend(axes: Axes, entries: Sequence[tuple[str, str]], *, line: bool = True) -> None:
+    """A row above the axes, below the title, so that it never covers data.
+
+    entries  (word of the data, text); colour and marker follow from the word
+    line     whether the marks are joined in the picture
+    """
+    style = "-" if line else "none"
+    handles = [
+        Line2D([], [], color=color(word), marker=marker(word), ls=style, ms=4, mew=0, label=text)
+        for word, text in entries
+    ]
+    columns = min(len(handles), LEGEND_COLUMNS)
+    row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns)
+    row.set_in_layout(False)  # else a long row narrows the axes; `compose` leaves it its height
+
+
+def cells(
+    axes: Axes, x_edges: Floats, y_edges: Floats, values: Floats, *, top: float, gap: float = 0.0
+) -> None:
+    """A heat map in RAMP_STEPS shades, as one path per shade: small files that scale and recolour.
+
+    values  [y, x]; 0 and NaN stay page
+    top     the value of the last shade
+    gap     empty share between neighbours, for maps whose cells are to be told apart
+    """
+    steps = ramp()
+    shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)
+    for level in range(1, RAMP_STEPS):
+        boxes = _boxes(shade == level, x_edges, y_edges, merge=gap == 0)
+        if boxes:
+            path = Path.make_compound_path(*(_box_path(*box, gap) for box in boxes))
+            look = {"facecolors": steps[level], "edgecolors": steps[level]}
+            axes.add_collection(PathCollection([path], linewidths=0.0 if gap else 0.25, **look))
+    axes.set_xlim(x_edges[0], x_edges[-1])
+    axes.set_ylim(y_edges[0], y_edges[-1])
+
+
+def cell_key(axes: Axes, top_text: str, *, below: float = 0.235) -> None:
+    """The legend of `cells`, below the map at its right end: the ramp from 0 to its last shade.
+
+    below  how far, as a share of the height of the axes
+    """
+    steps = ramp()
+    inset = axes.inset_axes((0.5, -below, 0.24, 0.17 * below))
+    inset.set_axis_off()
+    for level in range(RAMP_STEPS):
+        inset.axvspan(level, level + 1, color=steps[level], lw=0)
+    inset.set_xlim(0, RAMP_STEPS)
+    text = {"va": "center", "fontsize": 6.5, "transform": inset.transAxes}
+    inset.text(-0.06, 0.5, "0", ha="right", **text)
+    inset.text(1.06, 0.5, top_text, ha="left", **text)
+
+
+def log_axis(axes: Axes, *, decades: int = 1) -> None:
+    """A logarithmic x axis with whole powers of ten, in plain characters."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10.0**decades))
+    axes.xaxis.set_major_formatter(FuncFormatter(_power))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def doubling_axis(axes: Axes) -> None:
+    """A logarithmic y axis that is numbered at powers of two."""
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_locator(LogLocator(base=2))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def bin_edges(lower: Floats) -> Floats:
+    """All borders of bins of which the lower edges are known.
+
+    An open first bin (from 0) is drawn as wide as its neighbour, on the ratio scale; so is the last.
+    """
+    inner = lower[1:] if lower[0] == 0 else lower
+    first = [inner[0] ** 2 / inner[1]] if lower[0] == 0 else []
+    return np.concatenate([first, inner, [inner[-1] ** 2 / inner[-2]]])
+
+
+def _power(value: float, _: object) -> str:
+    exponent = round(np.log10(value))
+    if 0 <= exponent <= 4:
+        return f"{10**exponent:,}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _boxes(
+    chosen: np.ndarray, x_edges: Floats, y_edges: Floats, *, merge: bool
+) -> list[tuple[float, float, float, float]]:
+    """Rectangles (left, right, bottom, top) that cover the chosen cells [y, x]."""
+    found = []
+    for row in np.flatnonzero(chosen.any(axis=1)):
+        for start, stop in _runs(chosen[row], merge=merge):
+            found.append((x_edges[start], x_edges[stop], y_edges[row], y_edges[row + 1]))
+    return found
+
+
+def _runs(row: np.ndarray, *, merge: bool) -> list[tuple[int, int]]:
+    if not merge:
+        return [(int(at), int(at) + 1) for at in np.flatnonzero(row)]
+    change = np.diff(np.concatenate([[0], row.astype(np.int8), [0]]))
+    starts, stops = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def _box_path(left: float, right: float, bottom: float, top: float, gap: float) -> Path:
+    dx, dy = gap * (right - left) / 2, gap * (top - bottom) / 2
+    x0, x1, y0, y1 = left + dx, right - dx, bottom + dy, top - dy
+    return Path([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], closed=True)

@@ -1,0 +1,94 @@
+"""How do panels become a figure?
+
+A picture is a list of panels. A panel draws itself on any axes, so that the same code makes the
+wide figure of a paper, the single column, and the separate panels that a report can reflow.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from headscope.draw.style import DOUBLE, SINGLE, house_style
+
+
+LEGEND_ROW = 11.0  # points between axes and title that a row of legend needs
+LEGEND_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """title; draw(axes); height as a share of the width; whether a key stands above the axes."""
+
+    title: str
+    draw: Callable[[Axes], None]
+    height: float = 0.72
+    key_above: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One figure of the field.
+
+    name     of the function and of the files
+    title    in words
+    needs    the groups without which there is nothing to draw
+    panels   tree → panels; empty where the groups lack what it takes
+    caption  tree → how to read it, in which unit, on how many documents
+    columns  panels side by side at double width
+    """
+
+    name: str
+    title: str
+    needs: tuple[str, ...]
+    panels: Callable[[xr.DataTree], list[Panel]]
+    caption: Callable[[xr.DataTree], str]
+    columns: int = 2
+
+    def available(self, tree: xr.DataTree) -> bool:
+        """Whether the run holds what the picture needs."""
+        return all(name in tree.children for name in self.needs) and bool(self.panels(tree))
+
+
+def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = None) -> Figure:
+    """A figure of the panels, lettered a, b, … where there is more than one.
+
+    columns  panels per row
+    width    in inches; a single journal column for one panel, else a double one
+    """
+    columns = min(columns, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    inches = width or (SINGLE if columns == 1 else DOUBLE)
+    each = inches / columns
+    with house_style():
+        height = sum(_row_height(panels, row, columns, each) for row in range(rows))
+        figure = Figure(figsize=(inches, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()  # [row*column]
+        for place, panel in zip(axes, panels, strict=False):
+            panel.draw(place)
+        for at, (place, panel) in enumerate(zip(axes, panels, strict=False)):
+            beside = range(at - at % columns, min(at - at % columns + columns, len(panels)))
+            above = max(_rows_above(axes[other], panels[other]) for other in beside)
+            letter = f"{string.ascii_lowercase[at]}   " if len(panels) > 1 else ""
+            place.set_title(letter + panel.title, pad=6 + LEGEND_ROW * above)
+        for place in axes[len(panels) :]:
+            place.set_axis_off()
+    return figure
+
+
+def _row_height(panels: Sequence[Panel], row: int, columns: int, each: float) -> float:
+    return each * max(panel.height for panel in panels[row * columns : (row + 1) * columns])
+
+
+def _rows_above(axes: Axes, panel: Panel) -> int:
+    """Rows of legend or key between the axes and the title."""
+    legend = axes.get_legend()
+    if legend is None:
+        return int(panel.key_above)
+    return math.ceil(len(legend.legend_handles) / LEGEND_COLUMNS)

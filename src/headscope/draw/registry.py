@@ -1,0 +1,84 @@
+"""Which figures are there, and how are they drawn and saved?"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.derived.whole_file import write_whole
+from headscope.draw import (
+    cancellation,
+    divergence,
+    entropy_by_layer,
+    frequency,
+    head_grid,
+    mixing,
+    surface_by_layer,
+    weight_against_norm,
+)
+from headscope.draw.panel import Picture, compose
+from headscope.draw.style import house_style
+
+PICTURES: dict[str, Picture] = {
+    picture.name: picture
+    for picture in (
+        surface_by_layer.PICTURE,
+        entropy_by_layer.PICTURE,
+        head_grid.PICTURE,
+        weight_against_norm.PICTURE,
+        cancellation.PICTURE,
+        frequency.PICTURE,
+        mixing.PICTURE,
+        divergence.MAP,
+        divergence.MATRIX,
+    )
+}
+# No date and no version: the same numbers give the same bytes.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
+
+
+def draw(tree: xr.DataTree, name: str, *, columns: int | None = None) -> Figure:
+    """The figure called `name`, at double journal width, or at single width with `columns=1`.
+
+    raises  KeyError for an unknown name, ValueError if the run lacks what the figure needs
+    """
+    if name not in PICTURES:
+        raise KeyError(f"no figure called {name!r}; there are {', '.join(PICTURES)}")
+    picture = PICTURES[name]
+    if not picture.available(tree):
+        there = ", ".join(map(str, tree.children)) or "nothing"
+        raise ValueError(
+            f"cannot draw {name}: found the groups {there}; wanted {', '.join(picture.needs)}; "
+            "run the atlas with these analyses"
+        )
+    return compose(picture.panels(tree), columns=columns or picture.columns)
+
+
+def save_figures(tree: xr.DataTree, folder: Path) -> list[Path]:
+    """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all.
+
+    returns  the paths written; the same tree gives the same bytes
+    """
+    written = []
+    for picture in PICTURES.values():
+        if picture.available(tree):
+            figure = draw(tree, picture.name)
+            for kind in ("svg", "png"):
+                path = folder / f"{picture.name}.{kind}"
+                written.append(write_whole(path, partial(_save, figure, kind)))
+    return written
+
+
+def _save(figure: Figure, kind: str, path: str) -> None:
+    with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
+        figure.savefig(path, format=kind, metadata=_METADATA[kind])

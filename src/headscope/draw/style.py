@@ -1,0 +1,163 @@
+"""What do all pictures look like: which colours, type, widths and marks, and what they stand for?
+
+One colour has one meaning in every figure and in the report. Hues are Okabe and Ito's colour-blind
+safe set, orange and sky darkened to 3:1 against the page; each comes with a marker as second cue.
+The ramp begins at the page's own colour, so that 0 is seen as nothing, and its lightness falls
+evenly through the colours of viridis. Every colour has a counterpart for a dark page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
+
+SINGLE, DOUBLE = 3.3, 6.9  # inches, one and two columns of a journal page
+RAMP_STEPS = 24
+TYPEFACES = ("Arial", "Helvetica", "Liberation Sans", "DejaVu Sans")  # first one present leads
+
+# name → (on a light page, on a dark page)
+COLORS = {
+    "page": ("#ffffff", "#14161a"),
+    "ink": ("#1b1e23", "#e4e6ea"),
+    "muted": ("#5c626b", "#a0a6b0"),
+    "rule": ("#d5d8dd", "#3a3f48"),
+    "blue": ("#0072b2", "#4fa8e0"),
+    "vermillion": ("#d55e00", "#f5813f"),
+    "green": ("#009e73", "#33c79c"),
+    "orange": ("#bd8100", "#f0b840"),
+    "sky": ("#3b96cf", "#9ad3f4"),
+    "purple": ("#b5629a", "#e0a0c8"),
+    "grey": ("#868c95", "#8d939d"),
+}
+LIGHT = {name: pair[0] for name, pair in COLORS.items()}
+
+# word of the data → (colour, matplotlib marker)
+MARKS = {
+    "previous": ("orange", "<"),
+    "next": ("sky", ">"),
+    "broad": ("purple", "D"),
+    "cls": ("blue", "s"),
+    "first": ("blue", "s"),
+    "sep": ("vermillion", "^"),
+    "punctuation": ("green", "v"),
+    "self": ("purple", "D"),
+    "other": ("grey", "o"),
+    "sep_from_sep": ("vermillion", "^"),
+    "sep_from_other": ("grey", "o"),
+    "all": ("blue", "o"),
+}
+DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
+
+_RAMP_LIGHT = ("#ffffff", "#bfe6d2", "#5fc3a2", "#21918c", "#31688e", "#443983", "#2c0145")
+_RAMP_DARK = ("#14161a", "#3b2a6b", "#3d4e8a", "#2a788e", "#22a884", "#7ad151", "#f4f3ae")
+
+
+def color(word: str) -> str:
+    """The light-page hex colour of a colour's name or of a word of the data."""
+    return LIGHT[MARKS[word][0] if word in MARKS else word]
+
+
+def marker(word: str) -> str:
+    """The marker of a word of the data."""
+    return MARKS[word][1]
+
+
+def ramp(*, dark: bool = False) -> list[str]:
+    """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
+    stops = np.array([to_rgb(stop) for stop in (_RAMP_DARK if dark else _RAMP_LIGHT)])
+    at = np.linspace(0, 1, len(stops))
+    fine = np.linspace(0, 1, 1024)
+    curve = np.stack([np.interp(fine, at, stops[:, channel]) for channel in range(3)], axis=-1)
+    travel = np.abs(_lightness(curve) - _lightness(curve[:1]))
+    even = np.interp(np.linspace(0, travel[-1], RAMP_STEPS), np.maximum.accumulate(travel), fine)
+    return [to_hex([np.interp(t, at, stops[:, c]) for c in range(3)]) for t in even]
+
+
+def ramp_map() -> Colormap:
+    """The light ramp as a matplotlib colour map; missing values stay empty."""
+    steps = ListedColormap(ramp(), name="headscope")
+    steps.set_bad((0, 0, 0, 0))
+    return steps
+
+
+def layer_colors(layers: int) -> list[str]:
+    """One ramp colour per layer, light to dark; begins away from the page so that all show."""
+    steps = ramp()
+    return [steps[layer_step(layer, layers)] for layer in range(layers)]
+
+
+def layer_step(layer: int, layers: int) -> int:
+    """The index in the ramp that stands for a layer."""
+    start = RAMP_STEPS // 4
+    return start + round(layer / max(layers - 1, 1) * (RAMP_STEPS - 1 - start))
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Everything drawn inside looks like headscope; the caller's own settings come back after."""
+    with mpl.rc_context(_settings()):
+        yield
+
+
+def _settings() -> dict[str, object]:
+    present = {font.name for font in font_manager.fontManager.ttflist}
+    faces = [face for face in TYPEFACES if face in present]
+    ink, muted, rule = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"]
+    return {
+        "font.family": faces,  # as a list: what one face lacks is taken from the next
+        "text.parse_math": False,  # names come from tokenizers; a $ in them is no formula
+        "font.size": 7.5,
+        "axes.titlesize": 8,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.titlepad": 6,
+        "axes.labelsize": 7.5,
+        "axes.labelcolor": ink,
+        "axes.edgecolor": muted,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.facecolor": "none",
+        "axes.unicode_minus": True,
+        "figure.facecolor": "none",
+        "text.color": ink,
+        "xtick.labelsize": 7,
+        "ytick.labelsize": 7,
+        "xtick.color": muted,
+        "ytick.color": muted,
+        "xtick.labelcolor": ink,
+        "ytick.labelcolor": ink,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 2.5,
+        "xtick.minor.size": 0,
+        "ytick.minor.size": 0,
+        "grid.color": rule,
+        "grid.linewidth": 0.5,
+        "lines.linewidth": 1.3,
+        "lines.markersize": 3.5,
+        "legend.frameon": False,
+        "legend.fontsize": 7,
+        "legend.handlelength": 1.5,
+        "legend.handletextpad": 0.4,
+        "legend.columnspacing": 1.0,
+        "legend.borderaxespad": 0.2,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "headscope",
+        "pdf.fonttype": 42,
+        "savefig.dpi": 300,
+        "figure.dpi": 100,
+    }
+
+
+def _lightness(rgb: np.ndarray) -> np.ndarray:
+    """CIE L* of sRGB colours [..., 3]."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
+    return np.where(luminance > 0.008856, 116 * np.cbrt(luminance) - 16, 903.3 * luminance)

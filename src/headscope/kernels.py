@@ -1,0 +1,143 @@
+"""Which loops over attention maps are worth compiling, and what do they compute?
+
+Three passes that numpy and torch cannot do without writing a temporary as large as the maps:
+the entropies with the column sums, all pairs of Jensen-Shannon divergences, and the quadratic form
+behind the layer-level norm. They work on float32 on the host; `headscope.instrument` and the
+analyses hold the same formulas in torch for any other device and precision.
+
+x·log2(x) is computed by splitting the float into exponent and mantissa and a polynomial of degree 8
+for log2(1+t)/t, fitted at import: relative error below 1e-7. x must be 0 or a normal float.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic
+
+Float32 = npt.NDArray[np.float32]
+
+# "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
+# fixed at compile time, so equal input gives equal bits whatever the number of threads.
+_FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
+
+
+def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
+    """Coefficients of log2(1+t)/t for 1+t in [sqrt(1/2), sqrt(2)], constant term first."""
+    low, high = 0.5**0.5 - 1, 2**0.5 - 1
+    t = np.cos(np.pi * (np.arange(2000) + 0.5) / 2000) * (high - low) / 2 + (high + low) / 2
+    fit = np.polynomial.Chebyshev.fit(t, np.log2(1 + t) / t, degree, domain=[low, high])
+    return tuple(np.float32(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
+
+
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8 = _log2_polynomial(8)
+_ONE = np.float32(1)
+_ROOT_HALF = np.int32(0x3F3504F3)  # bits of sqrt(1/2): centres the mantissa on 1
+_MANTISSA = np.int32(23)
+
+
+@intrinsic
+def _bits(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic
+def _float(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@njit(fastmath=_FAST, inline="always")
+def _xlog2x(x):  # type: ignore[no-untyped-def]
+    bits = _bits(x)
+    exponent = np.int32(np.int32(bits - _ROOT_HALF) >> _MANTISSA)
+    t = _float(np.int32(bits - np.int32(exponent << _MANTISSA))) - _ONE
+    p = _C8
+    for c in (_C7, _C6, _C5, _C4, _C3, _C2, _C1, _C0):
+        p = p * t + c
+    return x * (np.float32(exponent) + t * p)
+
+
+@njit(parallel=True, fastmath=_FAST, cache=True)
+def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
+    """Entropies and column sums of every map, in one reading.
+
+    attention    [example, head, query, key] float32
+    lengths      [example] int64             keys and queries from lengths on are padding
+    query_class  [example, query] int64      0 or 1: which column sum a query belongs to
+    entropy      [example, head, query]      out, bits; padding queries stay as they are
+    columns      [example, head, 2, key]     out, added to: sum over the queries of each class
+    """
+    examples, heads = attention.shape[0], attention.shape[1]
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        n = lengths[b]
+        for i in range(n):
+            a = attention[b, h, i]
+            total = columns[b, h, query_class[b, i]]
+            bits = np.float32(0)
+            for j in range(n):
+                x = a[j]
+                total[j] += x
+                bits += _xlog2x(x)
+            entropy[b, h, i] = -bits
+
+
+@njit(parallel=True, fastmath=_FAST, cache=True)
+def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
+    """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
+
+    maps    [unit, query, key] float32; only the first `length` queries and keys count
+    out     [unit, unit] float64, the upper triangle is written
+    """
+    units = maps.shape[0]
+    for g in prange(units):
+        for h in range(g + 1, units):
+            total = 0.0
+            for i in range(length):
+                a, b = maps[g, i], maps[h, i]
+                bits = np.float32(0)
+                for j in range(length):
+                    bits += _xlog2x(a[j] + b[j])
+                total += bits
+            out[g, h] = total
+
+
+@njit(parallel=True, fastmath=_FAST, cache=True)
+def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
+    """Column sums of ‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
+
+    attention  [example, head, query, key] float32
+    gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
+    lengths    [example] int64
+    out        [example, key] float32, added to: the sum over real queries
+    """
+    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
+    for b in prange(examples):
+        n = lengths[b]
+        square = np.empty(tokens, np.float32)
+        inner = np.empty(tokens, np.float32)
+        for i in range(n):
+            square[:] = np.float32(0)
+            for g in range(heads):
+                a, m = attention[b, g, i], gram[b, g, g]
+                for j in range(n):
+                    inner[j] = m[j] * a[j]
+                for h in range(g):
+                    other, cross = attention[b, h, i], gram[b, g, h]
+                    for j in range(n):
+                        inner[j] += np.float32(2) * cross[j] * other[j]
+                for j in range(n):
+                    square[j] += inner[j] * a[j]
+            for j in range(n):
+                out[b, j] += np.sqrt(max(square[j], np.float32(0)))

@@ -1,0 +1,180 @@
+"""What can be seen of one attention layer in one batch?
+
+A `LayerView` holds the tensors that passed through the attention function and works out, once and
+only when asked, what several analyses share: entropies, column sums, the norms of the transformed
+vectors. f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value
+bias is inside, the bias of the output projection is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from headscope import kernels
+from headscope.errors import ModelError
+
+if TYPE_CHECKING:
+    from headscope.batch import Batch
+    from headscope.families import Site
+
+LN2 = float(np.log(2.0))
+
+
+class OutputProjection:
+    """W_O of one layer, cut into heads.
+
+    weight  [head, dim, model]  float; f_h(x) = value_h @ weight[h]
+    bias    [model] or None
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+
+    @cached_property
+    def factor(self) -> torch.Tensor:
+        """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
+        _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
+        return upper.transpose(1, 2).to(self.weight.dtype)
+
+    @cached_property
+    def products(self) -> list[torch.Tensor]:
+        """For each head g, [dim, (g+1)·dim]: W_g W_hᵀ for every h ≤ g, side by side."""
+        blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
+        return [
+            blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self.weight.dtype)  # [dim, h·dim]
+            for g in range(len(blocks))
+        ]
+
+
+@dataclass(frozen=True)
+class Norm:
+    """The LayerNorm that follows attention and residual; scale γ [model], variance offset."""
+
+    scale: torch.Tensor
+    epsilon: float
+
+
+@dataclass
+class LayerView:
+    """One attention layer in one batch. Rows and columns of padding are not meaningful.
+
+    index       number of the layer within its stack
+    stack       "encoder", "decoder" or "cross"
+    attention   [example, head, query, key]  probabilities; rows of real queries sum to 1
+    queries     [example, head, query, dim]  as used: rotated, if the model rotates
+    keys        [example, head, key, dim]    key-value heads repeated to the query heads
+    values      [example, head, key, dim]    likewise
+    residual    [example, query, model]      the residual stream that attention is added to
+    output      [example, query, model]      what the output projection gave, bias included
+    """
+
+    index: int
+    stack: str
+    attention: torch.Tensor
+    queries: torch.Tensor | None
+    keys: torch.Tensor | None
+    values: torch.Tensor | None
+    site: Site
+    residual: torch.Tensor | None = None
+    output: torch.Tensor | None = None
+    _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+
+    @property
+    def projection(self) -> OutputProjection:
+        """W_O by heads; raises ModelError where the family does not say where it is."""
+        projection = self.site.output_projection
+        if projection is None:
+            raise ModelError(
+                f"the output projection of {type(self.site.attention).__name__} is unknown: "
+                "norms cannot be computed for this family"
+            )
+        return projection
+
+    def project(self, values: torch.Tensor) -> torch.Tensor:
+        """Σ_h values_h W_O^h without the bias: [example, head, token, dim] -> […, token, model]."""
+        projection, module = self.projection, self.site.projection
+        assert module is not None
+        flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
+        moved: torch.Tensor = module.forward(flat)  # not module(flat): its hooks report layers
+        return moved if projection.bias is None else moved - projection.bias
+
+    @property
+    def norm(self) -> Norm | None:
+        """The LayerNorm right after attention and residual; None if the model has none there."""
+        return self.site.post_norm
+
+    @cached_property
+    def value_norm(self) -> torch.Tensor:
+        """[example, head, key] ‖f_h(x_j)‖."""
+        if self.values is None:
+            raise ModelError("this family's value vectors cannot be read: norms are not available")
+        return torch.linalg.vector_norm(self.values @ self.projection.factor, dim=-1)
+
+    @cached_property
+    def gram(self) -> torch.Tensor:
+        """[example, head g, head h, key] ⟨f_g(x_j), f_h(x_j)⟩ for h ≤ g; 0 above."""
+        assert self.values is not None
+        examples, heads, tokens, dim = self.values.shape
+        flat = self.values.transpose(1, 2).reshape(-1, heads, dim)  # [example·key, head, dim]
+        gram = flat.new_zeros(len(flat), heads, heads)  # [example·key, head, head]
+        for g, product in enumerate(self.projection.products):
+            moved = (flat[:, g] @ product).view(-1, g + 1, dim)  # [example·key, h, dim]
+            gram[:, g, : g + 1] = torch.linalg.vecdot(moved, flat[:, : g + 1])
+        return gram.view(examples, tokens, heads, heads).permute(0, 2, 3, 1).contiguous()
+
+    def entropy(self, batch: Batch) -> torch.Tensor:
+        """[example, head, query] Shannon entropy in nats; 0 for padding queries."""
+        return self._scan(batch)[0]
+
+    def column_sums(self, batch: Batch) -> torch.Tensor:
+        """[example, head, class, key] attention received, summed over the queries of each class.
+
+        Class 0 are the real queries that are no separator, class 1 the separators.
+        """
+        return self._scan(batch)[1]
+
+    def summed_norm_columns(self, batch: Batch) -> torch.Tensor:
+        """[example, key] ‖Σ_h α_ij f_h(x_j)‖ summed over real queries i."""
+        if compiled(self.attention):
+            out = np.zeros((len(self.attention), self.attention.shape[-1]), np.float32)
+            kernels.summed_norm_columns(
+                self.attention.numpy(), self.gram.numpy(), batch.lengths, out
+            )
+            return torch.from_numpy(out)
+        by_key = self.gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
+        full = by_key + by_key.tril(-1).transpose(2, 3)
+        inner = torch.einsum("bgqk,bkgh->bhqk", self.attention, full)
+        square = (inner * self.attention).sum(1)  # [example, query, key]
+        return (square.clamp_min(0).sqrt() * batch.mask[:, :, None]).sum(1)
+
+    def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        if id(batch) not in self._scans:
+            run = _scan_compiled if compiled(self.attention) else _scan_torch
+            self._scans[id(batch)] = run(self.attention, batch)
+        return self._scans[id(batch)]
+
+
+def compiled(attention: torch.Tensor) -> bool:
+    """Whether the compiled loops apply: float32 on the host."""
+    return attention.device.type == "cpu" and attention.dtype == torch.float32
+
+
+def _scan_compiled(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    examples, heads, queries, keys = attention.shape
+    entropy = np.zeros((examples, heads, queries), np.float32)
+    columns = np.zeros((examples, heads, 2, keys), np.float32)
+    classes = batch.is_sep.numpy().astype(np.int64)
+    kernels.scan(attention.contiguous().numpy(), batch.lengths, classes, entropy, columns)
+    return torch.from_numpy(entropy) * LN2, torch.from_numpy(columns)
+
+
+def _scan_torch(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    real = batch.mask[:, None].to(attention.dtype)
+    entropy = torch.special.entr(attention).sum(-1) * real  # [example, head, query]
+    classes = batch.query_classes.to(attention.dtype)[:, None]  # [example, 1, class, query]
+    return entropy, classes @ attention  # [example, head, class, key]

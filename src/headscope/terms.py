@@ -1,0 +1,245 @@
+"""What does each word mean that results, figures and reports use?
+
+TERMS    the word in the data → its plain name, one sentence of meaning, and where it comes from
+SOURCES  the short citation used in TERMS → the full reference
+`label` and `unit_label` give the words that stand on axes and in table heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One entry of the dictionary: `name` in running text, `meaning` in one sentence, `source`."""
+
+    name: str
+    meaning: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One paper: `reference` in words, `link` to its page (shown, never loaded)."""
+
+    reference: str
+    link: str
+
+
+CLARK = "Clark et al. 2019"
+KOBAYASHI20 = "Kobayashi et al. 2020"
+KOBAYASHI21 = "Kobayashi et al. 2021"
+OURS = "headscope"
+
+SOURCES = {
+    CLARK: Source(
+        "Kevin Clark, Urvashi Khandelwal, Omer Levy, Christopher D. Manning. 2019. What Does BERT "
+        "Look At? An Analysis of BERT’s Attention. BlackboxNLP.",
+        "https://aclanthology.org/W19-4828",
+    ),
+    KOBAYASHI20: Source(
+        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2020. Attention is Not Only "
+        "a Weight: Analyzing Transformers with Vector Norms. EMNLP.",
+        "https://aclanthology.org/2020.emnlp-main.574",
+    ),
+    KOBAYASHI21: Source(
+        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2021. Incorporating "
+        "Residual and Normalization Layers into Analysis of Masked Language Models. EMNLP.",
+        "https://aclanthology.org/2021.emnlp-main.373",
+    ),
+}
+
+TERMS = {
+    "head": Term(
+        "head",
+        "One of the parallel attention units of a layer; L8·H10 is head 10 of layer 8, both "
+        "counted from 1 as papers do (data files count from 0).",
+        CLARK,
+    ),
+    "attention": Term(
+        "attention",
+        "The share of a token’s attention that goes to another token: the weight α after the "
+        "softmax, so that every row sums to 1.",
+        CLARK,
+    ),
+    "self": Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
+    "previous": Term(
+        "previous token",
+        "Attention of a token to the one before it; the first token has none and counts as 0.",
+        f"{CLARK}, §3.1",
+    ),
+    "next": Term(
+        "next token",
+        "Attention of a token to the one after it; the last token has none and counts as 0.",
+        f"{CLARK}, §3.1",
+    ),
+    "first": Term(
+        "first token",
+        "Attention to the token at the first position; decoders without a [CLS] token often "
+        "rest their attention there.",
+        OURS,
+    ),
+    "cls": Term(
+        "[CLS]",
+        "Attention to the classification token that opens the input, whatever the tokenizer "
+        "calls it.",
+        f"{CLARK}, §3.2",
+    ),
+    "sep": Term(
+        "[SEP]",
+        "Attention to the separator tokens that end each segment, whatever the tokenizer calls "
+        "them, summed over all of them.",
+        f"{CLARK}, §3.2",
+    ),
+    "punctuation": Term(
+        "“.” and “,”", "Attention to full stops and commas, summed.", f"{CLARK}, §3.2"
+    ),
+    "sep_from_sep": Term(
+        "[SEP] from [SEP]",
+        "The attention that separator tokens themselves give to separators.",
+        f"{CLARK}, §3.2",
+    ),
+    "sep_from_other": Term(
+        "[SEP] from other tokens",
+        "The attention that all tokens but the separators give to separators.",
+        f"{CLARK}, §3.2",
+    ),
+    "other": Term(
+        "other tokens", "Every token that is none of [CLS], [SEP], “.” and “,”.", KOBAYASHI20
+    ),
+    "entropy": Term(
+        "entropy",
+        "How widely a head spreads its attention, in nats: 0 when all of it goes to one token, "
+        "ln n when n tokens get the same.",
+        f"{CLARK}, §3.3",
+    ),
+    "uniform": Term(
+        "uniform attention",
+        "What a head would show that gave every token of the input the same attention; the "
+        "reference for entropy is the mean of ln n over documents.",
+        f"{CLARK}, §3.3",
+    ),
+    "value_norm": Term(
+        "value norm ‖f(x)‖",
+        "The length of the vector that a head would add for a token if it attended to that "
+        "token alone, before any attention weight.",
+        f"{KOBAYASHI20}, §3",
+    ),
+    "weighted_norm": Term(
+        "weighted norm ‖αf(x)‖",
+        "Attention times value norm: the length of what a token really contributes through a "
+        "head; for a category, the sum over its tokens.",
+        f"{KOBAYASHI20}, §3",
+    ),
+    "layer_weighted_norm": Term(
+        "layer norm of the sum ‖Σαf(x)‖",
+        "The length of what a token contributes through all heads of a layer together; heads "
+        "can reinforce or cancel each other.",
+        f"{KOBAYASHI20}, §3",
+    ),
+    "value_norm_cv": Term(
+        "dispersion of value norms",
+        "Standard deviation over mean of a head’s value norms: how differently it treats tokens "
+        "before any attention weight.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
+    "spearman_attention_value_norm": Term(
+        "cancellation",
+        "Attention and value norm pull against each other: large weights fall on tokens whose "
+        "vectors are short, seen as a negative rank correlation between the two.",
+        f"{KOBAYASHI20}, §4.2",
+    ),
+    "spearman_frequency": Term(
+        "frequency effect",
+        "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
+        "tokens get more.",
+        f"{KOBAYASHI20}, §4.3",
+    ),
+    "ratio": Term(
+        "mixing ratio",
+        "How much of a token’s new vector comes from the other tokens rather than from itself, "
+        "from 0 to 1.",
+        KOBAYASHI21,
+    ),
+    "attn_w": Term("Attn-W", "Mixing ratio from attention weights alone.", KOBAYASHI21),
+    "attn_n": Term("Attn-N", "Mixing ratio from the norms of weighted vectors.", KOBAYASHI21),
+    "attnres_w": Term(
+        "AttnRes-W", "Attn-W with the residual connection counted as weight 1.", KOBAYASHI21
+    ),
+    "attnres_n": Term(
+        "AttnRes-N", "Attn-N with the residual connection’s vector added.", KOBAYASHI21
+    ),
+    "attnresln_n": Term(
+        "AttnResLn-N", "AttnRes-N after layer normalisation: the whole block.", KOBAYASHI21
+    ),
+    "js": Term(
+        "Jensen–Shannon divergence",
+        "How differently two heads distribute attention, in nats: 0 when equal, ln 2 = 0.69 when "
+        "they never attend to the same token; mean over tokens and documents.",
+        f"{CLARK}, §6",
+    ),
+    "mds": Term(
+        "map of heads",
+        "Heads placed on a plane (multidimensional scaling) so that distances come as near as "
+        "they can to the divergences; the axes themselves mean nothing.",
+        f"{CLARK}, §6",
+    ),
+    "mds_stress": Term(
+        "stress",
+        "How far the map’s distances miss the divergences; 0 would be exact.",
+        f"{CLARK}, §6",
+    ),
+    "interval": Term(
+        "[low, high]",
+        "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
+        "corpus (bootstrap), and the middle 95 % of the answers is kept.",
+        OURS,
+    ),
+    "role": Term(
+        "what a head does",
+        "A coarse label by threshold: next or previous token above 0.5; broad when entropy is at "
+        "least 0.9 of uniform; [CLS], [SEP] or punctuation above 0.6; else other.",
+        f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)",
+    ),
+    "effect": Term(
+        "effect",
+        "How far a head stands above what is ordinary, of the way it could go: (lower end of its "
+        "interval − reference) / (ceiling − reference), where the reference is the larger of "
+        "uniform attention and the mean head.",
+        OURS,
+    ),
+}
+
+LABELS = {
+    ("surface", "attention"): "attention to {choice}",
+    ("entropy", "entropy", "all"): "entropy, all tokens",
+    ("entropy", "entropy", "cls"): "entropy, [CLS] only",
+    ("norms", "attention"): "summed attention to {choice}",
+    ("norms", "value_norm"): "value norm of {choice}",
+    ("norms", "weighted_norm"): "weighted norm of {choice}",
+    ("norms", "value_norm_mean"): "value norm, mean",
+    ("norms", "value_norm_sd"): "value norm, SD",
+    ("norms", "value_norm_cv"): "value norm, CV",
+}
+
+UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
+
+
+def name(word: str) -> str:
+    """The plain name of a word of the data; the word itself, spaced, where it has no entry."""
+    return TERMS[word].name if word in TERMS else word.replace("_", " ")
+
+
+def label(group: str, variable: str, choice: str = "", *, long_name: str = "") -> str:
+    """What stands on an axis or in a table head for `variable` of `group` at `choice`."""
+    for key in ((group, variable, choice), (group, variable)):
+        if key in LABELS:
+            return LABELS[key].format(choice=name(choice))
+    start = long_name or name(variable)
+    return f"{start}, {name(choice)}" if choice else start
+
+
+def unit_label(unit: str) -> str:
+    """How a unit of the data is written for readers; empty for pure numbers."""
+    return UNITS.get(unit, unit)

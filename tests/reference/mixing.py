@@ -1,0 +1,78 @@
+"""How much of each token's new vector comes from other tokens rather than from itself?
+
+Kobayashi et al. (2021). Mixing ratio of token i, with v_ij the vector that j gives to i:
+    r_i = ||sum_{j != i} v_ij|| / (||sum_{j != i} v_ij|| + ||v_ii||)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .norms import summed_vectors
+
+Array = NDArray[np.float64]
+METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
+
+
+def mixing_example(blocks: Mapping[str, Any]) -> dict[str, Array]:
+    """The five ratios of every token of one example, as method -> [layer, token], fractions 0..1.
+
+    blocks  what extraction.bert_blocks gives (its arrays; see there)
+    """
+    layers = [_layer_ratios(blocks, layer) for layer in range(len(blocks["x"]))]
+    return {method: np.stack([ratios[method] for ratios in layers]) for method in METHODS}
+
+
+def mixing_means(examples: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Mean over all tokens of all examples pooled, as method -> [layer].
+
+    examples  one `mixing_example` each
+    """
+    pooled = {m: np.concatenate([example[m] for example in examples], axis=1) for m in METHODS}
+    return {method: ratios.mean(axis=1) for method, ratios in pooled.items()}
+
+
+def vector_ratio(v: Array) -> Array:
+    """r_i of vectors v [query, key, d] -> [token]."""
+    ratios = []
+    for i in range(len(v)):
+        others = np.arange(len(v)) != i
+        context = np.linalg.norm(v[i, others].sum(axis=0))
+        itself = np.linalg.norm(v[i, i])
+        ratios.append(context / (context + itself))
+    return np.array(ratios)
+
+
+def layer_norm_vectors(v: Array, pre_norm: Array, gamma: Array, eps: float) -> Array:
+    """LayerNorm taken apart: g(v_ij) = gamma (v_ij - mean(v_ij)) / s_i; beta is left out.
+
+    v         [query, key, d]
+    pre_norm  [query, d]   the full vector that the LayerNorm sees, b_O included: gives s_i
+    """
+    s = np.sqrt(pre_norm.var(axis=-1) + eps)  # [query]
+    centred = v - v.mean(axis=-1, keepdims=True)
+    return gamma * centred / s[:, None, None]  # [query, key, d]
+
+
+def _layer_ratios(blocks: Mapping[str, Any], layer: int) -> dict[str, Array]:
+    attention, x = blocks["attention"][layer], blocks["x"][layer]
+    alpha = attention.mean(axis=0)  # [query, key]
+    weight = alpha.sum(axis=1) - np.diagonal(alpha)  # attention to others
+    attn = summed_vectors(attention, blocks["f"][layer])  # [query, key, d]
+    with_residual = attn.copy()
+    for i in range(len(x)):
+        with_residual[i, i] += x[i]
+    normed = layer_norm_vectors(
+        with_residual, blocks["pre_norm"][layer], blocks["gamma"][layer], blocks["eps"]
+    )
+    return {
+        "attn_w": weight,
+        "attn_n": vector_ratio(attn),
+        "attnres_w": weight / 2,  # the residual counts as a second unit of weight
+        "attnres_n": vector_ratio(with_residual),
+        "attnresln_n": vector_ratio(normed),
+    }
