@@ -79,6 +79,7 @@ class Sums:
 
     def merge(self, other: Sums) -> None:
         """Add what another accumulator of the same shape has seen."""
+        _same_cells(self.sums, other.sums)
         self.sums += other.sums
 
 
@@ -104,7 +105,14 @@ class Counts:
 
     def merge(self, other: Counts) -> None:
         """Add what another histogram of the same cells has seen."""
+        _same_cells(self.counts, other.counts)
         self.counts += other.counts
+
+
+def _same_cells(mine: Array, theirs: Array) -> None:
+    """Raises ValueError where numpy would quietly broadcast one shape to the other."""
+    if mine.shape != theirs.shape:
+        raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
 
 
 Accumulator = Sums | Counts
@@ -142,8 +150,17 @@ def estimate_by_spread(draws: Float64, *, documents: int) -> Estimate:
     value = draws[0]
     if documents < 2 or len(draws) < 3:
         return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
-    half = 1.959964 * np.std(draws[1:], axis=0, ddof=1)
+    half = 1.959964 * _spread(draws[1:])
     return Estimate(value, value - half, value + half)
+
+
+def _spread(draws: Float64) -> Float64:
+    """Standard deviation over the first axis, without the replicates that drew nothing."""
+    usable = ~np.isnan(draws)
+    n = usable.sum(0)
+    mean = ratio(np.where(usable, draws, 0).sum(0), n)
+    square = np.where(usable, (draws - mean) ** 2, 0).sum(0)
+    return np.sqrt(ratio(square, np.maximum(n - 1, 0)))
 
 
 def ratio(numerator: Float64, denominator: Float64) -> Float64:

@@ -150,6 +150,10 @@ class Analysis:
 
     def load(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Replace the state by one that `state` gave; raises if the shapes are of another run."""
+        if unknown := sorted(set(state) - set(self.accumulators)):
+            raise HeadscopeError(
+                f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
+            )
         for name, accumulator in self.accumulators.items():
             array = accumulator.sums if isinstance(accumulator, Sums) else accumulator.counts
             if name not in state or state[name].shape != array.shape:

@@ -97,16 +97,21 @@ class Batch:
 
     @cached_property
     def is_cls(self) -> torch.Tensor:
-        """[example, token] bool: the opening special token."""
-        return self._is(() if self.vocabulary.cls is None else (self.vocabulary.cls,))
+        """[example, token] bool: the opening special token.
+
+        Where one token both opens and closes (OPT's </s>), only the first of an example opens.
+        """
+        found = self._is(() if self.vocabulary.cls is None else (self.vocabulary.cls,))
+        if self.vocabulary.cls == self.vocabulary.sep:
+            found[:, 1:] = False
+        return found
 
     @cached_property
     def is_sep(self) -> torch.Tensor:
-        """[example, token] bool: separating or closing special tokens.
-
-        Where one token both opens and closes (GPT-2's end of text), the opening one is `is_cls`.
-        """
-        return self._is(() if self.vocabulary.sep is None else (self.vocabulary.sep,)) & ~self.is_cls
+        """[example, token] bool: separating or closing special tokens."""
+        return (
+            self._is(() if self.vocabulary.sep is None else (self.vocabulary.sep,)) & ~self.is_cls
+        )
 
     @cached_property
     def is_punctuation(self) -> torch.Tensor:

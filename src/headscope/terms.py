@@ -93,7 +93,7 @@ TERMS = {
         f"{CLARK}, §3.2",
     ),
     "punctuation": Term(
-        "“.” and “,”", "Attention to full stops and commas, summed.", f"{CLARK}, §3.2"
+        "punctuation", "Attention to full stops and commas, summed.", f"{CLARK}, §3.2"
     ),
     "sep_from_sep": Term(
         "[SEP] from [SEP]",
@@ -106,7 +106,9 @@ TERMS = {
         f"{CLARK}, §3.2",
     ),
     "other": Term(
-        "other tokens", "Every token that is none of [CLS], [SEP], “.” and “,”.", KOBAYASHI20
+        "other tokens",
+        "Every token that is none of [CLS], [SEP], full stop and comma.",
+        KOBAYASHI20,
     ),
     "entropy": Term(
         "entropy",

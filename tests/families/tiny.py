@@ -49,14 +49,23 @@ class Family:
         return "cross" in self.stacks
 
 
-_NO_DROPOUT = {
-    name: 0.0
-    for name in (
-        "hidden_dropout_prob attention_probs_dropout_prob dropout attention_dropout dropout_rate "
-        "activation_dropout hidden_dropout embd_pdrop attn_pdrop resid_pdrop embedding_dropout "
-        "mlp_dropout"
-    ).split()
-}
+_NO_DROPOUT = dict.fromkeys(
+    [
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+        "dropout_rate",
+        "activation_dropout",
+        "hidden_dropout",
+        "embd_pdrop",
+        "attn_pdrop",
+        "resid_pdrop",
+        "embedding_dropout",
+        "mlp_dropout",
+    ],
+    0.0,
+)
 _BERT = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
@@ -175,7 +184,12 @@ FAMILIES: dict[str, Family] = {
     "Gemma": _decoder("Gemma", _GROUPED),
     "Gemma2": _decoder(
         "Gemma2",
-        {**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 8, "attn_logit_softcapping": 5.0},
+        {
+            **_GROUPED,
+            "sliding_window": 4,
+            "query_pre_attn_scalar": 8,
+            "attn_logit_softcapping": 5.0,
+        },
         residual=False,
     ),
     "Gemma3": _decoder(
@@ -234,7 +248,7 @@ def sharpened(network: PreTrainedModel, *, seed: int = 0) -> PreTrainedModel:
     for name, parameter in network.named_parameters():
         draw = torch.randn(parameter.shape, generator=generator)
         if parameter.ndim > 1:
-            parameter.data = draw * 0.3
+            parameter.data = draw * (1.0 if "embed" in name else 0.35)
         else:
             parameter.data = parameter.data + draw * 0.2
         if "q_norm" in name or "k_norm" in name:

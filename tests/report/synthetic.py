@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-TARGETS = (
-    "self previous next first cls sep punctuation sep_from_sep sep_from_other".split()
-)
+SIMPLE = ["self", "previous", "next", "cls", "sep"]
+TARGETS = [*SIMPLE, "first", "punctuation", "sep_from_sep", "sep_from_other"]
 CATEGORIES = ["cls", "sep", "punctuation", "other"]
 METHODS = ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"]
 GROUPS = ("surface", "entropy", "norms", "mixing", "divergence")
@@ -116,7 +115,7 @@ def _with_ci(rng, name, dims, value, spread, documents, **attrs):
 
 
 def _surface(rng, shares, documents):
-    one = {name: shares[..., i] for i, name in enumerate("self previous next cls sep".split())}
+    one = {name: shares[..., i] for i, name in enumerate(SIMPLE)}
     one |= {"first": shares[..., 3] * 1.01, "punctuation": shares[..., 5]}
     one["sep_from_sep"] = np.clip(one["sep"] * 1.75, 0, 0.98)
     one["sep_from_other"] = one["sep"] * 0.97
@@ -197,7 +196,12 @@ def _pictures(rng):
     log_alpha = np.log(WEIGHT_BINS * 2**0.5 + 1e-7)[:, None]
     norm = (NORM_BINS * 1.2)[None, :]
     table = []
-    for centre, slope, size in ((-3.5, -0.4, 2e5), (-3, -0.6, 5e5), (-5, 0.05, 2e6), (-5.5, 0.05, 2e7)):
+    for centre, slope, size in (
+        (-3.5, -0.4, 2e5),
+        (-3, -0.6, 5e5),
+        (-5, 0.05, 2e6),
+        (-5.5, 0.05, 2e7),
+    ):
         bell = np.exp(-(((log_alpha - centre) / 1.8) ** 2))
         bell = bell * np.exp(-(((norm - 2.4 - slope * (log_alpha - centre)) / 0.9) ** 2))
         table.append(rng.poisson(size * bell / bell.sum()))
@@ -229,6 +233,7 @@ def _divergence(rng, shares):
     centre = np.eye(count) - 1 / count
     value, vector = np.linalg.eigh(-0.5 * centre @ js**2 @ centre)
     place = vector[:, -2:] * np.sqrt(np.maximum(value[-2:], 0))
+    place = np.pad(place, ((0, 0), (0, 2 - place.shape[1])))  # a single head has one axis
     place = place + rng.normal(0, 0.006, place.shape)
     unit = np.arange(count)
     return xr.Dataset(
@@ -243,3 +248,34 @@ def _divergence(rng, shares):
 
 def _coords(shares):
     return {"layer": np.arange(shares.shape[0]), "head": np.arange(shares.shape[1])}
+
+
+def make_manifest(tree: xr.DataTree, **more: object) -> dict[str, object]:
+    """The manifest that goes with a tree of `make_tree`."""
+    return {
+        "spec": {"analyses": list(tree.children), "seed": 0, "long": "window", "max_length": 512},
+        "fingerprint": "9f2c1e77ab",
+        "versions": {"headscope": "0.1.0", "torch": "2.13.0", "transformers": "5.23.0"},
+        "model": {
+            "name": tree.attrs["model"],
+            "revision": "ffb93f3bd4047442299a41ebb6fa998a38507c52",
+            "sha256": tree.attrs["model_sha256"],
+            "architecture": tree.attrs["architecture"],
+        },
+        "corpus": {
+            "kind": "text",
+            "files": [{"name": "valid.txt", "sha256": "49233770f904" + 52 * "a"}],
+        },
+        "counts": {
+            "documents": tree.attrs["documents"],
+            "examples": 60,
+            "tokens": 4658,
+            "skipped": 2,
+            "windowed": 1,
+            "reasons": {"empty": 2},
+        },
+        "command": "headscope atlas e5-small --text valid.txt --analyses all --seed 0 -o run",
+        "created": "2026-11-20",
+        "analyses": list(tree.children),
+        "linears": "onednn",
+    } | more

@@ -91,7 +91,9 @@ class Divergence(Analysis):
 
     def result(self) -> xr.Dataset:
         """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1)."""
-        draws = self.total.sums if self.reduction == "sum" else ratio_of(self.total, self.count)
+        draws = ratio_of(self.total, self.count)
+        if self.reduction == "sum":
+            draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
         found = estimate_by_spread(draws, documents=self.scope.documents)
         square = Estimate(*(self._square(a) for a in (found.value, found.low, found.high)))
         places, stress = head_map(square.value)
@@ -119,6 +121,8 @@ class Divergence(Analysis):
     def _square(self, pairs: Float64) -> Float64:
         """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
         out = np.zeros((self.units, self.units))
+        if pairs.size and np.isnan(pairs).all():
+            out += np.nan
         out[np.triu_indices(self.units, 1)] = np.maximum(pairs, 0)
         if self.reduction == "mean":
             out = np.minimum(out, LN2)

@@ -57,10 +57,14 @@ class Entropy(Analysis):
             self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
 
     def result(self) -> xr.Dataset:
-        """entropy[layer, head, query] and the entropy that uniform attention would have."""
+        """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""
         source = self.source
+        mean = self.mean(self.total, self.count)
+        if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
+            for array in (mean.value, mean.low, mean.high):
+                array[..., QUERIES.index("cls")] = np.nan
         entropy = Variable(
-            self.mean(self.total, self.count), ("layer", "head", "query"),
+            mean, ("layer", "head", "query"),
             "mean entropy of attention", "nats", source,
         )  # fmt: skip
         uniform = Variable(

@@ -45,14 +45,14 @@ class Mixing(Analysis):
         self.count = self.sums(scope.layers, len(METHODS))
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
-        """Add the ratios of all real tokens, method by method."""
+        """Add the ratios of all real tokens that have one, method by method."""
         ratios = mixing_ratios(layer)
-        tokens = batch.lengths.astype(np.float64)
-        values, counts = np.zeros((2, len(tokens), len(METHODS)))
+        values, counts = np.zeros((2, len(batch.lengths), len(METHODS)))
         for index, method in enumerate(METHODS):
             if method in ratios:
-                values[:, index] = to_float64((ratios[method] * batch.mask).sum(-1))
-                counts[:, index] = tokens
+                counted = batch.mask & ~ratios[method].isnan()  # 0/0: nothing reaches the token
+                values[:, index] = to_float64(ratios[method].where(counted, 0).sum(-1))
+                counts[:, index] = to_float64(counted.sum(-1))
         self.total.add(values, batch.bootstrap, at=(layer.index,))
         self.count.add(counts, batch.bootstrap, at=(layer.index,))
 

@@ -32,14 +32,14 @@ from headscope.batch import CATEGORIES, Batch, to_float64
 from headscope.layer import LayerView
 from headscope.result import Variable
 
-WEIGHT = LogBins(-40, 0, 16)
-NORM = LogBins(-10, 12, 16)
+WEIGHT = LogBins(-30, 0, 16)
+NORM = LogBins(-5, 7, 64)
 COARSE_WEIGHT = LogBins(-20, 0, 1)
 COARSE_NORM = LogBins(-5, 6, 2)
-RANK = LogBins(0, 20, 32)
-TOKEN_NORM = LogBins(-10, 12, 64)
-TOKEN_WEIGHT = LogBins(-24, 0, 64)
-COARSE_RANK = LogBins(0, 20, 1)
+RANK = LogBins(0, 18, 32)
+TOKEN_NORM = LogBins(-4, 6, 256)
+TOKEN_WEIGHT = LogBins(-14, 0, 256)
+COARSE_RANK = LogBins(0, 18, 1)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
 COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
 QUANTITIES = ("value_norm", "attention")

@@ -53,7 +53,8 @@ class Surface(Analysis):
         n = batch.lengths[:, None].astype(np.float64)  # [example, 1]
         separators = to_float64(batch.is_sep.sum(-1))[:, None]
         columns = layer.column_sums(batch)  # [example, head, class, key]
-        received = to_float64(columns @ batch.categories[:, None])  # [example, head, class, category]
+        categories = batch.categories[:, None].to(columns.dtype)
+        received = to_float64(columns @ categories)  # [example, head, class, category]
         both = received.sum(2)  # [example, head, category]
         first = to_float64(columns[..., 0].sum(-1))
         means = {name: _diagonal(layer.attention, batch, k) for name, k in _OFFSETS.items()}

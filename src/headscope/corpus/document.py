@@ -81,7 +81,8 @@ class Example:
 
     input_ids     [token] int64, special tokens included
     segment_ids   [token] int64, 0 for the first segment and 1 for the second
-    special       [token] bool, True for tokens that the tokenizer added
+    special       [token] bool, True for tokens that the tokenizer added; in pre-tokenised input,
+                  for those that frame an input ([CLS], [SEP], ...; not [UNK] and [MASK])
     word_index    [token] int64, the word of each token within `words`; -1 where there is none
     document      id of the document it belongs to: the unit of resampling
     """

@@ -26,10 +26,12 @@ from headscope.derived.reading import (
     shape,
     token_names,
 )
-from headscope.derived.roles import POSITION, has_cls
+from headscope.derived.roles import POSITION, has_cls, is_broad
 from headscope.derived.wording import number, percent, plain
 
 TARGETS = ("previous", "next", "self", "first", "cls", "sep", "punctuation")
+LEAST_EFFECT = 0.05  # ours: below, a head is not told apart from an ordinary one
+NARROW_SHARE = 0.5  # ours: of the uniform entropy; what is above is not called narrow
 SINK_NORM = 0.5  # ours: a sink's tokens contribute less than half of what all other tokens do
 
 
@@ -58,7 +60,7 @@ class Claim:
 
 
 def all_claims(tree: xr.DataTree) -> list[Claim]:
-    """Every claim with a finite effect, in no meant order; several per head."""
+    """Every claim of an effect above LEAST_EFFECT, in no meant order; several per head."""
     claims = [claim for kind in TARGETS for claim in _target_claims(tree, kind)]
     return claims + _broad_claims(tree) + _narrow_claims(tree)
 
@@ -76,7 +78,15 @@ def _target_claims(tree: xr.DataTree, kind: str) -> list[Claim]:
     n = documents(tree, surface["attention"])
 
     def say(layer: int, head: int) -> str:
-        return _target_sentence(tree, kind, *_at(share, layer, head), layer, head)
+        words = percent(*_at(share, layer, head))
+        goal = _goal(tree, kind)
+        norms = _sink_norms(tree, kind, layer, head) if kind in ("cls", "sep") else ""
+        if norms:
+            return f"rests {words} of its attention on {goal}, yet what {goal} adds {norms}"
+        if float(share.value[layer, head]) > POSITION:
+            return f"attends to {goal}, {words}"
+        ordinary = percent(reference, np.nan, np.nan)
+        return f"gives {goal} {words} of its attention, where {ordinary} is ordinary"
 
     return _claims(kind, share, reference, n, say)
 
@@ -85,13 +95,15 @@ def _broad_claims(tree: xr.DataTree) -> list[Claim]:
     entropy, uniform = _entropy(tree)
     if entropy is None:
         return []
-    share = Estimate(entropy.value / uniform, entropy.low / uniform, entropy.high / uniform)
+    reference = float(np.nanmean(entropy.value)) / uniform
+    value = np.where(is_broad(tree), entropy.value / uniform, np.nan)
+    share = Estimate(value, entropy.low / uniform, entropy.high / uniform)
 
     def say(layer: int, head: int) -> str:
         nats = number(*_at(entropy, layer, head))
         return f"attends broadly: entropy {nats} of {plain(uniform, 'nats')} nats"
 
-    return _claims("broad", share, float(np.nanmean(share.value)), _entropy_n(tree), say)
+    return _claims("broad", share, reference, _entropy_n(tree), say)
 
 
 def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
@@ -99,8 +111,8 @@ def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
     entropy, uniform = _entropy(tree)
     if entropy is None:
         return []
-    unexplained = ~_explained(tree)
-    value = np.where(unexplained, 1 - entropy.value / uniform, np.nan)
+    narrow = ~_explained(tree) & (entropy.value < NARROW_SHARE * uniform)
+    value = np.where(narrow, 1 - entropy.value / uniform, np.nan)
     share = Estimate(value, 1 - entropy.high / uniform, 1 - entropy.low / uniform)
     reference = 1 - float(np.nanmean(entropy.value)) / uniform
 
@@ -117,40 +129,30 @@ def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
 def _claims(
     kind: str, share: Estimate, reference: float, n: int, say: Callable[[int, int], str]
 ) -> list[Claim]:
-    """One claim per head whose value is above the reference."""
+    """One claim per head whose value is clearly above the reference."""
     lower = np.where(np.isfinite(share.low), share.low, share.value)
     effect = (lower - reference) / (1 - reference) if reference < 1 else lower * np.nan
     effect = np.where(np.isfinite(share.value), effect, np.nan)
     claims = []
-    for layer, head in np.argwhere(effect > 0).tolist():
+    for layer, head in np.argwhere(effect > LEAST_EFFECT).tolist():
         value, low, high = _at(share, layer, head)
         size = float(effect[layer, head])
         sentence = say(layer, head)
-        claims.append(
-            Claim(layer, head, kind, size, sentence, value, low, high, reference, n)
-        )
+        claims.append(Claim(layer, head, kind, size, sentence, value, low, high, reference, n))
     return claims
 
 
-def _target_sentence(
-    tree: xr.DataTree, kind: str, value: float, low: float, high: float, layer: int, head: int
-) -> str:
-    share = percent(value, low, high)
-    names = token_names(tree)
+def _goal(tree: xr.DataTree, kind: str) -> str:
+    """What a head attends to, in words."""
     if kind in ("cls", "sep"):
-        token = names[kind] or {"cls": "the opening token", "sep": "the separator"}[kind]
-        norms = _sink_norms(tree, kind, layer, head)
-        if norms:
-            return f"rests {share} of its attention on {token}, yet what {token} adds {norms}"
-        return f"attends to {token}, {share}"
-    goal = {
+        return token_names(tree)[kind] or {"cls": "the opening token", "sep": "the separator"}[kind]
+    return {
         "previous": "the previous token",
         "next": "the next token",
         "self": "the token itself",
         "first": "the first token",
         "punctuation": "full stops and commas",
     }[kind]
-    return f"attends to {goal}, {share}"
 
 
 def _sink_norms(tree: xr.DataTree, kind: str, layer: int, head: int) -> str:

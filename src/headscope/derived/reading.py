@@ -6,6 +6,7 @@ Groups and intervals may be absent: absent is None or NaN here, never an error.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,13 @@ def head_name(unit: int, heads: int) -> str:
 
 def token_names(tree: xr.DataTree) -> dict[str, str]:
     """What the tokenizer calls the tokens of the categories cls and sep; '' where it has none."""
-    return {kind: str(tree.attrs.get(f"{kind}_token", "") or "") for kind in ("cls", "sep")}
+    return {kind: printable(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
+
+
+def printable(value: object) -> str:
+    """A name as text that any file can hold: control characters and lone surrogates become �."""
+    text = "" if value is None else str(value)
+    return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
 
 
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:

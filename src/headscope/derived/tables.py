@@ -16,9 +16,18 @@ import xarray as xr
 from headscope.derived.reading import documents, estimate, estimates, shape
 from headscope.derived.whole_file import write_whole
 
-LEADING = (
-    "model revision analysis metric layer head value n ci_low ci_high".split()  # the contract
-)
+LEADING = [
+    "model",
+    "revision",
+    "analysis",
+    "metric",
+    "layer",
+    "head",
+    "value",
+    "n",
+    "ci_low",
+    "ci_high",
+]
 UNIT_COLUMNS = {"unit", "unit_other"}
 
 
@@ -68,8 +77,8 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
         "revision": str(tree.attrs.get("revision", "")),
         "analysis": name,
         "metric": variable,
-        "layer": pd.array(layer or [pd.NA] * count, dtype="Int64"),
-        "head": pd.array(head or [pd.NA] * count, dtype="Int64"),
+        "layer": _whole(layer, count),
+        "head": _whole(head, count),
         "value": parts.value.reshape(-1),  # [row]
         "n": _counts(tree, dataset, variable),
         "ci_low": parts.low.reshape(-1),  # [row]
@@ -77,6 +86,11 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     }
     rest = {dim: values for dim, values in columns.items() if dim not in table}
     return pd.DataFrame(table | rest, index=range(count))
+
+
+def _whole(values: list[object], count: int) -> pd.Series[int]:
+    """Whole numbers, or missing ones where the metric has no such dimension."""
+    return pd.Series(values or [None] * count, dtype="Int64")
 
 
 def _spread(array: xr.DataArray, dim: str) -> list[object]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 
 MISSING = "–"
+SMALL_SHARE = 0.1  # below, a share gets a decimal
 
 
 def percent(value: float, low: float, high: float) -> str:
-    """A share as `87 % [85, 89]`; without an interval `87 %`."""
-    return _with_interval(100 * value, 100 * low, 100 * high, " %", fewest=0, most=2)
+    """A share as `87 % [85, 89]`, a small one as `4.2 % [3.9, 4.5]`; `87 %` without an interval."""
+    fewest = 0 if value >= SMALL_SHARE else 1
+    return _with_interval(100 * value, 100 * low, 100 * high, " %", fewest=fewest, most=2)
 
 
 def number(value: float, low: float, high: float) -> str:

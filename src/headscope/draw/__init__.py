@@ -1,4 +1,4 @@
-"""The figures of the field, drawn from results: `draw(tree, name)`, `save_figures(tree, folder)`."""
+"""The figures of the field, from results: `draw(tree, name)`, `save_figures(tree, folder)`."""
 
 from headscope.draw.registry import PICTURES, draw, save_figures
 

@@ -31,7 +31,12 @@ def panels(tree: xr.DataTree) -> list[Panel]:
         return []
     window = _window(norms)
     return [
-        Panel(f"To {special(tree, category)}", partial(_draw, norms, category, window), height=0.95)
+        Panel(
+            f"To {special(tree, category)}",
+            partial(_draw, norms, category, window),
+            height=0.95,
+            key_above=True,
+        )
         for category in norms["category"].values.tolist()
         if float(norms[HISTOGRAM].sel(category=category).sum()) > 0
     ]
@@ -91,7 +96,7 @@ def _draw(norms: xr.Dataset, category: str, window: tuple[slice, slice], axes: A
     axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
     rho = estimate(norms, SPEARMAN, category=category)
     words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
-    axes.text(0.03, 0.03, words, transform=axes.transAxes, fontsize=7)
+    axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=7)
     axes.set_xlabel("attention α")
     axes.set_ylabel("value norm ‖f(x)‖")
 

@@ -7,6 +7,7 @@ that multidimensional scaling makes of it, coloured by layer and by what the hea
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,11 +23,11 @@ from headscope.draw.wording import over, special
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 
 
-def role_name(tree: xr.DataTree, role: str) -> str:
-    """A role in the words of a legend."""
-    words = {"previous": "previous token", "next": "next token", "broad": "broad"}
-    words |= {"first": "first token", "other": "other"}
-    return words.get(role) or special(tree, role)
+def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
+    """A role in the words of a legend; with an article, as in running text."""
+    if role in ("previous", "next", "first"):
+        return f"{'the ' if article else ''}{role} token"
+    return role if role in ("broad", "other") else special(tree, role)
 
 
 def map_panels(tree: xr.DataTree) -> list[Panel]:
@@ -44,8 +45,10 @@ def map_panels(tree: xr.DataTree) -> list[Panel]:
 def map_caption(tree: xr.DataTree) -> str:
     """How to read the map."""
     divergence = group(tree, "divergence")
-    stress = "" if divergence is None or "mds_stress" not in divergence else (
-        f", stress {float(divergence['mds_stress']):.2f}"
+    stress = (
+        ""
+        if divergence is None or "mds_stress" not in divergence
+        else (f", stress {float(divergence['mds_stress']):.2f}")
     )
     return (
         "Each mark is one head; near means that the two distribute attention alike "
@@ -83,7 +86,7 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
     for layer, shade in enumerate(layer_colors(layers)):
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, layers)
-    text = {"va": "center", "fontsize": 7, "transform": key.transAxes}
+    text: dict[str, Any] = {"va": "center", "fontsize": 7, "transform": key.transAxes}
     key.text(-0.02, 0.5, "layer 1", ha="right", **text)
     key.text(1.02, 0.5, str(layers), ha="left", **text)
     _bare(axes)

@@ -7,6 +7,7 @@ against what uniform attention would give.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -51,7 +52,7 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
     mean_line(axes, parts.value, query if query == "cls" else "all")
     uniform = float(entropy["uniform"])
     axes.axhline(uniform, color=color("muted"), ls=(0, (4, 2)), lw=0.9)
-    note = {"ha": "right", "va": "bottom", "fontsize": 6.5, "color": color("muted")}
+    note: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 6.5, "color": color("muted")}
     axes.text(layers - 0.5, uniform * 1.01, f"uniform {uniform:.2f}", **note)
     layer_axis(axes, layers)
     axes.set_ylim(0, uniform * 1.12)

@@ -1,8 +1,9 @@
-"""How are the marks drawn that several figures share: bands, whiskers, layer axes, grids of cells?"""
+"""How are the marks drawn that figures share: bands, whiskers, layer axes, grids of cells?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -57,11 +58,16 @@ def head_scatter(axes: Axes, parts: Estimate, word: str, *, shift: float = 0.0) 
 
 def mean_line(axes: Axes, value: Floats, word: str, *, shift: float = 0.0) -> None:
     """The mean of the heads of each layer; value [layer, head]."""
-    with np.errstate(invalid="ignore"):
-        axes.plot(
-            np.arange(len(value)) + shift, np.nanmean(value, axis=1), "-", color=color(word), lw=1.5,
-            zorder=4,
-        )  # fmt: skip
+    over = np.arange(len(value)) + shift
+    axes.plot(over, over_heads(value), "-", color=color(word), lw=1.5, zorder=4)
+
+
+def over_heads(value: Floats) -> Floats:
+    """[layer] the mean of the heads that have a number; NaN where none has. value [layer, head]"""
+    there = np.isfinite(value)
+    count = there.sum(axis=1)
+    total = np.where(there, value, 0).sum(axis=1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
@@ -71,7 +77,9 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
     if np.isfinite(parts.low).any():
         low, high = parts.low[there], parts.high[there]
         axes.fill_between(x[there], low, high, color=shade, alpha=0.18, lw=0, zorder=2)
-    axes.plot(x[there], parts.value[there], "-", marker=marker(word), color=shade, ms=3.6, mew=0, zorder=3)
+    axes.plot(
+        x[there], parts.value[there], "-", marker=marker(word), color=shade, ms=3.6, mew=0, zorder=3
+    )
 
 
 def legend(axes: Axes, entries: Sequence[tuple[str, str]], *, line: bool = True) -> None:
@@ -122,7 +130,7 @@ def cell_key(axes: Axes, top_text: str, *, below: float = 0.235) -> None:
     for level in range(RAMP_STEPS):
         inset.axvspan(level, level + 1, color=steps[level], lw=0)
     inset.set_xlim(0, RAMP_STEPS)
-    text = {"va": "center", "fontsize": 6.5, "transform": inset.transAxes}
+    text: dict[str, Any] = {"va": "center", "fontsize": 6.5, "transform": inset.transAxes}
     inset.text(-0.06, 0.5, "0", ha="right", **text)
     inset.text(1.06, 0.5, top_text, ha="left", **text)
 
@@ -146,7 +154,7 @@ def doubling_axis(axes: Axes) -> None:
 def bin_edges(lower: Floats) -> Floats:
     """All borders of bins of which the lower edges are known.
 
-    An open first bin (from 0) is drawn as wide as its neighbour, on the ratio scale; so is the last.
+    An open first bin (from 0) is drawn as wide as its neighbour on the ratio scale; so is the last.
     """
     inner = lower[1:] if lower[0] == 0 else lower
     first = [inner[0] ** 2 / inner[1]] if lower[0] == 0 else []

@@ -7,6 +7,7 @@ alone to the whole block with residual connection and layer normalisation.
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import xarray as xr
@@ -70,11 +71,9 @@ def _apart(ends: list[tuple[float, str]], gap: float = 0.065) -> list[float]:
     """Heights for the labels at the line ends, moved up until none covers another."""
     order = sorted(range(len(ends)), key=lambda at: ends[at][0])
     heights = [value for value, _ in ends]
-    for lower, upper in zip(order, order[1:], strict=False):
+    for lower, upper in pairwise(order):
         heights[upper] = max(heights[upper], heights[lower] + gap)
     return heights
 
 
-PICTURE = Picture(
-    "mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1
-)
+PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1)

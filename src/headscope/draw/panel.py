@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from headscope.draw.style import DOUBLE, SINGLE, house_style
 
-
 LEGEND_ROW = 11.0  # points between axes and title that a row of legend needs
 LEGEND_COLUMNS = 4
 

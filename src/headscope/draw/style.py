@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -75,14 +76,13 @@ def ramp(*, dark: bool = False) -> list[str]:
     curve = np.stack([np.interp(fine, at, stops[:, channel]) for channel in range(3)], axis=-1)
     travel = np.abs(_lightness(curve) - _lightness(curve[:1]))
     even = np.interp(np.linspace(0, travel[-1], RAMP_STEPS), np.maximum.accumulate(travel), fine)
-    return [to_hex([np.interp(t, at, stops[:, c]) for c in range(3)]) for t in even]
+    red, green, blue = (np.interp(even, at, stops[:, channel]) for channel in range(3))
+    return [to_hex(rgb) for rgb in zip(red.tolist(), green.tolist(), blue.tolist(), strict=True)]
 
 
 def ramp_map() -> Colormap:
     """The light ramp as a matplotlib colour map; missing values stay empty."""
-    steps = ListedColormap(ramp(), name="headscope")
-    steps.set_bad((0, 0, 0, 0))
-    return steps
+    return ListedColormap(ramp(), name="headscope").with_extremes(bad=(0, 0, 0, 0))
 
 
 def layer_colors(layers: int) -> list[str]:
@@ -104,9 +104,9 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def _settings() -> dict[str, object]:
+def _settings() -> dict[Any, Any]:
     present = {font.name for font in font_manager.fontManager.ttflist}
-    faces = [face for face in TYPEFACES if face in present]
+    faces = [face for face in TYPEFACES if face in present] + ["sans-serif"]
     ink, muted, rule = LIGHT["ink"], LIGHT["muted"], LIGHT["rule"]
     return {
         "font.family": faces,  # as a list: what one face lacks is taken from the next
@@ -144,9 +144,9 @@ def _settings() -> dict[str, object]:
         "lines.markersize": 3.5,
         "legend.frameon": False,
         "legend.fontsize": 7,
-        "legend.handlelength": 1.5,
+        "legend.handlelength": 1.4,
         "legend.handletextpad": 0.4,
-        "legend.columnspacing": 1.0,
+        "legend.columnspacing": 0.8,
         "legend.borderaxespad": 0.2,
         "svg.fonttype": "none",
         "svg.hashsalt": "headscope",
@@ -160,4 +160,6 @@ def _lightness(rgb: np.ndarray) -> np.ndarray:
     """CIE L* of sRGB colours [..., 3]."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
-    return np.where(luminance > 0.008856, 116 * np.cbrt(luminance) - 16, 903.3 * luminance)
+    return np.asarray(
+        np.where(luminance > 0.008856, 116 * np.cbrt(luminance) - 16, 903.3 * luminance)
+    )

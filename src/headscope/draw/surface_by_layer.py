@@ -21,11 +21,14 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     """Three panels: positions; special tokens and punctuation; who attends to [SEP]."""
     cls, sep = special(tree, "cls"), special(tree, "sep")
     opening = [("cls", cls)] if _present(tree, "cls") else [("first", "first token")]
-    kinds = [*opening, ("sep", sep), ("punctuation", "“.” “,”")]
+    kinds = [*opening, ("sep", sep), ("punctuation", "punctuation")]
     wanted = [
         ("To neighbours", [("previous", "previous token"), ("next", "next token")]),
-        ("To special tokens, punctuation", kinds),
-        (f"To {sep}, by who attends", [("sep_from_sep", f"{sep} itself"), ("sep_from_other", "all other tokens")]),
+        ("To special tokens", kinds),
+        (
+            f"To {sep}, by who attends",
+            [("sep_from_sep", f"{sep} itself"), ("sep_from_other", "all other tokens")],
+        ),
     ]
     there = [(title, [s for s in series if _present(tree, s[0])]) for title, series in wanted]
     return [
@@ -39,7 +42,8 @@ def caption(tree: xr.DataTree) -> str:
     array = None if surface is None else surface["attention"]
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
-        f"over documents; lines are layer means over heads; whiskers are {INTERVALS}; "
+        "over documents; punctuation is full stops and commas; lines are layer means over heads; "
+        f"whiskers are {INTERVALS}; "
         f"{over(tree, array)}. After Clark et al. (2019), Figure 2."
     )
 

@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.derived.reading import Estimate, estimate, group
-from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
+from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, over_heads, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.wording import INTERVALS, over, special
 
@@ -59,19 +59,17 @@ def present(norms: xr.Dataset, variable: str) -> list[str]:
     ]
 
 
-def over_heads(parts: Estimate) -> Estimate:
+def mean_of_heads(parts: Estimate) -> Estimate:
     """[layer] from [layer, head]; the mean of the limits bounds the interval of the mean."""
     if parts.value.ndim == 1:
         return parts
-    with np.errstate(invalid="ignore"):
-        means = [part.mean(axis=1) for part in (parts.value, parts.low, parts.high)]
-    return Estimate(*means)
+    return Estimate(over_heads(parts.value), over_heads(parts.low), over_heads(parts.high))
 
 
 def _draw(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
     there = present(norms, variable)
     for category in there:
-        parts = over_heads(estimate(norms, variable, category=category))
+        parts = mean_of_heads(estimate(norms, variable, category=category))
         band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
     layer_axis(axes, len(parts.value))
     if variable == "attention":

@@ -20,8 +20,7 @@ def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
 
 def special(tree: xr.DataTree, kind: str) -> str:
     """What to call the tokens of a category: as the tokenizer does, else in the papers' words."""
-    words = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "“.” “,”", "other": "other"}
-    return token_names(tree).get(kind) or words[kind]
+    return token_names(tree).get(kind) or {"cls": "[CLS]", "sep": "[SEP]"}.get(kind, kind)
 
 
 def with_interval(symbol: str, value: float, low: float, high: float) -> str:

@@ -1,6 +1,14 @@
 """What differs between architectures: where attention lives and what surrounds it."""
 
 from headscope.families.layout import LAYOUTS, Layout
-from headscope.families.sites import Site, find_sites, registered
+from headscope.families.sites import Site, configurations, find_sites, registered, unlisted_site
 
-__all__ = ["LAYOUTS", "Layout", "Site", "find_sites", "registered"]
+__all__ = [
+    "LAYOUTS",
+    "Layout",
+    "Site",
+    "configurations",
+    "find_sites",
+    "registered",
+    "unlisted_site",
+]

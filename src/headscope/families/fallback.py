@@ -2,7 +2,8 @@
 
 The model is asked for its own maps (`output_attentions=True`); hooks take each layer's map as it
 leaves the attention module, and the value vectors as they leave the value projection. Queries and
-keys are left out: what these families add to q·k (relative positions) is not theirs alone.
+keys are left out: what these families add to q·k (relative positions) is not theirs alone. Under
+training dropout the maps are what is left after it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError
 from headscope.families.sites import Site
@@ -50,7 +52,9 @@ def read_eagerly(model: nn.Module, sites: Sequence[Site], take: Take) -> Iterato
         return hook
 
     with ExitStack() as stack:
-        stack.callback(model.register_forward_pre_hook(ask, with_kwargs=True).remove)
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel):  # one inside another may be run by itself
+                stack.callback(module.register_forward_pre_hook(ask, with_kwargs=True).remove)
         for site in sites:
             stack.callback(site.attention.register_forward_hook(show(site)).remove)
             if site.value is not None:

@@ -14,51 +14,75 @@ from dataclasses import dataclass
 class Layout:
     """One way to arrange an attention layer.
 
-    attention   the attention module's class names end with one of these
+    attention   class names of the attention module (of the class itself or of a base)
     projection  the output projection W_O
     residual    the module whose input is the residual stream that attention is added to;
                 None where something else is done to attention before it is added
     norm        the LayerNorm of attention plus residual; None where the norm comes first;
                 "{name}" stands for the attention module's own name
     value       the value projection, for the fallback; None on the registry
+    when        the row holds only where this attribute, of the attention module or else of its
+                configuration, has this value
     """
 
     attention: tuple[str, ...]
-    projection: str
+    projection: str | None
     residual: str | None = None
     norm: str | None = None
     value: str | None = None
+    when: tuple[str, object] | None = None
 
 
-_BERT = ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra", "XLMRobertaXL")
+def _named(prefixes: str, suffixes: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}{suffix}" for prefix in prefixes.split() for suffix in suffixes.split())
+
 
 LAYOUTS: tuple[Layout, ...] = (
     # BERT and its kin: attention.self inside attention, the norm inside attention.output
     Layout(
-        tuple(f"{name}{kind}Attention" for name in _BERT for kind in ("Self", "Cross")),
+        _named("Bert Roberta XLMRoberta Camembert Electra", "SelfAttention CrossAttention"),
         projection="^.output.dense",
         residual="^",
         norm="^.output.LayerNorm",
+    ),
+    Layout(  # as BERT, but the norm comes first
+        _named("XLMRobertaXL RobertaPreLayerNorm", "SelfAttention CrossAttention"),
+        projection="^.output.dense",
+        residual="^",
     ),
     Layout(("DistilBertSelfAttention",), "out_lin", residual=".", norm="^.sa_layer_norm"),
     Layout(("AlbertAttention",), "dense", residual=".", norm="LayerNorm"),
     Layout(("ModernBertAttention",), "Wo", residual="^.attn_norm"),
     # decoders with the norm before attention
-    Layout(("GPT2Attention",), "c_proj", residual="^.ln_1"),
-    Layout(("GPTNeoXAttention",), "dense", residual="^.input_layernorm"),
-    Layout(("Gemma2Attention", "Gemma3Attention"), "o_proj"),  # attention is normed, then added
+    Layout(("GPT2Attention",), "c_proj", residual="^.ln_1", when=("is_cross_attention", False)),
     Layout(
-        (
-            "LlamaAttention", "MistralAttention", "Qwen2Attention", "Qwen3Attention",
-            "GemmaAttention", "Phi3Attention", "MixtralAttention", "SmolLM3Attention",
-        ),
+        ("GPT2Attention",), "c_proj", residual="^.ln_cross_attn", when=("is_cross_attention", True)
+    ),
+    Layout(("GPTNeoXAttention",), "dense", residual="^.input_layernorm"),
+    Layout(
+        ("OPTAttention",),
+        "out_proj",
+        residual="^.self_attn_layer_norm",
+        when=("do_layer_norm_before", True),
+    ),
+    Layout(
+        ("OPTAttention",),
+        "out_proj",
+        residual=".",
+        norm="^.self_attn_layer_norm",
+        when=("do_layer_norm_before", False),
+    ),
+    Layout(
+        _named("Llama Mistral Qwen2 Qwen3 Gemma Phi3 Mixtral SmolLM3", "Attention"),
         "o_proj",
         residual="^.input_layernorm",
     ),
-    # encoder-decoder
+    Layout(("Gemma2Attention", "Gemma3Attention"), "o_proj"),  # attention is normed, then added
+    # encoder-decoder: the norm after attention, or before it
     Layout(
         ("BartAttention", "MarianAttention"), "out_proj", residual=".", norm="^.{name}_layer_norm"
     ),
+    Layout(("MBartAttention", "PegasusAttention"), "out_proj", residual="^.{name}_layer_norm"),
     Layout(("T5Attention", "MT5Attention", "UMT5Attention"), "o", residual="^.layer_norm"),
     # off the registry
     Layout(
@@ -69,4 +93,18 @@ LAYOUTS: tuple[Layout, ...] = (
         value="value_proj",
     ),
     Layout(("MPNetSelfAttention",), "o", residual="^", norm="^.LayerNorm", value="v"),
+)
+
+# Where families that are not in the table usually keep W_O: for each ending of the attention
+# class's name, in order. The instrument checks that it is given the mixed values as they are.
+USUAL_PROJECTIONS: tuple[tuple[str, str], ...] = (
+    ("Attention", "o_proj"),
+    ("Attention", "out_proj"),
+    ("Attention", "c_proj"),
+    ("Attention", "dense"),
+    ("Attention", "Wo"),
+    ("Attention", "wo"),
+    ("Attention", "o"),
+    ("SelfAttention", "^.output.dense"),
+    ("CrossAttention", "^.output.dense"),
 )

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-import torch
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
-from headscope.families.layout import LAYOUTS, Layout
+from headscope.families.layout import LAYOUTS, USUAL_PROJECTIONS, Layout
 from headscope.layer import Norm, OutputProjection
 
-_CROSS = re.compile(r"crossattention|cross_attn|encoder_attn|EncDecAttention")
+_CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _DECODER = re.compile(r"(^|\.)decoder\.")
-# Where families that are not in the table usually keep W_O.
-_USUAL_PROJECTIONS = ("o_proj", "out_proj", "out_lin", "c_proj", "dense", "Wo", "o", "wo")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +30,17 @@ class Site:
     residual    the module whose input is the residual stream, or None
     norm        the LayerNorm of attention plus residual, or None
     value       the value projection; only where the fallback needs it
+    listed      the family is in the table; else the projection is a guess, checked as it runs
     """
 
     path: str
     stack: str
     attention: nn.Module
-    projection: nn.Module | None
-    residual: nn.Module | None
-    norm: nn.Module | None
-    value: nn.Module | None
+    projection: nn.Module | None = None
+    residual: nn.Module | None = None
+    norm: nn.Module | None = None
+    value: nn.Module | None = None
+    listed: bool = False
 
     @cached_property
     def output_projection(self) -> OutputProjection | None:
@@ -64,27 +64,37 @@ class Site:
 
 
 def find_sites(model: PreTrainedModel) -> list[Site]:
-    """All attention modules of a model, in the order in which they are defined.
+    """The attention modules of a model that the table or a guess finds, in order of definition.
 
-    Raises ModelError if there are none, or if the family computes attention outside transformers'
-    registry and no layout says how to read it there.
+    On the registry others may turn up when they are called: see `unlisted_site`. Raises ModelError
+    if the family computes attention outside transformers' registry and no layout says how to read
+    it there.
     """
     modules = dict(model.named_modules())
     found = [
-        _site(path, module, layout, modules)
+        site
         for path, module in modules.items()
-        if (layout := _layout_of(module)) is not None
+        if (site := _listed(path, module, modules) or _guessed(path, module, modules)) is not None
     ]
-    family = getattr(model.config, "model_type", type(model).__name__)
-    if not registered(model) and not any(site.value for site in found):
+    if registered(model):
+        return found
+    readable = [site for site in found if site.value is not None]
+    if not readable:
+        family = getattr(model.config, "model_type", "unknown")
         raise ModelError(
             f"the family {family!r} ({type(model).__name__}) computes attention outside "
             "transformers' attention registry, and headscope has no fallback for it; "
             "use another family, or add a layout as CONTRIBUTING describes"
         )
-    if not found:
-        raise ModelError(f"no attention module was found in {type(model).__name__} ({family!r})")
-    return found
+    return readable
+
+
+def unlisted_site(model: PreTrainedModel, module: nn.Module) -> Site | None:
+    """A site for a module of the model that neither table nor guess found; None if not in it."""
+    for path, candidate in model.named_modules():
+        if candidate is module:
+            return Site(path, _stack(path, module), module)
+    return None
 
 
 def registered(model: PreTrainedModel) -> bool:
@@ -92,34 +102,61 @@ def registered(model: PreTrainedModel) -> bool:
     return bool(model._can_set_attn_implementation())
 
 
-def _layout_of(module: nn.Module) -> Layout | None:
-    """The table's row for a module; a guess for other modules that look like attention."""
-    name = type(module).__name__
+def configurations(model: PreTrainedModel) -> list[Any]:
+    """All configurations that the model's modules hold, and those inside them, each once."""
+    waiting = [
+        c for m in model.modules() if isinstance(c := vars(m).get("config"), PreTrainedConfig)
+    ]
+    found: dict[int, PreTrainedConfig] = {}
+    while waiting:
+        config = waiting.pop()
+        if id(config) not in found:
+            found[id(config)] = config
+            inner = (getattr(config, name, None) for name in config.sub_configs)
+            waiting += [c for c in inner if isinstance(c, PreTrainedConfig)]
+    return list(found.values())
+
+
+def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
+    """The site as the table describes it."""
+    names = {base.__name__ for base in type(module).__mro__}
     for layout in LAYOUTS:
-        if name.endswith(layout.attention):
-            return layout
-    if name.endswith("Attention"):
-        for projection in _USUAL_PROJECTIONS:
-            if isinstance(getattr(module, projection, None), nn.Linear | Conv1D):
-                return Layout((name,), projection)
+        if names.isdisjoint(layout.attention) or not _holds(layout, module):
+            continue
+
+        def at(where: str | None) -> nn.Module | None:
+            if where is None:
+                return None
+            return modules.get(_absolute(path, where.format(name=path.rpartition(".")[2])))
+
+        return Site(
+            path=path,
+            stack=_stack(path, module),
+            attention=module,
+            projection=at(layout.projection),
+            residual=at(layout.residual),
+            norm=at(layout.norm),
+            value=at(layout.value),
+            listed=True,
+        )
     return None
 
 
-def _site(path: str, module: nn.Module, layout: Layout, modules: dict[str, nn.Module]) -> Site:
-    def at(where: str | None) -> nn.Module | None:
-        if where is None:
-            return None
-        return modules.get(_absolute(path, where.format(name=path.rpartition(".")[2])))
+def _holds(layout: Layout, module: nn.Module) -> bool:
+    if layout.when is None:
+        return True
+    name, wanted = layout.when
+    found = getattr(module, name, getattr(getattr(module, "config", None), name, None))
+    return bool(found == wanted)
 
-    return Site(
-        path=path,
-        stack=_stack(path, module),
-        attention=module,
-        projection=at(layout.projection),
-        residual=at(layout.residual),
-        norm=at(layout.norm),
-        value=at(layout.value),
-    )
+
+def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
+    """A site for other modules that look like attention with an output projection."""
+    for ending, where in USUAL_PROJECTIONS:
+        projection = modules.get(_absolute(path, where))
+        if type(module).__name__.endswith(ending) and isinstance(projection, nn.Linear | Conv1D):
+            return Site(path, _stack(path, module), module, projection)
+    return None
 
 
 def _absolute(path: str, where: str) -> str:
@@ -133,7 +170,7 @@ def _absolute(path: str, where: str) -> str:
 
 
 def _stack(path: str, module: nn.Module) -> str:
-    if _CROSS.search(path):
+    if _CROSS.search(path) or getattr(module, "is_cross_attention", False):
         return "cross"
     causal = getattr(module, "is_causal", False) or getattr(module, "is_decoder", False)
     return "decoder" if causal or _DECODER.search(path) else "encoder"

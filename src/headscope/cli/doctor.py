@@ -1,0 +1,141 @@
+"""`headscope doctor`: is everything in order here, with this model and this corpus?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from headscope.cli.options import corpus_options, model_options, read_corpus
+from headscope.errors import HeadscopeError
+
+OK, WARN, BAD = "ok", "note", "BAD"
+
+
+class Findings:
+    """What was checked, one line each."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, str]] = []
+
+    def add(self, verdict: str, what: str, found: str) -> None:
+        """Note one finding."""
+        self.lines.append({"verdict": verdict, "check": what, "found": found})
+
+    @contextmanager
+    def check(self, what: str) -> Iterator[Callable[..., None]]:
+        """Runs a check; an exception becomes a bad finding, and the next check still runs."""
+
+        def say(found: str, *, verdict: str = OK) -> None:
+            self.add(verdict, what, found)
+
+        try:
+            yield say
+        except (HeadscopeError, ImportError, OSError, RuntimeError, ValueError) as error:
+            self.add(BAD, what, str(error).splitlines()[0])
+
+
+@click.command("doctor")
+@click.argument("model", required=False, default="demo")
+@corpus_options
+@model_options
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
+def command(model: str, as_json: bool, **given: Any) -> None:
+    """Check the installation, a MODEL (default: demo) and, if one is given, a corpus."""
+    findings = Findings()
+    _installation(findings)
+    loaded = _model(findings, model, given)
+    names = ("demo", "text", "treebank", "segments", "documents", "passages")
+    if any(given[name] for name in names[:4]):
+        with findings.check("corpus") as say:
+            _corpus(say, loaded, read_corpus(**{name: given[name] for name in names}))
+    if as_json:
+        click.echo(json.dumps(findings.lines, ensure_ascii=False, indent=2))
+    else:
+        for line in findings.lines:
+            click.echo(f"{line['verdict']:>4}  {line['check']:<22}{line['found']}")
+    if any(line["verdict"] == BAD for line in findings.lines):
+        raise click.exceptions.Exit(1)
+
+
+def _installation(findings: Findings) -> None:
+    with findings.check("versions") as say:
+        from headscope.run import versions
+
+        say(", ".join(f"{k} {v}" for k, v in versions().items()))
+    with findings.check("compiled loops") as say:
+        say(f"agree with torch to {_kernel_error():.0e}")
+    with findings.check("matrix products") as say:
+        import torch
+
+        fast = torch.backends.mkldnn.is_available()
+        say("oneDNN available, timed at the start of a run" if fast else "stock only")
+    with findings.check("accelerator") as say:
+        import torch
+
+        if torch.cuda.is_available():
+            say(f"{torch.cuda.get_device_name(0)}: use --device cuda")
+        else:
+            say("none; the CPU is used", verdict=WARN)
+
+
+def _kernel_error() -> float:
+    """Largest difference between the compiled scan and torch on random maps."""
+    import torch
+
+    from headscope import kernels
+    from headscope.layer import LN2
+
+    maps = torch.rand(1, 2, 9, 9, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    entropy, columns = torch.zeros(1, 2, 9), torch.zeros(1, 2, 2, 9)
+    lengths, classes = torch.tensor([9]), torch.zeros(1, 9, dtype=torch.long)
+    arrays = (maps, lengths, classes, entropy, columns)
+    kernels.scan(*(a.numpy() for a in arrays))
+    error = (entropy * LN2 - torch.special.entr(maps).sum(-1)).abs().max()
+    error = torch.maximum(error, (columns[:, :, 0] - maps.sum(2)).abs().max())
+    if error > 1e-5:
+        raise RuntimeError(f"compiled loops differ from torch by {float(error):.1e}")
+    return float(error)
+
+
+def _model(findings: Findings, name: str, given: dict[str, Any]) -> Any:
+    loaded = None
+    with findings.check("model") as say:
+        from headscope.model import load
+
+        options = {k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
+        loaded = load(name, **options)
+        say(repr(loaded))
+    if loaded is None:
+        return None
+    with findings.check("attention") as say:
+        fallback = "its own eager maps" if loaded.fallback else "transformers' attention registry"
+        stacks = ", ".join(f"{s.stack} {s.layers}×{s.heads}" for s in loaded.shapes.values())
+        say(f"read through {fallback}; {stacks}; at most {loaded.limit} tokens")
+    with findings.check("output identity") as say:
+        error = loaded.identity_error()
+        if error is None:
+            say("the output projection is unknown: no norms for this family", verdict=WARN)
+        else:
+            say(f"Σ αf(x) + b_O equals the attention block's output to {error:.0e}",
+                verdict=OK if error < 1e-3 else BAD)  # fmt: skip
+    with findings.check("special tokens") as say:
+        tokens = ", ".join(f"{k} {v}" for k, v in loaded.special_tokens.items())
+        say(tokens or "none", verdict=OK if tokens else WARN)
+    return loaded
+
+
+def _corpus(say: Callable[..., None], loaded: Any, corpus: Any) -> None:
+    from headscope.plan import make_plan
+    from headscope.spec import Settings
+
+    if loaded is None:
+        say(f"{sum(1 for _ in corpus)} documents (not tokenised: no model)")
+        return
+    counts = make_plan(loaded, corpus, Settings()).counts
+    say(f"{counts.documents} documents, {counts.examples} inputs, {counts.tokens} tokens, "
+        f"{counts.windowed} windowed, {counts.skipped} skipped",
+        verdict=WARN if counts.skipped else OK)  # fmt: skip

@@ -1,0 +1,79 @@
+"""Which commands are there, and how do errors end them?
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input. Errors are one to three lines; `--debug`
+shows the traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from headscope import __version__
+from headscope.errors import HeadscopeError
+
+# command: (module, one line); the module is imported when the command runs or is asked for help
+COMMANDS = {
+    "atlas": ("headscope.cli.atlas", "Run all analyses over a corpus; ends in a report."),
+    "report": ("headscope.cli.report", "Rebuild report, figures and tables of a run."),
+    "analyses": ("headscope.cli.analyses", "List the analyses and their options."),
+    "doctor": ("headscope.cli.doctor", "Check the installation, a model and a corpus."),
+}
+
+
+class Lazy(click.Group):
+    """A group that imports a command's module only when that command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands, in the order in which they are mostly used."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table above, so that help imports nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="headscope")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def group(context: click.Context, debug: bool) -> None:
+    """Tell what every attention head of a transformer does."""
+    context.obj = {"debug": debug}
+
+
+def main() -> None:
+    """The entry point: turns our errors into a few lines and an exit code."""
+    debug = "--debug" in sys.argv[1:]
+    if debug:  # wherever it stands
+        sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]
+    try:
+        group(standalone_mode=False)
+    except HeadscopeError as error:
+        if debug:
+            raise
+        click.echo(f"headscope: {_printable(str(error))}", err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("headscope: stopped", err=True)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of our output went away
+        sys.exit(1)
+
+
+def _printable(text: str) -> str:
+    """File names and tokens may hold anything: control characters never reach the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

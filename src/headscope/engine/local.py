@@ -1,0 +1,104 @@
+"""How do shards run on this machine: here, or in several processes?
+
+Each shard is computed alone and written whole, so it does not matter who computes it: one process
+or three give the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from typing import Any
+
+from headscope.engine.compute import Computer, Task
+from headscope.errors import HeadscopeError
+from headscope.model import Model, load
+from headscope.plan import Shard
+from headscope.store import State
+
+Keep = Callable[[int, State], None]
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """How a worker process loads the model again."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def run_here(
+    model: Model, task: Task, shards: Sequence[Shard], keep: Keep
+) -> Iterator[Shard]:
+    """Compute shards one after the other in this process; yields each once it is kept."""
+    computer = Computer(model, task)
+    for shard in shards:
+        keep(shard.number, computer.compute(shard))
+        yield shard
+
+
+def run_workers(
+    place: ModelPlace, task: Task, shards: Sequence[Shard], keep: Keep, *, workers: int
+) -> Iterator[Shard]:
+    """Compute shards in several processes, each with its own copy of the model.
+
+    raises  HeadscopeError if a process dies; the shards kept so far stay
+    """
+    pool = ProcessPoolExecutor(
+        max_workers=min(workers, len(shards)),
+        mp_context=get_context("spawn"),
+        initializer=_begin,
+        initargs=(place, task),
+    )
+    try:
+        futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
+        for future in as_completed(futures):
+            shard = futures.pop(future)
+            keep(shard.number, future.result())
+            yield shard
+    except BrokenProcessPool as error:
+        raise HeadscopeError(
+            "a worker process died (out of memory?); finished shards are kept: "
+            "run the same command again, with fewer --workers"
+        ) from error
+    finally:
+        _end(pool)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Stops the workers at once: whatever they have not delivered will be computed again."""
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+
+
+# --- inside a worker process ----------------------------------------------------------------
+
+_WORKER: list[Computer] = []
+
+
+def _begin(place: ModelPlace, task: Task) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    _WORKER[:] = [Computer(load(place.name, **place.options), task)]
+
+
+def _follow_parent() -> None:
+    """Ends this process when its parent is gone, however it went."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _compute(shard: Shard) -> State:
+    return _WORKER[0].compute(shard)

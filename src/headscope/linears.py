@@ -1,0 +1,126 @@
+"""Which matrix product is fastest here, and is it right?
+
+On a CPU most of a forward pass is spent in `nn.Linear`. torch hands float32 products to the BLAS it
+was built with, which on some processors is half as fast as oneDNN with weights packed beforehand.
+Which one wins is timed at the start of a run, on the model itself, and what won is checked against
+the stock output before it is used.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from headscope.errors import InputError
+
+CHOICES = ("auto", "onednn", "stock")
+TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
+_ROUNDS = 3
+
+
+@contextmanager
+def linears(network: nn.Module, kind: str) -> Iterator[None]:
+    """Inside the context the network's linear maps run as `kind`: "onednn" or "stock"."""
+    packed: list[nn.Linear] = []
+    try:
+        if kind == "onednn":
+            for module in network.modules():
+                if _packable(module):
+                    packed.append(module)
+                    module.forward = _packed_forward(module)  # type: ignore[method-assign]
+        yield
+    finally:
+        for module in packed:
+            del module.forward  # uncovers the class's own
+
+
+def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = "auto") -> str:
+    """The kind to use: "onednn" or "stock".
+
+    run     one typical forward pass; returns the output to compare
+    asked   "auto" times both; the others are taken as they are where they are possible
+    raises  InputError if "onednn" is asked for and not available or not right here
+    """
+    if asked not in CHOICES:
+        raise InputError(f"no kind of linears called {asked!r}; there are {', '.join(CHOICES)}")
+    if asked == "stock" or (asked == "auto" and not _available(network)):
+        return "stock"
+    if not _available(network):
+        raise InputError(
+            "linears 'onednn' need float32 weights on a CPU and a torch with oneDNN; use 'auto'"
+        )
+    with torch.inference_mode():
+        stock, stock_seconds = _timed(run)
+        with linears(network, "onednn"):
+            packed, packed_seconds = _timed(run)
+    error = float((packed - stock).abs().max() / stock.abs().max().clamp_min(1e-30))
+    if not error <= TOLERANCE:
+        if asked == "auto":
+            return "stock"
+        raise InputError(
+            f"linears 'onednn' differ from the stock output by {error:.1e} of its largest value "
+            f"(allowed {TOLERANCE:.0e}); use 'stock'"
+        )
+    return "onednn" if asked == "onednn" or packed_seconds < stock_seconds else "stock"
+
+
+def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
+    """The output of a run and the median seconds of a few, after one to warm up."""
+    output = run()
+    seconds = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return output, statistics.median(seconds)
+
+
+def _available(network: nn.Module) -> bool:
+    return (
+        torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and any(_packable(module) for module in network.modules())
+    )
+
+
+def _packable(module: nn.Module) -> bool:
+    """A plain float32 linear map on the host that nobody has changed."""
+    return (
+        type(module) is nn.Linear
+        and module.weight.dtype == torch.float32
+        and module.weight.device.type == "cpu"
+        and "forward" not in vars(module)
+    )
+
+
+def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]:
+    weight = pack(linear.weight)
+    bias = linear.bias
+
+    def forward(inputs: torch.Tensor) -> torch.Tensor:
+        return multiply(inputs, weight, bias)
+
+    return forward
+
+
+def pack(weight: torch.Tensor) -> torch.Tensor:
+    """[out, in] weights in the layout that oneDNN prefers."""
+    packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(
+        weight.detach().contiguous(), None
+    )
+    return packed
+
+
+def multiply(
+    inputs: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """inputs [..., in] times packed weights: [..., out]."""
+    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
+        inputs, packed, bias, "none", [], ""
+    )
+    return product

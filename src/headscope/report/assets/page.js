@@ -1,0 +1,91 @@
+// What do grid, map and table share? The data, the selected head, and ways to build elements from
+// text: names come from models and files, so nothing here ever parses markup.
+const data = JSON.parse(document.getElementById("data").textContent);
+const kindOf = new Map(data.roleKinds.map((kind) => [kind.role, kind]));
+const NOTHING = "stands out in nothing that was measured";
+const listeners = [];
+const page = { selected: null };
+
+function headName(unit) {
+  return `L${Math.floor(unit / data.heads) + 1}·H${(unit % data.heads) + 1}`;
+}
+
+function select(unit) {
+  page.selected = page.selected === unit ? null : unit;
+  for (const listener of listeners) listener(page.selected);
+}
+
+function element(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+function drawing(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function hued(node, hue) {
+  node.style.setProperty("--hue", `var(--${hue})`);
+  return node;
+}
+
+function rampColor(step) {
+  return `var(--ramp-${step})`;
+}
+
+// The signs could be shown as emoji; the variation selector asks for text.
+function glyph(kind) {
+  return hued(element("span", { class: "glyph", "aria-hidden": "true" }, `${kind.glyph}\uFE0E`), kind.hue);
+}
+
+function rampKey(from, to, low, high) {
+  const ramp = element("span", { class: "ramp", "aria-hidden": "true" });
+  for (let step = from; step < to; step += 1) {
+    const box = element("i");
+    box.style.backgroundColor = rampColor(step);
+    ramp.append(box);
+  }
+  return [element("span", {}, low), ramp, element("span", {}, high)];
+}
+
+function roleKey() {
+  return data.roleKinds.map((kind) => {
+    const count = data.roles.filter((role) => role === kind.role).length;
+    return element("span", { class: "kind" }, glyph(kind), `${kind.name} (${count})`);
+  });
+}
+
+// Arrow keys move one focus through many marks, so that Tab passes them as one.
+function roving(nodes, step) {
+  let current = 0;
+  nodes.forEach((node, at) => {
+    node.setAttribute("tabindex", at === 0 ? "0" : "-1");
+    node.addEventListener("keydown", (event) => {
+      const next = step(at, event.key);
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        select(at);
+      } else if (next !== null && nodes[next]) {
+        event.preventDefault();
+        nodes[next].focus();
+      }
+    });
+    node.addEventListener("focus", () => {
+      nodes[current].setAttribute("tabindex", "-1");
+      node.setAttribute("tabindex", "0");
+      current = at;
+    });
+  });
+}
+
+for (const link of document.querySelectorAll("a[data-unit]")) {
+  link.addEventListener("click", () => {
+    page.selected = null;
+    select(Number(link.dataset.unit));
+  });
+}

@@ -1,0 +1,105 @@
+"""How do a result and its manifest become one page that works offline and for good?"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import xarray as xr
+from markupsafe import Markup
+
+from headscope.derived.reading import printable, shape
+from headscope.derived.whole_file import write_whole
+from headscope.draw.divergence import MAP, map_caption
+from headscope.draw.wording import over
+from headscope.report import facts, heads
+from headscope.report.policy import content_policy, island
+from headscope.report.sections import sections
+from headscope.report.svg import Styles
+from headscope.report.theme import theme_css
+from headscope.terms import SOURCES, TERMS, unit_label
+
+SCRIPTS = ("page.js", "grid.js", "map.js", "table.js")
+TELLING = 20
+_INTERVAL = re.compile(r"\[[−\d., ]+\]")
+
+
+def build_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
+    """Writes report.html into `folder`; the file is whole or as it was.
+
+    tree      a result; sections of absent groups shrink to a line that says so
+    manifest  as in the run folder; every key may be missing
+    returns   the path of the page: self-contained, no request leaves it
+    raises    OSError if the folder cannot be written
+    """
+    page = render(tree, manifest).encode("utf-8")
+    return write_whole(folder / "report.html", partial(_write, page))
+
+
+def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
+    """The page as text."""
+    styles = Styles()
+    pictures = sections(tree, styles)
+    style = "\n".join([theme_css(), _asset("report.css"), styles.css()])
+    script = "\n".join(_asset(name) for name in SCRIPTS)
+    return _template().render(
+        **_content(tree, manifest),
+        sections=pictures,
+        style=Markup(style),
+        script=Markup(script),
+        policy=content_policy(style=style, script=script),
+        island=Markup(island(heads.data(tree))),
+    )
+
+
+def unbroken(text: str) -> str:
+    """The text with no line break inside an interval or before a unit."""
+    spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
+    return spaced.replace(" %", "\u00a0%")
+
+
+def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
+    layers, per_layer = shape(tree)
+    return {
+        "model": printable(tree.attrs.get("model", "the model")),
+        "layers": layers,
+        "heads": per_layer,
+        "facts": facts.facts(tree, manifest),
+        "settings": facts.settings(manifest),
+        "versions": facts.versions(manifest),
+        "command": facts.command(manifest),
+        "telling": heads.telling(tree, count=TELLING),
+        "role_counts": heads.role_counts(tree),
+        "columns": heads.columns(tree),
+        "rows": heads.rows(tree),
+        "n": over(tree),
+        "has_map": MAP.available(tree),
+        "map_caption": map_caption(tree),
+        "terms": TERMS,
+        "sources": SOURCES,
+        "unit_label": unit_label,
+        "version": str(tree.attrs.get("headscope_version", "")),
+    }
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    # Panels are markup made here from numbers; the names drawn in them are escaped by the
+    # XML writer.
+    environment.filters["drawing"] = Markup
+    environment.filters["unbroken"] = unbroken
+    return environment.from_string(_asset("report.html.j2"))
+
+
+def _asset(name: str) -> str:
+    return (resources.files("headscope.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _write(page: bytes, path: str) -> None:
+    Path(path).write_bytes(page)

@@ -1,0 +1,127 @@
+"""What was run on what: which facts of the manifest does a reader need, and in which words?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from headscope.derived.reading import printable, shape
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row: `label`, `value`; code marks what is to be set as code."""
+
+    label: str
+    value: str
+    code: bool = False
+
+
+def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
+    """The rows of the table at the top of a report; what is not known is left out."""
+    model, counts = _part(manifest, "model"), _part(manifest, "counts")
+    attrs = {str(key): value for key, value in tree.attrs.items()}
+    layers, heads = shape(tree)
+    rows = [
+        Fact("Model", _text(model.get("name") or attrs.get("model"))),
+        Fact("Revision", _text(model.get("revision") or attrs.get("revision")), code=True),
+        Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
+        Fact("Architecture", _architecture(model, attrs, layers, heads)),
+        Fact("Corpus", _text(attrs.get("corpus") or _part(manifest, "corpus").get("kind"))),
+        *_files(_part(manifest, "corpus")),
+        Fact("Read", _read(counts, attrs)),
+        Fact("Left out", _left_out(counts, attrs)),
+        Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
+        Fact("Intervals", _intervals(attrs)),
+        Fact("Linear layers", _text(manifest.get("linears"))),
+        Fact("Made", _made(manifest, attrs)),
+        Fact("Spec fingerprint", _fingerprint(manifest, attrs), code=True),
+    ]
+    return [row for row in rows if row.value]
+
+
+def settings(manifest: Manifest) -> list[Fact]:
+    """The spec, one row per setting."""
+    return [
+        Fact(_text(key), _text(value), code=True) for key, value in _part(manifest, "spec").items()
+    ]
+
+
+def versions(manifest: Manifest) -> list[Fact]:
+    """Name and version of the software."""
+    found = _part(manifest, "versions").items()
+    return [Fact(_text(key), _text(value), code=True) for key, value in found]
+
+
+def command(manifest: Manifest) -> str:
+    """The command line that gives the same run; '' where the manifest has none."""
+    return _text(manifest.get("command"))
+
+
+def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
+    name = _text(model.get("architecture") or attrs.get("architecture"))
+    size = f"{layers} layers × {heads} heads"
+    return f"{name}, {size}" if name else size
+
+
+def _files(corpus: Manifest) -> list[Fact]:
+    rows = []
+    for file in corpus.get("files") or []:
+        name, digest = (_text(file.get(key)) for key in ("name", "sha256"))
+        rows.append(Fact("File", f"{name} sha256 {digest}" if digest else name, code=True))
+    return rows
+
+
+def _read(counts: Manifest, attrs: Manifest) -> str:
+    parts = []
+    for word in ("documents", "examples", "tokens"):
+        number = counts.get(word, attrs.get(word))
+        if number is not None:
+            number = int(number)
+            parts.append(f"{number:,} {word[:-1] if number == 1 else word}")
+    return ", ".join(parts)
+
+
+def _left_out(counts: Manifest, attrs: Manifest) -> str:
+    skipped = int(counts.get("skipped", attrs.get("skipped", 0)) or 0)
+    windowed = int(counts.get("windowed", attrs.get("windowed", 0)) or 0)
+    reasons = counts.get("reasons") or {}
+    why = ", ".join(f"{_text(reason)}: {number}" for reason, number in dict(reasons).items())
+    words = f"{skipped:,} skipped" + (f" ({why})" if why and skipped else "")
+    return f"{words}; {windowed:,} cut into windows because they were too long"
+
+
+def _intervals(attrs: Manifest) -> str:
+    replicates = attrs.get("replicates")
+    many = f", {int(replicates):,} replicates" if replicates else ""
+    seed = f", seed {attrs['seed']}" if "seed" in attrs else ""
+    return f"95 %, bootstrap over documents{many}{seed}"
+
+
+def _made(manifest: Manifest, attrs: Manifest) -> str:
+    version = _text(attrs.get("headscope_version"))
+    date = _text(manifest.get("created") or attrs.get("created"))
+    return ", ".join(filter(None, [date, f"headscope {version}" if version else ""]))
+
+
+def _fingerprint(manifest: Manifest, attrs: Manifest) -> str:
+    return _text(manifest.get("fingerprint") or attrs.get("spec_fingerprint"))
+
+
+def _part(manifest: Manifest, key: str) -> Manifest:
+    part = manifest.get(key)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (dict, list, tuple, bool)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return printable(value)

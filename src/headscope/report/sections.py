@@ -1,0 +1,101 @@
+"""Which sections of pictures does a report have, and what does each say before its picture?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.registry import PICTURES
+from headscope.report.svg import Styles, inline_panel
+
+# name of the picture → (id, title, what to look for)
+INTRODUCTIONS = {
+    "surface_by_layer": (
+        "surface",
+        "Where each layer looks",
+        "The plainest thing that a head can do is to look at a neighbour or to rest on a special "
+        "token. A few heads with high marks do one thing only; a high line means that the whole "
+        "layer does it.",
+    ),
+    "entropy_by_layer": (
+        "entropy",
+        "How widely each layer looks",
+        "Entropy tells a head that averages over the whole input from one that picks single "
+        "tokens. Marks near the dashed line are close to uniform attention.",
+    ),
+    "weight_against_norm": (
+        "norms",
+        "Weight against norm",
+        "Attention is only a weight: what a token contributes is the weight times the vector that "
+        "it multiplies. Where a category draws much attention in (a) but stays low in (b), the "
+        "head looks there in order to do little.",
+    ),
+    "cancellation": (
+        "cancellation",
+        "Does the norm cancel the weight?",
+        "If heads use some tokens as a place to rest, their largest weights should fall on the "
+        "shortest vectors.",
+    ),
+    "frequency": (
+        "frequency",
+        "Does frequency matter?",
+        "Frequent words carry little news. A model that knows this gives them short vectors, "
+        "whatever attention they draw.",
+    ),
+    "mixing": (
+        "mixing",
+        "How much tokens are mixed",
+        "Attention weights alone make it look as if nearly everything came from other tokens. "
+        "Counting the residual connection and layer normalisation shows how much of each token "
+        "stays itself.",
+    ),
+}
+NEEDS = {"weight_against_norm": "norms", "cancellation": "norms", "frequency": "norms"}
+PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One panel: `title`, and its markup, which is ours throughout."""
+
+    title: str
+    markup: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section; without panels it says that it is not part of the run."""
+
+    id: str
+    title: str
+    text: str
+    panels: list[Drawn]
+    caption: str
+    wide: int
+
+
+def sections(tree: xr.DataTree, styles: Styles) -> list[Section]:
+    """The picture sections in reading order; `styles` collects the classes that they use."""
+    return [_section(tree, PICTURES[name], styles) for name in INTRODUCTIONS]
+
+
+def _section(tree: xr.DataTree, picture: Picture, styles: Styles) -> Section:
+    place, title, text = INTRODUCTIONS[picture.name]
+    if not picture.available(tree):
+        return Section(place, title, text, [], "", 0)
+    panels = picture.panels(tree)
+    width = PANEL_WIDTH[min(len(panels), 4)]
+    drawn = [
+        Drawn(
+            _title(panel, at, len(panels)),
+            inline_panel(panel, styles, prefix=f"{place}{at}-", width=width),
+        )
+        for at, panel in enumerate(panels)
+    ]
+    return Section(place, title, text, drawn, picture.caption(tree), len(panels))
+
+
+def _title(panel: Panel, at: int, count: int) -> str:
+    return f"({'abcdefgh'[at]}) {panel.title}" if count > 1 else panel.title

@@ -1,0 +1,385 @@
+"""Are the model inputs those of the tokenizer itself, and is nothing cut or left out silently?"""
+
+import json
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from headscope.corpus import (
+    Document,
+    EncodeCounts,
+    Encoder,
+    Mention,
+    Passage,
+    SegmentsCorpus,
+    TextCorpus,
+    TreebankCorpus,
+    Word,
+)
+from headscope.errors import CorpusError, InputError, ModelError
+
+LARGE = 20  # seconds; each of these takes about one, and far more if anything is quadratic
+
+
+def encoder(tokenizer, *, model_limit=512, has_segments=True, **options):
+    return Encoder(tokenizer, model_limit=model_limit, has_segments=has_segments, **options)
+
+
+def one(**passage):
+    return Document("d", (Passage("p", **passage),))
+
+
+def words(text):
+    return tuple(Word(form) for form in text.split())
+
+
+# What is made
+
+
+def test_a_text_is_encoded_as_the_tokenizer_does(tokenizer):
+    text = "The cat sat, didn't it?  Yes!"
+    (example,) = encoder(tokenizer).encode(one(text=text))
+    expected = tokenizer(text, return_special_tokens_mask=True)
+    assert example.input_ids.tolist() == expected.input_ids
+    assert example.special.tolist() == [bool(s) for s in expected.special_tokens_mask]
+    assert example.segment_ids.tolist() == [0] * len(example)
+    assert example.input_ids.dtype == np.int64
+    assert example.word_index is None
+
+
+def test_a_pair_is_encoded_as_the_tokenizer_does(tokenizer):
+    pair = "The cat sat.", "It was tired, wasn't it?"
+    (example,) = encoder(tokenizer).encode(one(text=pair[0], text_pair=pair[1]))
+    expected = tokenizer(*pair, return_special_tokens_mask=True)
+    assert example.input_ids.tolist() == expected.input_ids
+    assert example.special.tolist() == [bool(s) for s in expected.special_tokens_mask]
+
+
+def test_the_segments_of_a_bert_pair_are_its_token_types(bert):
+    (example,) = encoder(bert).encode(one(text="A cat.", text_pair="It sat."))
+    assert example.segment_ids.tolist() == bert("A cat.", "It sat.").token_type_ids
+
+
+@pytest.mark.parametrize("options", [{"segment_ids": "zeros"}, {"has_segments": False}])
+def test_segment_ids_are_zeros_on_request_and_for_models_without_segments(bert, options):
+    for passage in ({"text": "a", "text_pair": "b"}, {"tokens": ("[CLS]", "a", "[SEP]", "b")}):
+        (example,) = encoder(bert, **options).encode(one(**passage))
+        assert not example.segment_ids.any()
+
+
+def test_an_empty_second_text_is_no_second_segment(bert):
+    (example,) = encoder(bert).encode(one(text="cat", text_pair=""))
+    assert example.input_ids.tolist() == bert("cat", "").input_ids == bert("cat").input_ids
+
+
+def test_shared_segments_from_text_are_exactly_their_tokens(bert, shared):
+    path = shared / "data" / "segments" / "wikitext2_valid.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    ready = [e for d in SegmentsCorpus(path) for e in encoder(bert).encode(d)]
+    assert len(ready) == len(rows) == 60
+    for row, example in zip(rows, ready, strict=True):
+        text = Passage(row["id"], text=row["text_a"], text_pair=row["text_b"])
+        (made,) = encoder(bert).encode(Document(row["id"], (text,)))
+        assert bert.convert_ids_to_tokens(made.input_ids) == row["tokens"]
+        for field in ("input_ids", "segment_ids", "special"):
+            np.testing.assert_array_equal(getattr(made, field), getattr(example, field))
+        assert example.special.sum() == 3
+
+
+# Words
+
+
+def test_word_index_points_each_token_to_its_word(tokenizer):
+    sentence = words("The cats didn't eat unbelievably warm cakes .")
+    (example,) = encoder(tokenizer).encode(one(words=sentence))
+    assert (example.word_index[example.special] == -1).all()
+    inside = example.word_index[~example.special]
+    assert sorted(set(inside.tolist())) == [*range(len(sentence))]
+    assert (np.diff(inside) >= 0).all()
+    for index, word in enumerate(sentence):
+        piece = tokenizer.decode(example.input_ids[example.word_index == index])
+        if tokenizer.unk_token not in piece:
+            assert piece.replace(" ", "").lower() == word.form.lower()
+    assert example.words == sentence
+
+
+def test_words_keep_the_spaces_of_running_text_where_they_matter(gpt2_like):
+    sentence = (
+        Word("the"),
+        Word("cat", space_after=False),
+        Word(",", space_after=True),
+        Word("tired"),
+    )
+    (example,) = encoder(gpt2_like).encode(one(words=sentence))
+    assert example.input_ids.tolist() == gpt2_like("the cat, tired").input_ids
+
+
+def test_words_of_english_ewt_are_tokenised_as_their_text(gpt2_like, bert, shared):
+    path = next((shared / "data" / "ud_english_ewt").glob("*dev*.conllu"))
+    passages = [p for d in TreebankCorpus(path) for p in d.passages][:300]
+    for tokenizer in (bert, gpt2_like):
+        same = total = 0
+        for passage in passages:
+            (example,) = encoder(tokenizer).encode(Document("d", (passage,)))
+            spaced = [w.form + " " * w.space_after for w in passage.words]
+            same += example.input_ids.tolist() == tokenizer("".join(spaced).strip()).input_ids
+            total += len(example)
+            assert set(example.word_index[~example.special]) == {*range(len(passage.words))}
+        # Treebank words cut what a tokenizer keeps together in a few sentences ("do" + "n't").
+        assert same > 0.85 * len(passages)
+
+
+def test_a_word_without_any_token_leaves_the_others_in_place(bert):
+    (example,) = encoder(bert).encode(one(words=words("a \u200b\u200d b")))
+    assert example.word_index.tolist() == [-1, 0, 2, -1]
+
+
+def test_mentions_stay_with_their_words(bert):
+    mention = Mention("e1", 0, 1, 1)
+    (example,) = encoder(bert).encode(one(words=words("The cat"), mentions=(mention,)))
+    assert example.mentions == (mention,)
+
+
+# Ready tokens
+
+
+def test_ready_tokens_are_used_as_they_are(bert):
+    tokens = ("[CLS]", "a", "[UNK]", "[SEP]", "[MASK]", "b", "[SEP]")
+    (example,) = encoder(bert).encode(one(tokens=tokens))
+    assert bert.convert_ids_to_tokens(example.input_ids) == list(tokens)
+    assert example.segment_ids.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    # [UNK] and [MASK] stand for content: they are tokens of the text.
+    assert example.special.tolist() == [True, False, False, True, False, False, True]
+
+
+def test_ready_tokens_of_another_vocabulary_are_refused(bert, gpt2_like):
+    with pytest.raises(CorpusError, match="another vocabulary: p holds 'Ġcat'"):
+        encoder(bert).encode(one(tokens=("[CLS]", "Ġcat", "[SEP]")))
+    with pytest.raises(CorpusError, match=r"another vocabulary: p holds '\[CLS\]'"):
+        encoder(gpt2_like).encode(one(tokens=("[CLS]", "the")))
+
+
+def test_ready_tokens_over_the_limit_become_windows_with_the_frame(bert):
+    a, b = ["cat"] * 20, ["dog"] * 9
+    tokens = ("[CLS]", *a, "[SEP]", *b, "[SEP]")
+    made = encoder(bert, max_length=16)
+    examples = made.encode(one(tokens=tokens))
+    assert [bert.decode(e.input_ids) for e in examples] == [
+        "[CLS] " + "cat " * 13 + "[SEP]",
+        "[CLS] " + "cat " * 7 + "[SEP] " + "dog " * 6 + "[SEP]",
+        "[CLS] " + "dog " * 3 + "[SEP]",
+    ]
+    assert examples[1].segment_ids.tolist() == [0] * 9 + [1] * 7
+    assert made.counts.windowed == 1
+
+
+# What is too long
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_windows_hold_all_content_in_order_and_their_own_frame(tokenizer, pair):
+    text, second = "the cat sat on the mat " * 40, "a dog ate " * 30 if pair else None
+    made = encoder(tokenizer, max_length=32)
+    examples = made.encode(one(text=text, text_pair=second))
+    whole = tokenizer(text, add_special_tokens=False).input_ids
+    whole += tokenizer(second, add_special_tokens=False).input_ids if second else []
+    assert np.concatenate([e.input_ids[~e.special] for e in examples]).tolist() == whole
+    assert all(len(e) <= 32 for e in examples)
+    assert [e.id for e in examples] == [f"p#{i}" for i in range(len(examples))]
+    assert made.counts.windowed == 1
+    assert made.counts.skipped == 0
+
+
+def test_windows_of_words_end_between_words_and_keep_their_numbers(bert):
+    sentence = words("unbelievably " * 30)
+    examples = encoder(bert, max_length=16).encode(one(words=sentence))
+    seen = [sorted(set(e.word_index[~e.special].tolist())) for e in examples]
+    assert [w for window in seen for w in window] == [*range(30)]
+    assert all(e.words == sentence for e in examples)
+
+
+def test_long_passages_can_be_skipped_and_are_named(bert):
+    made = encoder(bert, max_length=16, long="skip")
+    assert made.encode(one(text="cat " * 15)) == []
+    assert len(made.encode(one(text="cat " * 14))) == 1
+    assert made.counts.as_dict() == {
+        "documents": 2,
+        "examples": 1,
+        "tokens": 16,
+        "skipped": 1,
+        "windowed": 0,
+        "reasons": {"longer than 16 tokens": {"total": 1, "first": ["p"]}},
+    }
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        {"text": "cat " * 15},
+        {"text": "cat " * 15, "packable": True},
+        {"words": words("cat " * 15)},
+        {"tokens": ("[CLS]", *["cat"] * 15, "[SEP]")},
+    ],
+)
+def test_long_passages_can_be_an_error(bert, passage):
+    with pytest.raises(CorpusError, match="p has 17 tokens and 16 fit; choose long=window"):
+        encoder(bert, max_length=16, long="error").encode(one(**passage))
+
+
+def test_the_default_length_is_128_for_packed_text_and_the_models_limit_for_the_rest(bert):
+    text = "cat " * 500
+    assert max(map(len, encoder(bert).encode(one(text=text)))) == 502
+    assert max(map(len, encoder(bert).encode(one(text=text, packable=True)))) == 128
+    small = encoder(bert, model_limit=64)
+    assert max(map(len, small.encode(one(text=text, packable=True)))) == 64
+
+
+@pytest.mark.parametrize("options", [{"max_length": 600}, {"max_length": 4}, {"long": "cut"}])
+def test_lengths_and_options_that_cannot_be_are_refused(bert, options):
+    with pytest.raises(InputError, match="wanted"):
+        encoder(bert, **options)
+    with pytest.raises(InputError, match="wanted one of auto, zeros"):
+        encoder(bert, segment_ids="ones")
+
+
+# What cannot be read
+
+
+def test_lone_surrogates_are_skipped_and_counted_not_fatal(tokenizer):
+    made = encoder(tokenizer)
+    bad = "a\ud800b"
+    passages = (
+        Passage("p0", text=bad),
+        Passage("p1", text="a", text_pair=bad),
+        Passage("p2", words=(Word("a"), Word(bad))),
+        Passage("p3", tokens=(bad,)),
+        Passage("p4", text=bad, packable=True),
+        Passage("p5", text="the cat", packable=True),
+    )
+    (example,) = made.encode(Document("d", passages))
+    assert example.input_ids.tolist() == tokenizer("the cat").input_ids
+    reason = made.counts.reasons["not valid Unicode"]
+    assert (reason.total, reason.first) == (5, ["p0", "p1", "p2", "p3", "p4"])
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        {"text": ""},
+        {"text": "", "packable": True},
+        {"text": "", "text_pair": ""},
+        {"words": ()},
+        {"tokens": ()},
+    ],
+)
+def test_passages_without_content_are_skipped_as_empty(tokenizer, passage):
+    made = encoder(tokenizer)
+    assert made.encode(one(**passage)) == []
+    assert made.counts.reasons["empty"].first == ["p"]
+
+
+def test_what_gives_no_token_but_special_ones_is_empty(bert):
+    made = encoder(bert)
+    assert made.encode(one(text="\0 \u200b")) == []
+    assert made.encode(one(text="\0", packable=True)) == []
+    assert made.encode(one(words=words("\0"))) == []
+    assert made.encode(one(tokens=("[CLS]", "[SEP]"))) == []
+    assert made.counts.skipped == 4
+
+
+def test_a_document_without_passages_gives_nothing(bert):
+    made = encoder(bert)
+    assert made.encode(Document("d", ())) == []
+    assert made.counts == EncodeCounts(documents=1)
+
+
+def test_one_token_is_enough(bert):
+    for passage in ({"text": "cat"}, {"text": "cat", "packable": True}, {"tokens": ("cat",)}):
+        (example,) = encoder(bert).encode(one(**passage))
+        assert (~example.special).sum() == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["a\0b", "שלום עולם", "مرحبا بالعالم", "\u202ecat", "日本語", "🙂"]
+)
+def test_odd_but_valid_text_is_encoded_as_the_tokenizer_does(tokenizer, text):
+    expected = tokenizer(text).input_ids
+    for passage in ({"text": text}, {"text": text, "packable": True}):
+        (example,) = encoder(tokenizer).encode(one(**passage))
+        assert example.input_ids.tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["packed", "words"])
+def test_a_word_of_a_megabyte_is_read_in_reasonable_time(tokenizer, kind):
+    word = "a" * 1_000_000
+    passage = {
+        "packed": {"text": word, "packable": True},
+        "words": {"words": (Word(word), Word("cat"))},
+    }[kind]
+    started = time.perf_counter()
+    made = encoder(tokenizer)
+    examples = made.encode(one(**passage))
+    assert time.perf_counter() - started < LARGE
+    whole = tokenizer(word, add_special_tokens=False).input_ids
+    content = np.concatenate([e.input_ids[~e.special] for e in examples])
+    assert content[: len(whole)].tolist() == whole
+    assert len(content) - len(whole) < 10  # the word "cat", where there is one
+    assert made.counts.skipped == 0
+
+
+def test_a_word_of_a_megabyte_is_one_unknown_token_in_bert(bert):
+    (example,) = encoder(bert).encode(one(text="a" * 1_000_000))
+    assert bert.convert_ids_to_tokens(example.input_ids) == ["[CLS]", "[UNK]", "[SEP]"]
+
+
+def test_a_document_of_ten_thousand_tokens_is_read_whole(tokenizer):
+    started = time.perf_counter()
+    passages = tuple(
+        Passage(f"p{i}", text="the cat sat on it .", packable=True) for i in range(1700)
+    )
+    examples = encoder(tokenizer).encode(Document("d", passages))
+    assert sum((~e.special).sum() for e in examples) >= 10_000
+    assert time.perf_counter() - started < LARGE
+
+
+def test_a_slow_tokenizer_is_refused():
+    with pytest.raises(ModelError, match="not a fast tokenizer"):
+        encoder(SimpleNamespace(is_fast=False))
+
+
+# Counting
+
+
+def test_counts_of_shards_add_up_to_those_of_the_whole(bert):
+    documents = [Document(f"d{i}", (Passage(f"p{i}", text="cat " * (i % 40)),)) for i in range(120)]
+    options = {"max_length": 16, "long": "skip"}
+    whole = encoder(bert, **options)
+    parts = [encoder(bert, **options) for _ in range(2)]
+    for i, document in enumerate(documents):
+        whole.encode(document)
+        parts[i >= 50].encode(document)
+    parts[0].counts.add(parts[1].counts)
+    assert parts[0].counts == whole.counts
+    assert len(whole.counts.reasons["longer than 16 tokens"].first) == 20 < whole.counts.skipped
+
+
+def test_wikitext_in_128_token_windows_has_two_segments_nearly_everywhere(bert, shared):
+    made = encoder(bert)
+    corpus = TextCorpus(shared / "data" / "wikitext2" / "valid.txt", documents="heading")
+    examples = [e for document in corpus for e in made.encode(document)]
+    assert made.counts.documents == 60
+    assert made.counts.tokens == sum(map(len, examples))
+    assert made.counts.skipped == 0
+    assert np.mean([e.segment_ids.any() for e in examples]) > 0.9
+    assert np.mean([len(e) for e in examples]) > 100
+
+
+def test_importing_the_corpus_imports_neither_torch_nor_transformers():
+    code = (
+        "import sys, headscope.corpus; sys.exit(bool({'torch', 'transformers'} & {*sys.modules}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

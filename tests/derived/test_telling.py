@@ -1,0 +1,173 @@
+"""Are heads named for what they do, in the right words, order and variety?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headscope.derived import (
+    CLARK_BROAD_NATS,
+    all_claims,
+    head_metrics,
+    head_name,
+    head_roles,
+    telling_heads,
+)
+from report.synthetic import UNIFORM, make_tree
+
+
+def plant(tree, group, variable, value, low, high, **where):
+    """Writes one estimate into a copy of the group of a synthetic tree."""
+    dataset = tree[group].to_dataset().copy(deep=True)
+    for name, number in (
+        (variable, value),
+        (f"{variable}_ci_low", low),
+        (f"{variable}_ci_high", high),
+    ):
+        dataset[name].loc[where] = number
+    tree[group].dataset = dataset
+    return tree
+
+
+def quiet_tree(**more):
+    """A run in which no head stands out: every share the same, every entropy in the middle."""
+    tree = make_tree(4, 4, groups=("surface", "entropy", "norms"), **more)
+    for target in tree["surface"]["target"].values:
+        if np.isfinite(tree["surface"]["attention"].sel(target=target)).any():
+            plant(tree, "surface", "attention", 0.04, 0.03, 0.05, target=target)
+    return plant(tree, "entropy", "entropy", 3.0, 2.9, 3.1)
+
+
+def test_a_planted_previous_token_head_is_told_in_plain_words():
+    tree = plant(
+        quiet_tree(), "surface", "attention", 0.87, 0.85, 0.89, layer=2, head=1, target="previous"
+    )
+    first, *rest = telling_heads(tree)
+    assert (first.layer, first.head, first.kind) == (2, 1, "previous")
+    assert first.sentence == "attends to the previous token, 87 % [85, 89]"
+    assert head_name(2 * 4 + 1, 4) == "L3·H2"
+    assert rest == []
+
+
+def test_the_effect_is_the_way_from_ordinary_to_the_most_there_could_be():
+    tree = plant(
+        quiet_tree(), "surface", "attention", 0.87, 0.85, 0.89, layer=2, head=1, target="previous"
+    )
+    reference = (15 * 0.04 + 0.87) / 16  # the mean head; uniform attention would give 1/72
+    (claim,) = telling_heads(tree)
+    assert claim.effect == pytest.approx((0.85 - reference) / (1 - reference))
+    assert claim.reference == pytest.approx(reference)
+
+
+def test_a_wide_interval_counts_less_than_a_narrow_one():
+    tree = quiet_tree()
+    plant(tree, "surface", "attention", 0.80, 0.40, 0.95, layer=0, head=0, target="next")
+    plant(tree, "surface", "attention", 0.75, 0.73, 0.77, layer=3, head=3, target="next")
+    assert [(claim.layer, claim.head) for claim in telling_heads(tree)] == [(3, 3), (0, 0)]
+
+
+def test_a_broad_head_is_told_against_uniform_attention():
+    tree = plant(quiet_tree(), "entropy", "entropy", 4.1, 4.05, 4.15, layer=0, head=2, query="all")
+    (claim,) = telling_heads(tree)
+    assert claim.sentence == "attends broadly: entropy 4.10 [4.05, 4.15] of 4.28 nats"
+
+
+def test_a_sink_is_told_by_weight_and_norm():
+    tree = plant(
+        quiet_tree(), "surface", "attention", 0.81, 0.79, 0.83, layer=1, head=0, target="sep"
+    )
+    plant(tree, "norms", "weighted_norm", 0.05, 0.04, 0.06, layer=1, head=0, category="sep")
+    plant(tree, "norms", "weighted_norm", 1.37, 1.32, 1.42, layer=1, head=0, category="other")
+    (claim,) = telling_heads(tree)
+    assert claim.sentence == (
+        "rests 81 % [79, 83] of its attention on [SEP], yet what [SEP] adds has norm "
+        "0.05 [0.04, 0.06], against 1.37 [1.32, 1.42] from other tokens"
+    )
+
+
+def test_a_separator_head_that_contributes_is_no_sink():
+    tree = plant(
+        quiet_tree(), "surface", "attention", 0.81, 0.79, 0.83, layer=1, head=0, target="sep"
+    )
+    plant(tree, "norms", "weighted_norm", 1.0, 0.9, 1.1, layer=1, head=0)
+    (claim,) = telling_heads(tree)
+    assert claim.sentence == "attends to [SEP], 81 % [79, 83]"
+
+
+def test_a_share_below_one_half_is_told_beside_what_is_ordinary():
+    tree = plant(
+        quiet_tree(), "surface", "attention", 0.31, 0.29, 0.33, layer=1, head=1, target="self"
+    )
+    (claim,) = telling_heads(tree)
+    assert claim.sentence == (
+        "gives the token itself 31 % [29, 33] of its attention, where 5.7 % is ordinary"
+    )
+
+
+def test_no_head_is_told_twice():
+    told = [(claim.layer, claim.head) for claim in telling_heads(make_tree(), count=100)]
+    assert len(told) == len(set(told))
+
+
+def test_one_kind_does_not_fill_the_list_while_others_wait():
+    tree = quiet_tree()
+    for layer in range(4):
+        for head in range(2):
+            plant(
+                tree, "surface", "attention", 0.9, 0.89, 0.91, layer=layer, head=head, target="sep"
+            )
+    plant(tree, "surface", "attention", 0.3, 0.29, 0.31, layer=3, head=3, target="previous")
+    kinds = [claim.kind for claim in telling_heads(tree, count=4)]
+    assert sorted(kinds) == ["previous", "sep", "sep", "sep"]
+
+
+def test_an_unremarkable_model_has_nothing_to_tell():
+    assert telling_heads(quiet_tree()) == []
+
+
+def test_a_decoder_is_told_by_its_first_token_and_never_by_missing_specials():
+    tree = make_tree(6, 12, decoder=True)
+    kinds = {claim.kind for claim in all_claims(tree)}
+    assert "first" in kinds
+    assert not kinds & {"cls", "sep"}
+    assert "first" in head_roles(tree)
+
+
+def test_an_encoder_is_told_by_its_classification_token_not_by_position():
+    assert "first" not in {claim.kind for claim in all_claims(make_tree())}
+
+
+def test_a_single_document_gives_sentences_without_intervals():
+    sentences = [claim.sentence for claim in telling_heads(make_tree(documents=1))]
+    assert sentences
+    assert not any("nan" in sentence or "[9" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize("groups", [(), ("entropy",), ("surface",), ("norms",), ("divergence",)])
+def test_missing_groups_leave_fewer_claims_and_no_error(groups):
+    tree = make_tree(3, 4, groups=groups)
+    assert len(telling_heads(tree)) <= 12
+    assert head_roles(tree).shape == (3, 4)
+
+
+def test_the_later_rule_of_clark_wins():
+    tree = quiet_tree()
+    plant(tree, "surface", "attention", 0.55, 0.5, 0.6, layer=0, head=0, target="previous")
+    plant(tree, "surface", "attention", 0.65, 0.6, 0.7, layer=0, head=0, target="sep")
+    assert head_roles(tree)[0, 0] == "sep"
+
+
+def test_clarks_own_entropy_threshold_can_be_asked_for():
+    tree = plant(quiet_tree(), "entropy", "entropy", 3.82, 3.8, 3.84, layer=0, head=0, query="all")
+    assert 0.9 * UNIFORM > 3.82
+    assert head_roles(tree)[0, 0] == "other"
+    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS)[0, 0] == "broad"
+
+
+def test_every_number_per_head_is_found_once_and_named():
+    metrics = head_metrics(make_tree(2, 3))
+    keys = [metric.key for metric in metrics]
+    assert len(keys) == len(set(keys))
+    assert {"surface.attention.previous", "norms.value_norm_cv"} <= set(keys)
+    assert all(metric.estimate.value.shape == (2, 3) and metric.label for metric in metrics)
+    assert all(metric.n == 26 for metric in metrics)

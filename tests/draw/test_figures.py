@@ -1,0 +1,156 @@
+"""Are all figures drawn, for models of any size and runs with gaps, and always the same?"""
+
+from __future__ import annotations
+
+import io
+import re
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from headscope.draw import PICTURES, draw, save_figures
+from headscope.draw.cancellation import medians
+from headscope.draw.marks import bin_edges
+from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
+from report.synthetic import GROUPS, make_tree
+
+TREES = {
+    "6x12": make_tree(6, 12),
+    "24x16": make_tree(24, 16),
+    "decoder": make_tree(3, 4, decoder=True),
+    "one document": make_tree(3, 4, documents=1),
+    "one head": make_tree(1, 1),
+}
+
+
+def render(figure):
+    figure.savefig(io.BytesIO(), format="svg")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("kind", TREES)
+def test_every_figure_is_drawn(kind, name):
+    tree = TREES[kind]
+    if PICTURES[name].available(tree):
+        render(draw(tree, name))
+    else:
+        assert kind in ("decoder", "one head")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_caption_says_how_many_documents(name):
+    assert "n = 26 documents, 4,658 tokens" in PICTURES[name].caption(TREES["6x12"])
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_run_with_one_analysis_has_the_figures_of_that_analysis(group):
+    tree = make_tree(3, 4, groups=(group,))
+    there = {name for name, picture in PICTURES.items() if picture.available(tree)}
+    assert {name for name in there if PICTURES[name].needs} == {
+        name for name, picture in PICTURES.items() if picture.needs == (group,)
+    }
+    for name in there:
+        draw(tree, name)
+
+
+def test_a_figure_that_cannot_be_drawn_says_what_is_missing():
+    with pytest.raises(ValueError, match=r"found the groups entropy; wanted surface"):
+        draw(make_tree(3, 4, groups=("entropy",)), "surface_by_layer")
+
+
+def test_an_unknown_figure_is_answered_with_the_known_ones():
+    with pytest.raises(KeyError, match="surface_by_layer"):
+        draw(TREES["6x12"], "surface")
+
+
+def test_figures_have_the_widths_of_journal_columns():
+    assert draw(TREES["6x12"], "surface_by_layer").get_figwidth() == DOUBLE
+    assert draw(TREES["6x12"], "surface_by_layer", columns=1).get_figwidth() == SINGLE
+
+
+def test_the_same_tree_gives_the_same_bytes(tmp_path):
+    tree = make_tree(2, 3)
+    first = save_figures(tree, tmp_path / "a")
+    second = save_figures(tree, tmp_path / "b")
+    assert len(first) == 2 * len(PICTURES)
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    svg = (tmp_path / "a" / "surface_by_layer.svg").read_text()
+    assert "<text" in svg  # text stays text
+    assert not re.search(r"<dc:date>|\d{4}-\d\d-\d\dT", svg)
+
+
+def test_drawing_leaves_the_callers_settings_alone(tmp_path):
+    before = dict(mpl.rcParams)
+    save_figures(make_tree(2, 3, groups=("mixing",)), tmp_path)
+    assert dict(mpl.rcParams) == before
+
+
+@pytest.mark.parametrize("token", ["$x^2$", "<s>", "▁\u0332", "\U0001f600", "[\\SEP]"])
+def test_a_tokenizers_own_signs_are_drawn_as_text(token, tmp_path):
+    tree = make_tree(2, 3, groups=("surface",), sep_token=token)
+    (svg,) = (path for path in save_figures(tree, tmp_path) if path.name == "surface_by_layer.svg")
+    assert "<text" in svg.read_text()
+
+
+def test_missing_categories_are_left_out_of_the_legend():
+    tree = make_tree(3, 4)
+    norms = tree["norms"].to_dataset().copy(deep=True)
+    for name in norms.data_vars:
+        if "category" in norms[name].dims:
+            norms[name].loc[{"category": "punctuation"}] = np.nan
+    tree["norms"].dataset = norms
+    axes = draw(tree, "weight_against_norm").axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [
+        "[CLS]",
+        "[SEP]",
+        "other",
+    ]
+
+
+def test_bins_are_bordered_at_their_lower_edges():
+    np.testing.assert_allclose(bin_edges(np.array([0.0, 1.0, 2.0, 4.0])), [0.5, 1, 2, 4, 8])
+
+
+def test_the_median_line_runs_through_the_middle_of_the_counts():
+    counts = np.array([[2.0, 2.0], [0.0, 4.0], [0.0, 0.0]])
+    np.testing.assert_allclose(medians(counts, np.array([0.0, 1.0, 3.0])), [1.0, 2.0, np.nan])
+
+
+def contrast(one, other):
+    """WCAG 2 contrast ratio."""
+
+    def luminance(shade):
+        rgb = np.array([int(shade[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_text_and_marks_stand_out_from_the_page(side):
+    page = COLORS["page"][side]
+    for name in ("ink", "muted", "blue"):  # blue: links
+        assert contrast(COLORS[name][side], page) >= 4.5, name
+    for hue, _ in MARKS.values():
+        assert contrast(COLORS[hue][side], page) >= 3, hue
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_ramp_leaves_the_page_in_even_steps(dark):
+    shades = ramp(dark=dark)
+    assert shades[0] == COLORS["page"][dark]
+    rise = [contrast(shade, shades[0]) for shade in shades]
+    assert all(after > before for before, after in pairwise(rise))
+
+
+def test_marks_that_share_a_colour_never_stand_for_two_things_in_one_figure():
+    together = [("previous", "next"), ("cls", "sep", "punctuation", "other")]
+    together += [("previous", "next", "broad", "cls", "sep", "punctuation", "other")]
+    for words in together:
+        assert len({MARKS[word] for word in words}) == len(words)
+        assert len({MARKS[word][1] for word in words}) == len(words)  # the second cue

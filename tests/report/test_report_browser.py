@@ -1,0 +1,138 @@
+"""Does a report work in a real browser: no errors, sorting, keyboard, phone, light and dark?"""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from headscope.report import build_report
+from report.synthetic import make_manifest, make_tree
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with api.sync_playwright() as player:
+        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    hostile = "<img src=x onerror=alert(1)></script>"
+    tree = make_tree(6, 12, model=hostile, sep_token="</s>")
+    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Opens the report; afterwards, nothing may have been complained of or asked for."""
+    complaints, contexts = [], []
+
+    def start(width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: asked(request.url))
+        page.goto(report.as_uri())
+        return page
+
+    def asked(url):
+        if url != report.as_uri():
+            complaints.append(url)
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def names(page):
+    return page.locator("#heads tbody th").all_text_contents()
+
+
+def test_sorting_a_column_orders_its_numbers(opened):
+    page = opened()
+    page.get_by_role("button", name="to previous token").click()
+    values = page.locator("#heads tbody td:nth-child(3)").evaluate_all(
+        "cells => cells.map((cell) => Number(cell.dataset.order))"
+    )
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 0.9
+    page.get_by_role("button", name="to previous token").press("Enter")
+    assert page.locator("#heads th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    page.get_by_role("button", name="Head", exact=False).first.click()
+    assert names(page)[:2] == ["L1·H1", "L1·H2"]
+
+
+def test_filtering_finds_a_layer_and_a_kind(opened):
+    page = opened()
+    page.fill("#search", "L1")
+    assert page.locator("#heads tbody tr:visible").count() == 12
+    page.fill("#search", "previous")
+    shown = page.locator("#heads tbody tr:visible td:nth-child(2)").all_text_contents()
+    assert set(shown) == {"previous token"}
+    assert page.locator("#shown").text_content() == f"{len(shown)} of 72 heads"
+
+
+def test_the_grid_answers_to_keys_and_shows_the_number_with_its_interval(opened):
+    page = opened()
+    page.select_option("#metric", "entropy.entropy.all")
+    page.locator("#cells [role=gridcell]").first.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    assert page.locator("#panel h3").text_content().startswith("L3·H2")
+    assert "[" in page.locator("#panel tr.now td").first.text_content()
+    page.keyboard.press("Enter")
+    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith("L3·H2")
+    assert page.locator("#heads tr.chosen th").text_content() == "L3·H2"
+    assert page.locator("#places .chosen").get_attribute("aria-label").startswith("L3·H2")
+
+
+def test_the_map_can_be_coloured_by_layer(opened):
+    page = opened()
+    assert page.locator("#places .place").count() == 72
+    before = page.locator("#places .place").first.evaluate("mark => getComputedStyle(mark).fill")
+    page.check("input[value=layer]")
+    after = page.locator("#places .place").first.evaluate("mark => getComputedStyle(mark).fill")
+    assert before != after
+    assert "layer 6" in page.locator("#map-key").text_content()
+
+
+def test_a_telling_head_leads_to_its_cell(opened):
+    page = opened()
+    link = page.locator(".telling a").first
+    link.click()
+    chosen = page.locator("#cells .chosen").get_attribute("aria-label")
+    assert chosen.startswith(link.text_content())
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_the_page_never_scrolls_sideways(opened, width):
+    page = opened(width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_light_and_dark_follow_the_system(opened):
+    shades = [
+        opened(scheme=scheme).evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        for scheme in ("light", "dark")
+    ]
+    assert shades == ["rgb(255, 255, 255)", "rgb(20, 22, 26)"]
+
+
+def test_plots_are_drawn_in_the_ink_of_the_page(opened):
+    page = opened(scheme="dark")
+    fill = page.locator(".plot text").first.evaluate("text => getComputedStyle(text).fill")
+    assert fill == "rgb(228, 230, 234)"

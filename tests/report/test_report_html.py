@@ -1,0 +1,246 @@
+"""Is a report whole, self-contained and safe, whatever names and gaps the run has?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from headscope.report import build_report, render
+from headscope.report.build import unbroken
+from headscope.report.policy import island
+from headscope.terms import SOURCES, TERMS
+from report.synthetic import GROUPS, make_manifest, make_tree
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "\"'><svg/onload=alert(1)>",
+    "{{ 7 * 7 }}",
+    "<!--<script>",
+    "a\u2028b\x00\ud800",
+]
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements with attributes, and the text of some of them."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self._open = [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def tags(self, name):
+        return [attrs for tag, attrs in self.elements if tag == name]
+
+
+@pytest.fixture(scope="module")
+def html():
+    tree = make_tree()
+    return render(tree, make_manifest(tree))
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_nothing_is_loaded_from_anywhere(page):
+    for tag, attrs in page.elements:
+        for name, value in attrs.items():
+            if name in ("src", "srcset", "data", "action", "poster", "xlink:href"):
+                pytest.fail(f"{tag} has {name}={value}")
+            if name == "href" and not (value or "").startswith("#"):
+                assert tag == "a", f"{tag} href={value}"
+                assert value in {source.link for source in SOURCES.values()}
+    assert not page.tags("link")
+    assert not page.tags("iframe")
+
+
+def test_styles_load_nothing(page):
+    style = "".join(page.texts["style"])
+    assert "@import" not in style
+    assert not re.search(r"url\((?!#)", style)
+
+
+def test_the_policy_allows_this_script_and_style_and_nothing_else(html):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    for tag, directive in (("style", "style-src"), ('script type="module"', "script-src")):
+        text = re.search(rf"<{tag}>(.*?)</{tag.split()[0]}>", html, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+
+
+def test_there_are_no_inline_styles_and_handlers(page):
+    for tag, attrs in page.elements:
+        assert "style" not in attrs, tag
+        assert not [name for name in attrs if name.startswith("on")], tag
+
+
+def test_ids_are_unique_and_links_within_the_page_arrive(page):
+    ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for tag, attrs in page.elements:
+        if attrs.get("href", "").startswith("#"):
+            assert attrs["href"][1:] in ids, (tag, attrs["href"])
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name):
+    tree = make_tree(
+        2,
+        3,
+        groups=("surface",),
+        model=name,
+        corpus=name,
+        sep_token=name[:20],
+        revision=name,
+    )
+    manifest = make_manifest(
+        tree,
+        command=name,
+        corpus={"kind": "text", "files": [{"name": name, "sha256": name}]},
+        spec={name: {name: name}},
+        counts={"reasons": {name: 3}, "skipped": 3},
+    )
+    text = render(tree, manifest)
+    text.encode("utf-8")
+    page = Page(text)
+    assert len(page.tags("script")) == 2
+    assert not page.tags("img")
+    assert not [attrs for _, attrs in page.elements if any(key.startswith("on") for key in attrs)]
+    plain = Page(render(make_tree(2, 3, groups=("surface",)), make_manifest(tree)))
+    tags = {tag for tag, _ in page.elements}
+    assert tags <= {tag for tag, _ in plain.elements}
+
+
+def test_names_are_shown_as_they_are():
+    name = "<b>model</b> & 'co'"
+    page = Page(render(make_tree(2, 3, groups=("entropy",), model=name), {}))
+    assert name in "".join(page.texts["span"])
+
+
+@pytest.mark.parametrize("name", HOSTILE[:5])
+def test_no_string_can_end_the_data_island(name):
+    text = island({"name": name})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"name": name}
+
+
+def test_the_data_island_is_json_without_nan(page):
+    data = json.loads("".join(text for text in page.texts["script"] if text.startswith("{")))
+    assert data["layers"] == data["heads"] == 12
+    assert len(data["roles"]) == len(data["map"]) == 144
+    assert all(len(metric["value"]) == len(metric["text"]) == 144 for metric in data["metrics"])
+
+
+def test_twenty_heads_are_told_with_name_and_interval(html):
+    items = re.findall(
+        r'<a class="head"[^>]*>(.*?)</a>\s*<span class="sentence">(.*?)</span>', html
+    )
+    assert len(items) == 20
+    assert all(re.fullmatch(r"L\d+·H\d+", name) for name, _ in items)
+    assert all(re.search(r"\[[\d.]+,\u00a0[\d.]+\]", sentence) for _, sentence in items)
+
+
+def test_every_section_stands_in_order(html):
+    order = ["run", "telling", "grid", "surface", "entropy", "norms", "cancellation", "frequency"]
+    order += ["mixing", "map", "table", "terms"]
+    places = [html.index(f'id="{name}"') for name in order]
+    assert places == sorted(places)
+    assert "Not part of this run" not in html
+
+
+@pytest.mark.parametrize("group", [*GROUPS, None])
+def test_a_section_without_its_group_says_so(group):
+    groups = tuple(name for name in GROUPS if name == group)
+    html = render(make_tree(3, 4, groups=groups), {})
+    assert "Not part of this run" in html
+
+
+def test_a_single_document_has_no_intervals_but_a_report():
+    html = render(make_tree(3, 4, documents=1), {})
+    assert "nan" not in html.lower().replace("nano", "")
+    assert "n = 1 document," in html
+
+
+def test_the_manifest_is_told(page):
+    text = " ".join(part for parts in page.texts.values() for part in parts)
+    for words in (
+        "ffb93f3bd4047442299a41ebb6fa998a38507c52",
+        "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319",
+        "2 skipped (empty: 2); 1 cut into windows",
+        "headscope atlas e5-small --text valid.txt",
+        "26 documents, 60 examples, 4,658 tokens",
+        "200 replicates, seed 0",
+        "2.13.0",
+    ):
+        assert words in text
+
+
+def test_every_term_is_in_the_glossary(page):
+    ids = {attrs.get("id") for _, attrs in page.elements}
+    assert {f"term-{word}" for word in TERMS} <= ids
+
+
+def test_every_term_names_a_source_that_is_listed():
+    for word, term in TERMS.items():
+        assert term.source, word
+        assert term.source.startswith((*SOURCES, "headscope")), word
+
+
+def test_pictures_take_their_colours_from_the_page(html):
+    drawings = re.findall(r"<svg .*?</svg>", html, re.DOTALL)
+    assert len(drawings) > 30
+    for drawing in drawings:
+        assert not re.search(r"#[0-9a-f]{6}\b", drawing)
+    classes = re.search(r"(\.m0\{.*?)</style>", html, re.DOTALL)[1]
+    assert "var(--ink)" in classes
+    assert not re.search(r":#[0-9a-fA-F]{6}", classes)
+
+
+def test_the_page_is_light_enough(html):
+    assert len(html.encode()) < 2_500_000
+
+
+def test_the_same_run_gives_the_same_page(html):
+    tree = make_tree()
+    assert render(tree, make_manifest(tree)) == html
+
+
+def test_the_file_appears_whole(tmp_path):
+    path = build_report(make_tree(2, 3, groups=("mixing",)), {}, tmp_path / "new")
+    assert path == tmp_path / "new" / "report.html"
+    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_missing_numbers_are_a_dash_and_sort_last():
+    tree = make_tree(2, 3, groups=("entropy",))
+    entropy = tree["entropy"].to_dataset().copy(deep=True)
+    entropy["entropy"].loc[{"layer": 0, "head": 0}] = np.nan
+    tree["entropy"].dataset = entropy
+    assert '<td data-order="">–</td>' in render(tree, {})
+
+
+def test_intervals_do_not_break_over_lines():
+    assert unbroken("[SEP], 87 % [85, 89] of") == "[SEP], 87\u00a0% [85,\u00a089] of"
