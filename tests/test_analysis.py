@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 
 from headscope import analysis as registry
@@ -17,6 +17,7 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
 from headscope.testing import check_analysis
+from headscope.trial import Bench
 
 OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),
@@ -36,6 +37,17 @@ def test_every_registered_analysis_keeps_the_contract(name: str) -> None:
 def test_analyses_keep_the_contract_with_other_options(name: str, options: dict[str, Any]) -> None:
     assert set(options) <= set(options_of(analyses()[name]))
     check_analysis(analyses()[name], **options)
+
+
+@pytest.mark.parametrize("name", analyses())
+def test_analyses_work_in_bfloat16_as_well_as_it_can(name: str) -> None:
+    """Three digits are all that the model itself keeps; counts and ranks are left out."""
+    bench = Bench(analyses()[name], {})
+    wanted = bench.result(bench.run(bench.examples, size=3))
+    found = bench.result(bench.run(bench.examples, size=3, dtype=torch.bfloat16))
+    assert set(found) == set(wanted)
+    for variable in {"attention", "entropy", "weighted_norm", "ratio", "js"} & set(found):
+        np.testing.assert_allclose(found[variable], wanted[variable], rtol=0.1, atol=0.1)
 
 
 # --- an analysis as a user would write it, and what can be wrong with it ---------------------
@@ -242,9 +254,8 @@ def test_a_broken_analysis_is_caught_by_name(kind: type[Analysis], sentence: str
 
 
 @pytest.fixture
-def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_REGISTRY", dict(analyses()))
-    yield
 
 
 @pytest.mark.usefixtures("scratch_registry")

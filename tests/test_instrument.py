@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 import transformers as T
-from families.tiny import inputs, make, sharpened, tiny
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import headscope.instrument
+from families.tiny import inputs, make, sharpened, tiny
 from headscope.attend import known_options, probabilities
 from headscope.errors import HeadscopeError, ModelError
 from headscope.instrument import Call, Instrument, Intervention
@@ -153,9 +153,8 @@ def test_an_open_instrument_cannot_be_opened_again() -> None:
 
 def test_every_configuration_gets_back_the_implementation_it_had() -> None:
     network = T.EncoderDecoderModel(
-        encoder=make("BERT")(), decoder=T.BertLMHeadModel(make("BERT decoder")(
-            add_cross_attention=True
-        ).config),
+        encoder=make("BERT")(),
+        decoder=T.BertLMHeadModel(make("BERT decoder")(add_cross_attention=True).config),
     )
     kinds = {"": "eager", "encoder": "sdpa", "decoder": "eager"}
     network.config._attn_implementation = kinds
@@ -340,10 +339,14 @@ def test_a_trained_position_bias_alone_still_gets_its_gradient() -> None:
 
 
 def test_dropout_in_training_draws_what_eager_attention_draws() -> None:
-    network = sharpened(T.BertModel(T.BertConfig(
-        **{**make("BERT").__self__.options, "attention_probs_dropout_prob": 0.3},
-        attn_implementation="eager",
-    ))).train()
+    network = sharpened(
+        T.BertModel(
+            T.BertConfig(
+                **{**make("BERT").__self__.options, "attention_probs_dropout_prob": 0.3},
+                attn_implementation="eager",
+            )
+        )
+    ).train()
     given = inputs("BERT")[0]
 
     def output(around: Callable[[], Any]) -> torch.Tensor:

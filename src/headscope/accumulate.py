@@ -39,7 +39,8 @@ def bootstrap_weights(documents: Sequence[str], *, replicates: int, seed: int) -
     drawn: dict[str, Float64] = {}
     for row, document in enumerate(documents):
         if document not in drawn:
-            drawn[document] = generator(seed, "bootstrap", document).poisson(1.0, replicates) * 1.0
+            draws = generator(seed, "bootstrap", document).poisson(1.0, replicates)
+            drawn[document] = draws.astype(np.float64)
         weights[row, 1:] = drawn[document]
     return weights
 
@@ -73,7 +74,7 @@ class Sums:
         weights  [example, replicate + 1]    from `bootstrap_weights`; fewer replicates may be kept
         at       the leading cell indices to add to, say (layer,)
         """
-        target = self.sums[(slice(None), *at)]
+        target = self.sums[(slice(None), *at)]  # type: ignore[arg-type]  # a view, not a mask
         flat = values.astype(np.float64, copy=False).reshape(len(values), -1)
         target += (weights[:, : len(target)].T @ flat).reshape(target.shape)
 
@@ -99,9 +100,7 @@ class Counts:
 
     def add(self, cells: npt.NDArray[np.int64]) -> None:
         """Count observations given as flat cell indices, any shape."""
-        self.counts += np.bincount(cells.ravel(), minlength=self.counts.size).reshape(
-            self.counts.shape
-        )
+        np.add.at(self.counts.reshape(-1), cells.ravel(), 1)
 
     def merge(self, other: Counts) -> None:
         """Add what another histogram of the same cells has seen."""
@@ -207,7 +206,8 @@ class LogBins:
         shift = 23 - (self.per_octave.bit_length() - 1)
         bits = np.ascontiguousarray(values, np.float32).view(np.int32) >> shift
         start = (self.first + 127) * self.per_octave - 1
-        return np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
+        found: npt.NDArray[np.int64] = np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
+        return found
 
     def edges(self) -> Float64:
         """[len + 1] lower edges of the bins and the last upper one; the first is 0."""

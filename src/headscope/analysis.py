@@ -7,25 +7,32 @@ it holds as attributes; saving, loading and merging are inherited.
     @analysis
     class Largest(Analysis):
         name = "largest"
-        needs = frozenset({"attention"})
+        summary = "how sure each head is"
+        source = "ours"
 
         def __init__(self, scope):
             super().__init__(scope)
             self.total = self.sums(scope.layers, scope.heads)
+            self.examples = self.sums()
 
         def observe(self, layer, batch):
             top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
             self.total.add(top, batch.bootstrap, at=(layer.index,))
+            if layer.index == 0:
+                self.examples.add(np.ones(len(top)), batch.bootstrap)
 
         def result(self):
-            mean = self.mean(self.total)
-            return labelled(largest=Variable(mean, ("layer", "head"), "largest weight", "probability", "ours"))
+            mean = self.mean(self.total, self.examples)
+            words = ("mean largest weight of a row", "probability", self.source)
+            return labelled({"largest": Variable(mean, ("layer", "head"), *words)})
+
+`headscope.testing.check_analysis(Largest)` says whether it keeps the contract.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -45,7 +52,6 @@ from headscope.accumulate import (
 from headscope.errors import HeadscopeError, InputError
 
 if TYPE_CHECKING:
-    import torch
     import xarray as xr
 
     from headscope.batch import Batch
@@ -82,7 +88,7 @@ class Scope:
 
 
 class Part:
-    """A piece of an analysis that holds accumulators of its own: the analysis saves them with its."""
+    """A piece of an analysis with accumulators of its own, saved with those of the analysis."""
 
 
 class Analysis:

@@ -28,6 +28,8 @@ from headscope.families import Site, configurations, find_sites, registered, unl
 from headscope.families.fallback import read_eagerly
 from headscope.layer import LayerView
 
+__all__ = ["Call", "Instrument", "Intervention", "LayerView", "Observer"]
+
 NAME = "headscope"
 Observer = Callable[[LayerView], None]
 Intervention = Callable[["Call"], None]
@@ -152,7 +154,7 @@ class Instrument(AbstractContextManager["Instrument"]):
             self._forget()
 
     def _check_all_seen(self, ran: nn.Module) -> None:
-        """Raises ModelError if attention was computed past us: in the whole model, or in a layer."""
+        """Raises ModelError if attention was computed past us, anywhere in what ran."""
         inside = set(ran.modules())
         sites = [site for site in self.sites if site.attention in inside]
         if self._calls:

@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic
 
-Float32 = npt.NDArray[np.float32]
+_CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set as it starts
 
 # "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
 # fixed at compile time, so equal input gives equal bits whatever the number of threads.
@@ -42,7 +42,7 @@ def _threaded(kernel: Callable[..., None]) -> Callable[..., None]:
     @wraps(kernel)
     def run(*arrays: npt.NDArray[Any] | int) -> None:
         threads = torch.get_num_threads()
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(min(threads, _CORES))
         loop(*arrays)
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
@@ -82,7 +82,7 @@ def _float(_context: Any, _value: Any) -> Any:
 
 @njit(fastmath=_FAST, inline="always")
 def _xlog2x(x):  # type: ignore[no-untyped-def]
-    bits = _bits(x)
+    bits = _bits(x)  # type: ignore[call-arg, var-annotated]
     exponent = np.int32(np.int32(bits - _ROOT_HALF) >> _MANTISSA)
     t = _float(np.int32(bits - np.int32(exponent << _MANTISSA))) - _ONE
     p = _C8
@@ -127,7 +127,7 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     units = maps.shape[0]
     for g in prange(units):
         for h in range(g + 1, units):
-            total = 0.0
+            total = np.float64(0)
             for i in range(length):
                 a, b = maps[g, i], maps[h, i]
                 bits = np.float32(0)
@@ -165,3 +165,40 @@ def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyp
                     square[j] += inner[j] * a[j]
             for j in range(n):
                 out[b, j] += np.sqrt(max(square[j], np.float32(0)))
+
+
+@_threaded
+def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    own, output, bias, residual, scale, out
+):
+    """Norms of what a token keeps and of what it takes in, with residual and LayerNorm.
+
+    own       [token, model] float32  Σ_h α_ii f_h(x_i) + bias
+    output    [token, model]          Σ_h Σ_j α_ij f_h(x_j) + bias
+    bias      [model]                 of the output projection
+    residual  [token, model]          x_i
+    scale     [model]                 γ of the LayerNorm
+    out       [5, token]              ‖others‖, ‖own‖, ‖own + x‖, ‖γ(others - mean)‖,
+                                      ‖γ(own + x - mean)‖
+    """
+    tokens, size = own.shape
+    for i in prange(tokens):
+        a, b, x = own[i], output[i], residual[i]
+        far = near = kept = far_sum = kept_sum = np.float32(0)
+        for d in range(size):
+            others, mine = b[d] - a[d], a[d] - bias[d]
+            with_x = mine + x[d]
+            far += others * others
+            near += mine * mine
+            kept += with_x * with_x
+            far_sum += others
+            kept_sum += with_x
+        far_mean, kept_mean = far_sum / np.float32(size), kept_sum / np.float32(size)
+        far_normed = kept_normed = np.float32(0)
+        for d in range(size):
+            others = scale[d] * (b[d] - a[d] - far_mean)
+            with_x = scale[d] * (a[d] - bias[d] + x[d] - kept_mean)
+            far_normed += others * others
+            kept_normed += with_x * with_x
+        out[0, i], out[1, i], out[2, i] = np.sqrt(far), np.sqrt(near), np.sqrt(kept)
+        out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)

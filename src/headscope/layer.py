@@ -17,6 +17,7 @@ import torch
 
 from headscope import kernels
 from headscope.errors import ModelError
+from headscope.linears import Product
 
 if TYPE_CHECKING:
     from headscope.batch import Batch
@@ -40,14 +41,15 @@ class OutputProjection:
     def factor(self) -> torch.Tensor:
         """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
         _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
-        return upper.transpose(1, 2).to(self._dtype)
+        factor: torch.Tensor = upper.transpose(1, 2).to(self._dtype)
+        return factor
 
     @cached_property
-    def products(self) -> list[torch.Tensor]:
-        """For each head g, [dim, (g+1)·dim]: W_g W_hᵀ for every h ≤ g, side by side."""
+    def products(self) -> list[Product]:
+        """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
         blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
         return [
-            blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype)  # [dim, h·dim]
+            Product(blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype))  # [dim, h·dim]
             for g in range(len(blocks))
         ]
 
@@ -111,24 +113,36 @@ class LayerView:
         return projection
 
     def project(self, values: torch.Tensor) -> torch.Tensor:
-        """Σ_h values_h W_O^h without the bias: [example, head, token, dim] -> […, token, model]."""
+        """Σ_h values_h W_O^h + b_O: [example, head, token, dim] -> [example, token, model]."""
         projection, module = self.projection, self.site.projection
         assert module is not None
         flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
         # not module(flat): its hooks report layers
-        moved = _widened(module.forward(flat.to(projection.weight.dtype)))
-        return moved if projection.bias is None else moved - projection.bias
+        return _widened(module.forward(flat.to(projection.weight.dtype)))
 
     @property
     def norm(self) -> Norm | None:
         """The LayerNorm right after attention and residual; None if the model has none there."""
         return self.site.post_norm
 
+    @property
+    def offers(self) -> frozenset[str]:
+        """What an analysis may ask of this layer: a subset of `analysis.NEEDS`."""
+        there = {
+            "attention": True,
+            "values": self.values is not None,
+            "projection": self.plain_projection and self.site.output_projection is not None,
+            "residual": self.residual is not None,
+        }
+        return frozenset(name for name, given in there.items() if given)
+
     @cached_property
     def value_norm(self) -> torch.Tensor:
         """[example, head, key] ‖f_h(x_j)‖."""
         if self.values is None:
             raise ModelError("this family's value vectors cannot be read: norms are not available")
+        if "gram" in vars(self):  # already paid for
+            return self.gram.diagonal(dim1=1, dim2=2).transpose(1, 2).clamp_min(0).sqrt()
         lengths: torch.Tensor = torch.linalg.vector_norm(
             self.values @ self.projection.factor, dim=-1
         )
@@ -139,12 +153,13 @@ class LayerView:
         """[example, head g, head h, key] ⟨f_g(x_j), f_h(x_j)⟩ for h ≤ g; 0 above."""
         assert self.values is not None
         examples, heads, tokens, dim = self.values.shape
-        flat = self.values.transpose(1, 2).reshape(-1, heads, dim)  # [example·key, head, dim]
-        gram = flat.new_zeros(len(flat), heads, heads)  # [example·key, head, head]
+        by_head = self.values.transpose(0, 1).reshape(heads, -1, dim)  # [head, example·key, dim]
+        gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, example·key]
         for g, product in enumerate(self.projection.products):
-            moved = (flat[:, g] @ product).view(-1, g + 1, dim)  # [example·key, h, dim]
-            gram[:, g, : g + 1] = torch.linalg.vecdot(moved, flat[:, : g + 1])
-        return gram.view(examples, tokens, heads, heads).permute(0, 2, 3, 1).contiguous()
+            moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, …·key, dim]
+            gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
+        by_example = gram.view(heads, heads, examples, tokens)
+        return by_example.permute(2, 0, 1, 3).contiguous()  # [example, head g, head h, key]
 
     def entropy(self, batch: Batch) -> torch.Tensor:
         """[example, head, query] Shannon entropy in nats; 0 for padding queries."""
@@ -193,11 +208,13 @@ def _scan_compiled(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor,
     columns = np.zeros((examples, heads, 2, keys), np.float32)
     classes = batch.is_sep.numpy().astype(np.int64)
     kernels.scan(attention.contiguous().numpy(), batch.lengths, classes, entropy, columns)
-    return torch.from_numpy(entropy) * LN2, torch.from_numpy(columns)
+    # Rounding leaves weights a little above 1.
+    nats = torch.from_numpy(entropy).clamp_min_(0).mul_(LN2)
+    return nats, torch.from_numpy(columns)
 
 
 def _scan_torch(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     real = batch.mask[:, None].to(attention.dtype)
-    entropy = torch.special.entr(attention).sum(-1) * real  # [example, head, query]
+    entropy = torch.special.entr(attention).sum(-1).clamp_min(0) * real  # [example, head, query]
     classes = batch.query_classes.to(attention.dtype)[:, None]  # [example, 1, class, query]
     return entropy, classes @ attention  # [example, head, class, key]

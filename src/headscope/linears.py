@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import nn
@@ -21,12 +22,14 @@ from headscope.errors import InputError
 CHOICES = ("auto", "onednn", "stock")
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
 _ROUNDS = 3
+_KIND: ContextVar[str] = ContextVar("headscope_linears", default="stock")
 
 
 @contextmanager
 def linears(network: nn.Module, kind: str) -> Iterator[None]:
     """Inside the context the network's linear maps run as `kind`: "onednn" or "stock"."""
     packed: list[nn.Linear] = []
+    before = _KIND.set(kind)
     try:
         if kind == "onednn":
             for module in network.modules():
@@ -35,6 +38,7 @@ def linears(network: nn.Module, kind: str) -> Iterator[None]:
                     module.forward = _packed_forward(module)  # type: ignore[method-assign]
         yield
     finally:
+        _KIND.reset(before)
         for module in packed:
             del module.forward  # uncovers the class's own
 
@@ -99,16 +103,35 @@ def _packable(module: nn.Module) -> bool:
 
 
 def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]:
-    weight = pack(linear.weight)
-    bias = linear.bias
+    weight, bias = _pack(linear.weight), linear.bias
 
     def forward(inputs: torch.Tensor) -> torch.Tensor:
-        return multiply(inputs, weight, bias)
+        return _multiply(inputs, weight, bias)
 
     return forward
 
 
-def pack(weight: torch.Tensor) -> torch.Tensor:
+class Product:
+    """Multiplication by a fixed matrix, by whichever kind the context has switched on.
+
+    matrix  [in, out]
+    """
+
+    def __init__(self, matrix: torch.Tensor) -> None:
+        self.matrix = matrix
+        self._packed: torch.Tensor | None = None
+
+    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
+        """[row, in] -> [row, out]."""
+        on_host = inputs.device.type == "cpu" and inputs.dtype == torch.float32
+        if _KIND.get() != "onednn" or not on_host:
+            return inputs @ self.matrix
+        if self._packed is None:
+            self._packed = _pack(self.matrix.T)
+        return _multiply(inputs, self._packed, None)
+
+
+def _pack(weight: torch.Tensor) -> torch.Tensor:
     """[out, in] weights in the layout that oneDNN prefers."""
     packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(
         weight.detach().contiguous(), None
@@ -116,10 +139,10 @@ def pack(weight: torch.Tensor) -> torch.Tensor:
     return packed
 
 
-def multiply(
-    inputs: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None = None
+def _multiply(
+    inputs: torch.Tensor, packed: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """inputs [..., in] times packed weights: [..., out]."""
+    """inputs [..., in] times packed weights, plus bias: [..., out]."""
     product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(
         inputs, packed, bias, "none", [], ""
     )

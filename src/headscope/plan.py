@@ -45,7 +45,7 @@ class Plan:
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
     token_counts  [vocabulary] how often each token id occurs
-    digest        sha256 over all inputs in order: documents, ids, segment ids
+    digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
     shards: tuple[Shard, ...]
@@ -150,3 +150,6 @@ def _feed(digest: Any, example: Example) -> None:
     digest.update(repr((example.id, example.document, len(example))).encode())
     digest.update(example.input_ids.astype("<i8").tobytes())
     digest.update(example.segment_ids.astype("<i8").tobytes())
+    if example.words is not None:  # analyses may read the annotations
+        digest.update(repr((example.words, example.mentions)).encode())
+        digest.update(b"" if example.word_index is None else example.word_index.tobytes())

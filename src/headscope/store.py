@@ -27,7 +27,7 @@ import numpy as np
 from headscope.errors import HeadscopeError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
-_DRAFT = ".part-"
+DRAFT = ".part-"
 State = dict[str, np.ndarray[Any, Any]]
 
 
@@ -39,7 +39,7 @@ def put(path: Path, content: bytes) -> None:
     draft = ""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=_DRAFT)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
@@ -49,10 +49,11 @@ def put(path: Path, content: bytes) -> None:
     except OSError as error:
         if draft:
             Path(draft).unlink(missing_ok=True)
-        raise _why(error, path) from error
+        raise why_unwritten(error, path) from error
 
 
-def _why(error: OSError, path: Path) -> HeadscopeError:
+def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
+    """The error to raise where the system refused to write to a path."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HeadscopeError(
             f"no space left to write {path}\n"
@@ -89,28 +90,52 @@ class RunFolder:
         text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True)
         put(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
 
-    def prepare(self, *, overwrite: bool) -> None:
-        """Make the folder; raises RunFolderError if it holds anything but a run."""
-        if self.path.exists() and not self.path.is_dir():
-            raise RunFolderError(f"{self.path} is a file; wanted a folder for the run")
-        if overwrite and (self.path / MANIFEST).exists():
-            for name in (SHARDS, "tables", "figures"):
-                shutil.rmtree(self.path / name, ignore_errors=True)
-            for name in (MANIFEST, RESULTS, "report.html"):
-                (self.path / name).unlink(missing_ok=True)
-        elif self.path.is_dir() and not (self.path / MANIFEST).exists():
-            strange = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
-            if strange and strange != [SHARDS]:
+    # --- the folder -------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raises RunFolderError for a place where no run can be; writes nothing."""
+        place = self.path
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise RunFolderError(f"{place} is a file; wanted a folder for the run (-o {self.path})")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
+        if place == self.path and not (place / MANIFEST).exists():
+            strange = [p.name for p in place.iterdir() if not self._ours_without_manifest(p)]
+            if strange:
                 raise RunFolderError(
-                    f"{self.path} holds {sorted(strange)[0]!r} but no run; "
+                    f"{self.path} holds {min(strange)!r} but no run; "
                     "choose an empty or a new folder with -o"
                 )
+
+    def prepare(self, *, overwrite: bool) -> None:
+        """Make the folder ready to be written to, by whoever holds its lock.
+
+        Without a manifest nobody knows which spec a shard belongs to: such shards go, as do the
+        drafts of a process that was killed. Overwriting removes everything that a run writes.
+        """
+        self.check()
         try:
+            if overwrite:
+                for name in (SHARDS, "tables", "figures"):
+                    shutil.rmtree(self.path / name, ignore_errors=True)
+                # The manifest last: killed before, this is still a run that can be overwritten.
+                for name in ("report.html", RESULTS, MANIFEST):
+                    (self.path / name).unlink(missing_ok=True)
             (self.path / SHARDS).mkdir(parents=True, exist_ok=True)
+            stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
+            if not (self.path / MANIFEST).exists():
+                stale += self._shard_files()
+            for file in stale:
+                file.unlink(missing_ok=True)
         except OSError as error:
-            raise _why(error, self.path) from error
-        for draft in [*self.path.glob(_DRAFT + "*"), *self.path.glob(f"*/{_DRAFT}*")]:
-            draft.unlink(missing_ok=True)  # left by a process that was killed
+            raise why_unwritten(error, self.path) from error
+
+    def _ours_without_manifest(self, file: Path) -> bool:
+        if file.name == SHARDS and file.is_dir():
+            return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
+        return file.name.startswith(".")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -120,21 +145,41 @@ class RunFolder:
         except ImportError:  # not on this system: two runs in one folder would waste work, no more
             yield
             return
-        with (self.path / ".lock").open("a") as file:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / ".lock").open("a")
+        except OSError as error:
+            raise why_unwritten(error, self.path) from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise RunFolderError(
-                    f"another headscope is writing to {self.path}; wait for it or use another folder"
+                    f"another headscope is writing to {self.path}; "
+                    "wait until it has finished, or choose another folder with -o"
                 ) from error
             yield
+
+    # --- results ----------------------------------------------------------------------------
+
+    def put_results(self, content: bytes) -> str:
+        """Write atlas.nc; returns its sha256, for the manifest."""
+        put(self.path / RESULTS, content)
+        return hashlib.sha256(content).hexdigest()
+
+    def has_results(self, sha256: str | None) -> bool:
+        """Whether atlas.nc is there with this hash."""
+        file = self.path / RESULTS
+        if sha256 is None or not file.is_file():
+            return False
+        return hashlib.sha256(file.read_bytes()).hexdigest() == sha256
 
     # --- shards -----------------------------------------------------------------------------
 
     def finished(self) -> set[int]:
         """Numbers of the shards that are there and whole; damaged ones are removed."""
         found = set()
-        for file in sorted((self.path / SHARDS).glob("*.shard")):
+        for file in self._shard_files():
             number, _, digest = file.stem.partition("-")
             if number.isdecimal() and _digest(file.read_bytes()) == digest:
                 found.add(int(number))
@@ -152,6 +197,9 @@ class RunFolder:
         for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
             return unpack(file.read_bytes())
         raise HeadscopeError(f"shard {number} of {self.path} has vanished; run the command again")
+
+    def _shard_files(self) -> list[Path]:
+        return sorted((self.path / SHARDS).glob("*.shard"))
 
 
 def _digest(content: bytes) -> str:

@@ -126,19 +126,19 @@ TERMS = {
         "value norm ‖f(x)‖",
         "The length of the vector that a head would add for a token if it attended to that "
         "token alone, before any attention weight.",
-        f"{KOBAYASHI20}, §3",
+        KOBAYASHI20,
     ),
     "weighted_norm": Term(
         "weighted norm ‖αf(x)‖",
         "Attention times value norm: the length of what a token really contributes through a "
         "head; for a category, the sum over its tokens.",
-        f"{KOBAYASHI20}, §3",
+        KOBAYASHI20,
     ),
     "layer_weighted_norm": Term(
         "layer norm of the sum ‖Σαf(x)‖",
         "The length of what a token contributes through all heads of a layer together; heads "
         "can reinforce or cancel each other.",
-        f"{KOBAYASHI20}, §3",
+        KOBAYASHI20,
     ),
     "value_norm_cv": Term(
         "dispersion of value norms",
@@ -150,13 +150,13 @@ TERMS = {
         "cancellation",
         "Attention and value norm pull against each other: large weights fall on tokens whose "
         "vectors are short, seen as a negative rank correlation between the two.",
-        f"{KOBAYASHI20}, §4.2",
+        f"{KOBAYASHI20}, Table 2",
     ),
     "spearman_frequency": Term(
         "frequency effect",
         "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
         "tokens get more.",
-        f"{KOBAYASHI20}, §4.3",
+        KOBAYASHI20,
     ),
     "ratio": Term(
         "mixing ratio",

@@ -184,14 +184,14 @@ def tiny_network(dtype: torch.dtype) -> BertModel:
         num_attention_heads=HEADS,
         intermediate_size=32,
         max_position_embeddings=32,
-        attn_implementation="eager",
     )
-    network = BertModel(config)
+    network: Any = BertModel(config)
     generator = torch.Generator().manual_seed(0)
     for parameter in network.parameters():
         draw = torch.randn(parameter.shape, generator=generator)
         parameter.data = draw * 0.3 if parameter.ndim > 1 else parameter.data + draw * 0.2
-    return network.to(dtype).eval()
+    found: BertModel = network.to(dtype).eval()
+    return found
 
 
 def tiny_examples() -> list[Example]:
@@ -224,7 +224,7 @@ def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
 def refilled(view: LayerView, batch: Batch) -> LayerView:
     """The layer with noise in the rows of padding, as another implementation might leave there."""
     noise = torch.Generator().manual_seed(view.index)
-    changed = {}
+    changed: dict[str, Any] = {}
     for name in ("attention", "values", "queries", "keys", "residual", "output"):
         tensor = getattr(view, name)  # [example, …, token, any]
         real = batch.mask.view(len(batch.mask), *[1] * (tensor.ndim - 3), -1, 1)

@@ -109,16 +109,17 @@ def test_no_head_is_told_twice():
     assert len(told) == len(set(told))
 
 
-def test_one_kind_does_not_fill_the_list_while_others_wait():
+def test_each_further_head_of_a_kind_counts_less():
     tree = quiet_tree()
     for layer in range(4):
         for head in range(2):
             plant(
                 tree, "surface", "attention", 0.9, 0.89, 0.91, layer=layer, head=head, target="sep"
             )
-    plant(tree, "surface", "attention", 0.3, 0.29, 0.31, layer=3, head=3, target="previous")
-    kinds = [claim.kind for claim in telling_heads(tree, count=4)]
-    assert sorted(kinds) == ["previous", "sep", "sep", "sep"]
+    plant(tree, "surface", "attention", 0.5, 0.49, 0.51, layer=3, head=3, target="previous")
+    plant(tree, "surface", "attention", 0.2, 0.19, 0.21, layer=3, head=2, target="next")
+    kinds = [claim.kind for claim in telling_heads(tree, count=7)]
+    assert kinds == ["sep"] * 6 + ["previous"]  # 0.85^5 of a strong claim < 0.5 < 0.85^4 … > 0.2
 
 
 def test_an_unremarkable_model_has_nothing_to_tell():

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from families.tiny import FAMILIES, HEADS, REFUSED, inputs, make, tiny
 from torch import nn
 from transformers import PreTrainedModel
 
+from families.tiny import FAMILIES, HEADS, REFUSED, UNLISTED, Family, inputs, make, tiny
 from headscope.errors import ModelError
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
-on_registry = pytest.mark.parametrize("name", [n for n, f in FAMILIES.items() if f.on_registry])
+# All but those of the fallback, and those with a bias or a cap between q·k and the softmax.
+_PLAIN = [n for n, f in FAMILIES.items() if f.on_registry and n not in {"T5", "mT5", "Gemma2"}]
 
 
 def seen_by(
@@ -91,9 +92,7 @@ def test_padding_changes_nothing(name: str) -> None:
         torch.testing.assert_close(real[..., :keys], short.attention[0], atol=1e-5, rtol=0)
         assert real[..., keys:].count_nonzero() == 0
     tokens = bare_output.shape[1]
-    torch.testing.assert_close(
-        padded_output[row, :tokens], bare_output[0], atol=5e-5, rtol=1e-5
-    )
+    torch.testing.assert_close(padded_output[row, :tokens], bare_output[0], atol=5e-5, rtol=1e-5)
 
 
 @every_family
@@ -128,11 +127,9 @@ def test_heads_are_the_query_heads(name: str) -> None:
             assert part is None or part.shape[1] == HEADS
 
 
-@on_registry
+@pytest.mark.parametrize("name", _PLAIN)
 def test_the_maps_are_the_softmax_of_queries_and_keys(name: str) -> None:
-    """Where nothing but a scale and a mask stands between: rotated and grouped as used."""
-    if name in {"T5", "mT5", "Gemma2"}:
-        pytest.skip("a position bias or a cap stands between q·k and the softmax")
+    """Queries and keys are shown as used: rotated, normed, repeated to the query heads."""
     given, _ = inputs(name)
     for view in seen_by(tiny(name), given)[0]:
         assert view.queries is not None
@@ -240,6 +237,31 @@ def test_cross_attention_of_a_decoder_is_a_stack_of_its_own(name: str) -> None:
     assert {v.attention.shape[-1] for v in views if v.stack == "cross"} == {5}
     only, _ = seen_by(network, {**given, "encoder_hidden_states": memory}, stacks=["cross"])
     assert [v.stack for v in only] == ["cross", "cross"]
+
+
+@pytest.mark.parametrize("name", UNLISTED)
+def test_a_family_in_no_table_is_read_exactly_and_its_projection_checked(name: str) -> None:
+    given, _ = inputs("BERT")
+    network = UNLISTED[name].build()
+    maps, hidden = eager(network, given)
+    views, output = seen_by(network, given)
+    assert torch.equal(output, hidden)
+    for view in views:
+        assert torch.equal(view.attention, own_map(maps, view))
+        if name == "BitNet":
+            with pytest.raises(ModelError, match="a gate or a norm"):
+                _ = view.projection
+            continue
+        mixed = view.attention @ view.values
+        torch.testing.assert_close(view.project(mixed), view.output, atol=1e-5, rtol=1e-5)
+
+
+def test_an_attention_sink_is_refused_by_name() -> None:
+    """GPT-OSS adds a column to the softmax: without it the maps would be wrong."""
+    options = {**FAMILIES["Llama"].options, "num_local_experts": 2, "num_experts_per_tok": 1}
+    network = Family("GptOss", {**options, "layer_types": ["full_attention"] * 2}).build()
+    with pytest.raises(ModelError, match="GptOssAttention passes s_aux"):
+        seen_by(network, inputs("Llama")[0])
 
 
 @pytest.mark.parametrize("name", REFUSED)

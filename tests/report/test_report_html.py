@@ -6,13 +6,16 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from headscope.report import build_report, render
-from headscope.report.build import unbroken
+from headscope.report import build_report, render, run_summary
+from headscope.report.build import title_name, unbroken
 from headscope.report.policy import island
 from headscope.terms import SOURCES, TERMS
 from report.synthetic import GROUPS, make_manifest, make_tree
@@ -188,7 +191,7 @@ def test_the_manifest_is_told(page):
     for words in (
         "ffb93f3bd4047442299a41ebb6fa998a38507c52",
         "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319",
-        "2 skipped (empty: 2); 1 cut into windows",
+        "2 skipped (empty: 2); 1 cut into windows because too long",
         "headscope atlas e5-small --text valid.txt",
         "26 documents, 60 examples, 4,658 tokens",
         "200 replicates, seed 0",
@@ -242,5 +245,44 @@ def test_missing_numbers_are_a_dash_and_sort_last():
     assert '<td data-order="">–</td>' in render(tree, {})
 
 
+@pytest.mark.parametrize(
+    ("model", "title"),
+    [
+        ("../models/e5-small/", "e5-small"),
+        ("C:\\models\\e5", "e5"),
+        ("intfloat/e5-small", "intfloat/e5-small"),
+        ("demo", "demo"),
+        ("/", "/"),
+    ],
+)
+def test_a_local_model_is_titled_by_its_folder(model, title):
+    assert title_name(model) == title
+
+
 def test_intervals_do_not_break_over_lines():
     assert unbroken("[SEP], 87 % [85, 89] of") == "[SEP], 87\u00a0% [85,\u00a089] of"
+
+
+def test_an_analysis_of_ones_own_joins_grid_and_panel():
+    tree = make_tree(2, 3, groups=("entropy",))
+    values = (("layer", "head"), np.ones((2, 3)), {"long_name": "my number", "units": "1"})
+    tree["mine"] = xr.DataTree(xr.Dataset({"number": values}))
+    page = Page(render(tree, {}))
+    data = json.loads("".join(text for text in page.texts["script"] if text.startswith("{")))
+    assert [metric["label"] for metric in data["metrics"]][-1] == "my number"
+
+
+def test_a_notebook_sees_the_run_in_short():
+    tree = make_tree(3, 4, model="<b>m</b>")
+    html = run_summary(tree, {})
+    assert "headscope atlas of &lt;b&gt;m&lt;/b&gt;" in html
+    assert html.count("<tr>") == 5
+    assert not {"script", "style", "b"} - {"b"} & {tag for tag, _ in Page(html).elements}
+
+
+def test_drawing_and_reporting_do_not_wait_for_torch():
+    code = (
+        "import sys, headscope.report, headscope.draw, headscope.derived; "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -81,8 +81,9 @@ def _uniform(batch: Batch, *, causal: bool) -> Float64:
 
 
 def smoothed_entropy(attention: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
-    """[example, head, query] entropy in nats of (1-s)·p + s/n over the real keys of each example."""
+    """[example, head, query] nats of (1-s)·p + s/n over the n real keys of each example."""
     mask = batch.mask.to(attention.dtype)
     n = mask.sum(-1)[:, None, None, None]
     mixed = ((1 - smoothing) * attention + smoothing / n) * mask[:, None, None]
-    return torch.special.entr(mixed).sum(-1)
+    nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
+    return nats

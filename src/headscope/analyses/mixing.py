@@ -1,17 +1,18 @@
 """How much of what leaves an attention layer comes from other tokens?
 
 For each token i the layer's output is split into what came from i itself and from all others; the
-ratio is ‖others‖ / (‖others‖ + ‖self‖), averaged over all tokens (Kobayashi et al. 2021, "Incorporating
-Residual and Normalization Layers into Analysis of Masked Language Models", §3-4). Five methods:
+ratio is ‖others‖ / (‖others‖ + ‖self‖), averaged over all tokens that anything reaches (Kobayashi
+et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
+Models", §3-4). Five methods:
 
     attn_w       1 - mean over heads of α_ii                (weights alone)
     attn_n       vectors Σ_h α f(x_j)                       (norms)
-    attnres_w    half of attn_w                             (the residual counts as attention to self)
+    attnres_w    half of attn_w                             (the residual is weight 1 to oneself)
     attnres_n    as attn_n, with x_i added to token i's own part
     attnresln_n  as attnres_n, after the LayerNorm's centring and scale γ
 
 The biases b_O and β belong to no token and are left out. Models that normalise before attention
-have no attnresln_n; models that change attention before adding it have no attnres_n either: NaN.
+have no attnresln_n; models that change attention before adding it have none with the residual: NaN.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope import kernels
 from headscope.analysis import Analysis, Scope, analysis
 from headscope.batch import Batch, to_float64
-from headscope.layer import LayerView, Norm
+from headscope.layer import LayerView, compiled
 from headscope.result import Variable, labelled
 
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
@@ -71,27 +73,36 @@ def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
     assert layer.values is not None
     own_weight = layer.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
     own = layer.project(layer.values * own_weight[..., None])  # [example, query, model]
-    bias = layer.projection.bias
-    assert layer.output is not None
-    whole = layer.output if bias is None else layer.output - bias
-    others = whole - own
-    by_weight = 1 - own_weight.mean(1)
-    ratios = {"attn_w": by_weight, "attn_n": _ratio(others, own)}
+    far, near, kept, far_normed, kept_normed = _part_norms(layer, own)
+    by_weight = (1 - own_weight.mean(1)).clamp_min(0)
+    ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}
     if layer.residual is not None:
-        own = own + layer.residual
-        ratios |= {"attnres_w": by_weight / 2, "attnres_n": _ratio(others, own)}
+        ratios |= {"attnres_w": by_weight / 2, "attnres_n": far / (far + kept)}
         if layer.norm is not None:
             # Both parts are divided by the same standard deviation, which the ratio cancels.
-            normed = (_centred(part, layer.norm) for part in (others, own))
-            ratios["attnresln_n"] = _ratio(*normed)
+            ratios["attnresln_n"] = far_normed / (far_normed + kept_normed)
     return ratios
 
 
-def _ratio(others: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    far, near = (torch.linalg.vector_norm(part, dim=-1) for part in (others, own))
-    return far / (far + near)
+def _part_norms(layer: LayerView, own: torch.Tensor) -> torch.Tensor:
+    """[5, example, query] ‖others‖, ‖own‖, ‖own + x‖ and the LayerNorm's of the first and third.
 
-
-def _centred(vectors: torch.Tensor, norm: Norm) -> torch.Tensor:
-    """γ ⊙ (y - mean(y)): the linear part of LayerNorm, up to the division."""
-    return (vectors - vectors.mean(-1, keepdim=True)) * norm.scale
+    own  [example, query, model]  Σ_h α_ii f_h(x_i) + b_O. Where the model has no residual or no
+    LayerNorm here, what depends on it has no meaning.
+    """
+    assert layer.output is not None
+    size = own.shape[-1]
+    output = layer.output.to(own.dtype)
+    zeros, ones = own.new_zeros(size), own.new_ones(size)
+    bias = zeros if layer.projection.bias is None else layer.projection.bias.to(own.dtype)
+    residual = own if layer.residual is None else layer.residual.to(own.dtype)
+    scale = ones if layer.norm is None else layer.norm.scale.to(own.dtype)
+    if compiled(own):
+        rows = [t.reshape(-1, size).numpy() for t in (own, output, residual)]
+        out = np.empty((5, len(rows[0])), np.float32)
+        kernels.part_norms(rows[0], rows[1], bias.numpy(), rows[2], scale.numpy(), out)
+        return torch.from_numpy(out).view(5, *own.shape[:2])
+    others, mine = output - own, own - bias
+    parts = [others, mine, mine + residual]
+    centred = [(p - p.mean(-1, keepdim=True)) * scale for p in (parts[0], parts[2])]
+    return torch.stack([torch.linalg.vector_norm(p, dim=-1) for p in (*parts, *centred)])

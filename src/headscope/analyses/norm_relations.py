@@ -67,16 +67,15 @@ class Cancellation(Part):
         if layer.index == 0:
             self._choose(layer, batch)
         assert self._queries is not None
-        examples, heads, _, keys = layer.attention.shape
+        _, heads, _, keys = layer.attention.shape
         index = self._queries[:, None, :, None].expand(-1, heads, -1, keys)
         weight = layer.attention.gather(2, index).float().cpu().numpy()  # [example, head, row, key]
         length = norm.float().cpu().numpy()[:, :, None]  # [example, head, 1, key]
         fine = WEIGHT.index(weight) * len(NORM) + NORM.index(length)
         coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + COARSE_NORM.index(length)
         category = self._category[:, None]  # [example, 1, row, key]; the last one is dropped
-        self.pairs.counts += _count(
-            category * (len(WEIGHT) * len(NORM)) + fine, self.pairs.counts.shape
-        )
+        cells = category * (len(WEIGHT) * len(NORM)) + fine
+        self.pairs.add(cells[cells < self.pairs.counts.size])
         self._batch += _count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
 
     def finish(self, batch: Batch) -> None:

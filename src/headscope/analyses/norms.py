@@ -1,10 +1,10 @@
 """What does a head really gather, once the length of the vectors counts?
 
 Beside each attention weight α_ij stands ‖f(x_j)‖, the norm of the vector it scales, and their
-product ‖α_ij f(x_j)‖ (Kobayashi et al. 2020). Per category of key: mean over queries of the sum over
-the keys of the category (attention, weighted norm) or mean over those keys (value norm); then over
-examples. An example without the category counts 0 for what it receives and is left out of the mean
-value norm. Spread of ‖f‖, cancellation and word frequency: see `norm_relations`.
+product ‖α_ij f(x_j)‖ (Kobayashi et al. 2020). Per category of key: mean over queries of the sum
+over the keys of the category (attention, weighted norm) or mean over those keys (value norm); then
+over examples. An example without the category counts 0 for what it receives and is left out of the
+mean value norm. Spread of ‖f‖, cancellation and word frequency: see `norm_relations`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ class Norms(Analysis):
         """Add each example's category averages for one layer."""
         at, weights, n = (layer.index,), batch.bootstrap, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
+        if self.layer_norms:  # first: it has the value norms as a by-product
+            summed = layer.summed_norm_columns(batch)[:, None]  # [example, 1, key]
+            in_category = (summed @ batch.categories.to(summed.dtype))[:, 0]
+            self.layer_weighted_norm.add(to_float64(in_category) / n, weights, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]
         categories = batch.categories.to(norm.dtype)  # [example, key, category]
         self.attention.add(to_float64(columns @ categories) / n[..., None], weights, at=at)
@@ -72,11 +76,10 @@ class Norms(Analysis):
         sizes = to_float64(categories.sum(1))  # [example, category]
         mean = to_float64(norm @ categories) / np.maximum(sizes, 1)[:, None]
         self.value_norm.add(mean, weights, at=at)
-        powers = np.stack([to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))], -1)
+        powers = np.stack(
+            [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))], -1
+        )
         self.powers.add(powers, weights, at=at)
-        if self.layer_norms:
-            summed = layer.summed_norm_columns(batch).to(norm.dtype)[:, None]  # [example, 1, key]
-            self.layer_weighted_norm.add(to_float64(summed @ categories)[:, 0] / n, weights, at=at)
         if layer.index == 0:
             self.examples.add(np.ones(len(n)), weights)
             self.examples_with.add((sizes > 0) * 1.0, weights)

@@ -62,7 +62,7 @@ class Surface(Analysis):
             **means, "first": first,
             "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],
         }  # fmt: skip
-        queries = {name: n for name in per_query}
+        queries = dict.fromkeys(per_query, n)
         if self.leave_out:
             queries["previous"] = queries["next"] = np.maximum(n - 1, 0)
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}

@@ -63,7 +63,7 @@ def command(model: str, as_json: bool, **given: Any) -> None:
 
 def _installation(findings: Findings) -> None:
     with findings.check("versions") as say:
-        from headscope.run import versions
+        from headscope.manifest import versions
 
         say(", ".join(f"{k} {v}" for k, v in versions().items()))
     with findings.check("compiled loops") as say:

@@ -32,6 +32,7 @@ from headscope.derived.wording import number, percent, plain
 TARGETS = ("previous", "next", "self", "first", "cls", "sep", "punctuation")
 LEAST_EFFECT = 0.05  # ours: below, a head is not told apart from an ordinary one
 NARROW_SHARE = 0.5  # ours: of the uniform entropy; what is above is not called narrow
+SINK_SHARE = 1 / 3  # ours: of the attention; less is no resting place
 SINK_NORM = 0.5  # ours: a sink's tokens contribute less than half of what all other tokens do
 
 
@@ -80,7 +81,8 @@ def _target_claims(tree: xr.DataTree, kind: str) -> list[Claim]:
     def say(layer: int, head: int) -> str:
         words = percent(*_at(share, layer, head))
         goal = _goal(tree, kind)
-        norms = _sink_norms(tree, kind, layer, head) if kind in ("cls", "sep") else ""
+        sink = kind in ("cls", "sep") and float(share.value[layer, head]) > SINK_SHARE
+        norms = _sink_norms(tree, kind, layer, head) if sink else ""
         if norms:
             return f"rests {words} of its attention on {goal}, yet what {goal} adds {norms}"
         if float(share.value[layer, head]) > POSITION:
@@ -119,7 +121,7 @@ def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
     def say(layer: int, head: int) -> str:
         nats = number(*_at(entropy, layer, head))
         return (
-            "picks few tokens, chosen neither by place nor kind: "
+            "focuses on few tokens without one main target: "
             f"entropy {nats} of {plain(uniform, 'nats')} nats"
         )
 

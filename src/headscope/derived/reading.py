@@ -18,6 +18,7 @@ from headscope import terms
 
 Floats = npt.NDArray[np.float64]
 LIMITS = ("_ci_low", "_ci_high")
+ORDER = ("surface", "entropy", "norms", "mixing", "divergence")  # in which papers tell them
 COMPANIONS = (*LIMITS, "_n")
 
 
@@ -113,10 +114,11 @@ def printable(value: object) -> str:
 
 
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
-    """Every number per head in the run, in the order of the data; all-NaN ones are left out."""
+    """Every number per head in the run, groups in ORDER, then others; all-NaN ones are left out."""
+    known = [name for name in ORDER if name in tree.children]
     found = [
         metric
-        for name in tree.children
+        for name in [*known, *(name for name in tree.children if name not in ORDER)]
         for variable in estimates(tree.children[name].to_dataset())
         for metric in _metrics_of(tree, str(name), variable)
     ]

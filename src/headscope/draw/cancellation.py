@@ -1,6 +1,6 @@
 """Is large attention spent on tokens whose vectors are short?
 
-Kobayashi et al. (2020), section 4.2: attention against the value norm of the token attended to,
+Kobayashi et al. (2020), Table 2: attention against the value norm of the token attended to,
 for every pair of tokens, by category of the token attended to.
 """
 
@@ -21,7 +21,7 @@ from headscope.draw.wording import INTERVALS, over, special, with_interval
 
 HISTOGRAM = "attention_value_norm_histogram"
 SPEARMAN = "spearman_attention_value_norm"
-RARE = 1e-4  # share of the pairs below which a bin is not worth the space
+RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
@@ -34,7 +34,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
         Panel(
             f"To {special(tree, category)}",
             partial(_draw, norms, category, window),
-            height=0.95,
+            height=1.05,
             key_above=True,
         )
         for category in norms["category"].values.tolist()
@@ -51,12 +51,12 @@ def caption(tree: xr.DataTree) -> str:
         "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
         f"ρ (Spearman, {INTERVALS}) mean that the norm cancels the weight; {pairs:,.0f} pairs "
-        f"shown, {over(tree)}. After Kobayashi et al. (2020), §4.2."
+        f"shown, {over(tree)}. After Kobayashi et al. (2020), Table 2."
     )
 
 
 def medians(counts: Floats, borders: Floats) -> Floats:
-    """The median norm of each attention bin; NaN where fewer than 1 in 10,000 of the pairs fall.
+    """The median norm of each attention bin; NaN where fewer than RARE of the pairs fall.
 
     counts   [attention_bin, value_norm_bin]
     borders  [value_norm_bin + 1]; inside a bin, pairs are taken as evenly spread
@@ -74,7 +74,7 @@ def _window(norms: xr.Dataset) -> tuple[slice, slice]:
     counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
     share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
     weights, lengths = share.sum(axis=2).max(axis=0), share.sum(axis=1).max(axis=0)
-    return _span(weights > 10 * RARE), _span(lengths > RARE)
+    return _span(weights > RARE), _span(lengths > RARE)
 
 
 def _span(chosen: npt.NDArray[np.bool_]) -> slice:

@@ -131,7 +131,7 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
         spine.set_visible(False)
     axes.set_xlabel("layer", loc="left")
     axes.set_ylabel("layer")
-    cell_key(axes, f"{top:.2f} nats", below=0.14)
+    cell_key(axes, f"{top:.2f} nats")
 
 
 MAP = Picture(

@@ -1,6 +1,6 @@
 """Do rarer tokens get more: more attention, longer vectors?
 
-Kobayashi et al. (2020), section 4.3: value norm and received attention by frequency rank.
+Kobayashi et al. (2020), word frequency: value norm and received attention by frequency rank.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def caption(tree: xr.DataTree) -> str:
         "Tokens grouped by frequency rank (1 = most frequent, doubling bins): mean over token "
         "occurrences, heads and layers of the value norm (model’s own unit) and of the attention "
         f"received per query (share); ρ: Spearman with rank over all occurrences; bands and "
-        f"brackets: {INTERVALS}; {over(tree)}. After Kobayashi et al. (2020), §4.3."
+        f"brackets: {INTERVALS}; {over(tree)}. After Kobayashi et al. (2020)."
     )
 
 

@@ -26,7 +26,7 @@ OVERVIEW = (
     "norms.value_norm_mean",
     "norms.value_norm_cv",
 )
-FEW = 8  # up to so many rows or columns are all numbered
+FEW = 4  # up to so many rows or columns are all numbered
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
@@ -41,10 +41,12 @@ def panels(tree: xr.DataTree) -> list[Panel]:
 def metric_panel(metric: HeadMetric) -> Panel:
     """The grid of one number."""
     title = metric.label[0].upper() + metric.label[1:]
+    if unit_label(metric.unit) and metric.unit != "probability":
+        title = f"{title} ({unit_label(metric.unit)})"
     return Panel(
-        title.replace("Attention to", "To"),
+        title.replace("Attention to", "To").replace(", all tokens", ""),
         partial(draw_grid, metric.estimate.value, unit=metric.unit),
-        height=0.2 + 0.72 * metric.estimate.value.shape[0] / metric.estimate.value.shape[1],
+        height=0.4 + 0.65 * metric.estimate.value.shape[0] / metric.estimate.value.shape[1],
     )
 
 
@@ -66,14 +68,15 @@ def draw_grid(values: Floats, axes: Axes, *, unit: str = "1") -> None:
     axes.invert_yaxis()
     axes.set_aspect("equal")
     for setter, count in ((axes.set_xticks, heads), (axes.set_yticks, layers)):
-        shown = [at for at in range(count) if count <= FEW or at == 0 or (at + 1) % 4 == 0]
+        step = 1 if count <= FEW else 2 if count <= 2 * FEW else 4
+        shown = range(0, count, step)
         setter(shown, [str(at + 1) for at in shown])
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel("head", loc="left")
     axes.set_ylabel("layer")
-    cell_key(axes, f"{plain(top, unit)} {unit_label(unit) if unit == 'nats' else ''}".strip())
+    cell_key(axes, plain(top, unit))
 
 
 PICTURE = Picture("head_grid", "All heads at a glance", (), panels, caption, columns=4)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
+from matplotlib.offsetbox import AnnotationBbox, DrawingArea, HPacker, TextArea
+from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from headscope.derived.reading import Estimate, Floats
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
 MANY_LAYERS = 16
+KEY_SIZE = (26.0, 4.5)  # points
+KEY_BELOW = -18.5  # points from the axes, beside the axis label
+LEGEND_START = -22.0  # points right of the axes
 
 
 def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
@@ -94,7 +99,10 @@ def legend(axes: Axes, entries: Sequence[tuple[str, str]], *, line: bool = True)
         for word, text in entries
     ]
     columns = min(len(handles), LEGEND_COLUMNS)
-    row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns)
+    row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
+    # A row as wide as the panel: it begins above the tick labels, not above the axes.
+    shift = ScaledTranslation(LEGEND_START / 72, 0, axes.figure.dpi_scale_trans)
+    row.set_bbox_to_anchor((0, 1), axes.transAxes + shift)
     row.set_in_layout(False)  # else a long row narrows the axes; `compose` leaves it its height
 
 
@@ -119,20 +127,20 @@ def cells(
     axes.set_ylim(y_edges[0], y_edges[-1])
 
 
-def cell_key(axes: Axes, top_text: str, *, below: float = 0.235) -> None:
-    """The legend of `cells`, below the map at its right end: the ramp from 0 to its last shade.
-
-    below  how far, as a share of the height of the axes
-    """
-    steps = ramp()
-    inset = axes.inset_axes((0.5, -below, 0.24, 0.17 * below))
-    inset.set_axis_off()
-    for level in range(RAMP_STEPS):
-        inset.axvspan(level, level + 1, color=steps[level], lw=0)
-    inset.set_xlim(0, RAMP_STEPS)
-    text: dict[str, Any] = {"va": "center", "fontsize": 6.5, "transform": inset.transAxes}
-    inset.text(-0.06, 0.5, "0", ha="right", **text)
-    inset.text(1.06, 0.5, top_text, ha="left", **text)
+def cell_key(axes: Axes, top_text: str) -> None:
+    """The legend of `cells`, below the map at its right end: the ramp from 0 to its last shade."""
+    bar = DrawingArea(KEY_SIZE[0], KEY_SIZE[1])
+    step = KEY_SIZE[0] / RAMP_STEPS
+    for at, shade in enumerate(ramp()):
+        bar.add_artist(Rectangle((at * step, 0), step, KEY_SIZE[1], color=shade, lw=0))
+    words = [TextArea(text, textprops={"fontsize": 6.5}) for text in ("0", top_text)]
+    key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
+    box = AnnotationBbox(
+        key, (1, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
+        box_alignment=(1, 0.5), frameon=False, pad=0, annotation_clip=False,
+    )  # fmt: skip
+    box.set_in_layout(False)  # beside the axis label, which keeps the height
+    axes.add_artist(box)
 
 
 def log_axis(axes: Axes, *, decades: int = 1) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numba
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from headscope.analysis import Analysis, Scope, analyses
 from headscope.batch import Batch
@@ -49,13 +52,12 @@ class Computer:
     def __init__(self, model: Model, task: Task) -> None:
         self.model, self.task = model, task
         self.reader = Reader(model, task.corpus, task.settings)
-        set_threads(task.threads)
 
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}."""
         found = self.task.new_analyses()
-        examples = self.reader.examples(shard)
-        run_batches(self.model, examples, found, self.task)
+        with threads_of(self.task.threads):
+            run_batches(self.model, self.reader.examples(shard), found, self.task)
         return {f"{a.name}/{key}": array for a in found for key, array in a.state().items()}
 
 
@@ -85,9 +87,19 @@ def run_batches(
                 analysis.finish(batch)
 
 
-def set_threads(threads: int) -> None:
-    """Threads of this process for torch and for the compiled loops."""
-    import numba
+@contextmanager
+def threads_of(count: int) -> Iterator[None]:
+    """Inside the context this process computes in so many threads.
 
-    torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    Those are torch's and the compiled loops'. numpy's products get one: BLAS divides sums among
+    its threads, so that their last bits would depend on how many there are.
+    """
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(count)
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])

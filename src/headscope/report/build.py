@@ -56,6 +56,12 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     )
 
 
+def title_name(model: str) -> str:
+    """A local folder by its own name, as its place says nothing of the model; hub ids stay."""
+    local = model.startswith(("/", "./", "../", "~")) or "\\" in model
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
+
+
 def unbroken(text: str) -> str:
     """The text with no line break inside an interval or before a unit."""
     spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
@@ -65,10 +71,11 @@ def unbroken(text: str) -> str:
 def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
-        "model": printable(tree.attrs.get("model", "the model")),
+        "model": title_name(printable(tree.attrs.get("model", "the model"))),
         "layers": layers,
         "heads": per_layer,
         "facts": facts.facts(tree, manifest),
+        "files": facts.files(manifest),
         "settings": facts.settings(manifest),
         "versions": facts.versions(manifest),
         "command": facts.command(manifest),

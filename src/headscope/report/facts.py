@@ -34,7 +34,6 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Weights, sha256", _text(model.get("sha256") or attrs.get("model_sha256")), code=True),
         Fact("Architecture", _architecture(model, attrs, layers, heads)),
         Fact("Corpus", _text(attrs.get("corpus") or _part(manifest, "corpus").get("kind"))),
-        *_files(_part(manifest, "corpus")),
         Fact("Read", _read(counts, attrs)),
         Fact("Left out", _left_out(counts, attrs)),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
@@ -44,6 +43,12 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Spec fingerprint", _fingerprint(manifest, attrs), code=True),
     ]
     return [row for row in rows if row.value]
+
+
+def files(manifest: Manifest) -> list[Fact]:
+    """The files of the corpus with their sha256."""
+    found = _part(manifest, "corpus").get("files") or []
+    return [Fact(_text(file.get("name")), _text(file.get("sha256")), code=True) for file in found]
 
 
 def settings(manifest: Manifest) -> list[Fact]:
@@ -70,14 +75,6 @@ def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> 
     return f"{name}, {size}" if name else size
 
 
-def _files(corpus: Manifest) -> list[Fact]:
-    rows = []
-    for file in corpus.get("files") or []:
-        name, digest = (_text(file.get(key)) for key in ("name", "sha256"))
-        rows.append(Fact("File", f"{name} sha256 {digest}" if digest else name, code=True))
-    return rows
-
-
 def _read(counts: Manifest, attrs: Manifest) -> str:
     parts = []
     for word in ("documents", "examples", "tokens"):
@@ -93,8 +90,10 @@ def _left_out(counts: Manifest, attrs: Manifest) -> str:
     windowed = int(counts.get("windowed", attrs.get("windowed", 0)) or 0)
     reasons = counts.get("reasons") or {}
     why = ", ".join(f"{_text(reason)}: {number}" for reason, number in dict(reasons).items())
+    if not skipped and not windowed:
+        return "nothing"
     words = f"{skipped:,} skipped" + (f" ({why})" if why and skipped else "")
-    return f"{words}; {windowed:,} cut into windows because they were too long"
+    return f"{words}; {windowed:,} cut into windows because too long"
 
 
 def _intervals(attrs: Manifest) -> str:

@@ -91,6 +91,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
             for role in ROLES
             if role in roles
         ],
+        "first": _first(tree),
         "sentences": sentences(tree),
         "metrics": [_metric(metric) for metric in head_metrics(tree)],
         "map": _places(tree),
@@ -147,6 +148,12 @@ def rows(tree: xr.DataTree) -> list[Row]:
         )
         for unit in range(layers * heads)
     ]
+
+
+def _first(tree: xr.DataTree) -> int:
+    """The head that is shown before any is chosen: the most telling one."""
+    told = telling_heads(tree, count=1)
+    return told[0].layer * shape(tree)[1] + told[0].head if told else 0
 
 
 def _telling(claim: Claim, heads: int) -> Telling:

