@@ -13,3 +13,11 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs the folder 'shared' (real corpora, models, oracles) beside the checkout")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The demo model, loaded once."""
+    import headscope
+
+    return headscope.load("demo")

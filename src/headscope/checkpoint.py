@@ -100,6 +100,19 @@ def dtype_of(name: str) -> torch.dtype | str:
     return dtype
 
 
+def device_of(name: str) -> torch.device:
+    """The torch device of a name; ModelError where this machine has none such."""
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ModelError(
+            f"no device {name!r} here ({str(error).splitlines()[0][:120]}); "
+            "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
+        ) from error
+    return device
+
+
 def weights_sha256(place: str, network: PreTrainedModel) -> str:
     """Hash of the weights file; of several files, of their hashes in order of name."""
     folder = Path(place)

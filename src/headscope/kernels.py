@@ -5,9 +5,10 @@ the entropies with the column sums, all pairs of Jensen-Shannon divergences, and
 behind the layer-level norm. They work on float32 on the host; `headscope.instrument` and the
 analyses hold the same formulas in torch for any other device and precision.
 
-x·log2(x) is computed by splitting the float into exponent and mantissa and a polynomial of degree 8
-for log2(1+t)/t, fitted at import: relative error below 1e-7. x must not be negative; what is below
-the normal floats (1e-38) adds nothing that float32 can hold.
+x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are
+already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends. The
+logarithm errs by less than 1e-6, its sum over a row by less than 2e-7. x must not be negative; what
+is below the normal floats (1e-38) adds nothing that float32 can hold.
 """
 
 from __future__ import annotations
@@ -51,17 +52,21 @@ def _threaded(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
-    """Coefficients of log2(1+t)/t for 1+t in [sqrt(1/2), sqrt(2)], constant term first."""
-    low, high = 0.5**0.5 - 1, 2**0.5 - 1
-    t = np.cos(np.pi * (np.arange(2000) + 0.5) / 2000) * (high - low) / 2 + (high + low) / 2
-    fit = np.polynomial.Chebyshev.fit(t, np.log2(1 + t) / t, degree, domain=[low, high])
-    return tuple(np.float32(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
+    """r with t(1-t)·r(t) = log2(1+t) - t on [0, 1]: coefficients, highest power first."""
+    t = (np.cos(np.pi * (np.arange(4000) + 0.5) / 4000) + 1) / 2
+    hump = t * (1 - t)
+    fit = np.polynomial.Chebyshev.fit(
+        t, (np.log2(1 + t) - t) / hump, degree, domain=[0, 1], w=np.sqrt(hump) + 0.05
+    )
+    power = fit.convert(kind=np.polynomial.Polynomial).coef
+    return tuple(np.float32(c) for c in power[::-1])
 
 
-_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8 = _log2_polynomial(8)
+_R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(5)
 _ONE = np.float32(1)
-_ROOT_HALF = np.int32(0x3F3504F3)  # bits of sqrt(1/2): centres the mantissa on 1
-_MANTISSA = np.int32(23)
+_BITS_OF_ONE = np.int32(0x3F800000)
+_MANTISSA = np.int32(0x007FFFFF)
+_PER_OCTAVE = np.float32(2.0**-23)
 
 
 @intrinsic
@@ -83,12 +88,12 @@ def _float(_context: Any, _value: Any) -> Any:
 @njit(fastmath=_FAST, inline="always")
 def _xlog2x(x):  # type: ignore[no-untyped-def]
     bits = _bits(x)  # type: ignore[call-arg, var-annotated]
-    exponent = np.int32(np.int32(bits - _ROOT_HALF) >> _MANTISSA)
-    t = _float(np.int32(bits - np.int32(exponent << _MANTISSA))) - _ONE
-    p = _C8
-    for c in (_C7, _C6, _C5, _C4, _C3, _C2, _C1, _C0):
-        p = p * t + c
-    return x * (np.float32(exponent) + t * p)
+    octaves = np.float32(np.int32(bits - _BITS_OF_ONE)) * _PER_OCTAVE
+    t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
+    p = _R5
+    for coefficient in (_R4, _R3, _R2, _R1, _R0):
+        p = p * t + coefficient
+    return x * (octaves + (t - t * t) * p)
 
 
 @_threaded

@@ -45,6 +45,11 @@ class OutputProjection:
         return factor
 
     @cached_property
+    def lengths(self) -> list[Product]:
+        """For each head, v -> v @ factor: [row, dim] -> [row, dim]."""
+        return [Product(factor) for factor in self.factor]
+
+    @cached_property
     def products(self) -> list[Product]:
         """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
         blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
@@ -143,17 +148,23 @@ class LayerView:
             raise ModelError("this family's value vectors cannot be read: norms are not available")
         if "gram" in vars(self):  # already paid for
             return self.gram.diagonal(dim1=1, dim2=2).transpose(1, 2).clamp_min(0).sqrt()
-        lengths: torch.Tensor = torch.linalg.vector_norm(
-            self.values @ self.projection.factor, dim=-1
-        )
-        return lengths
+        examples, heads, tokens, _ = self.values.shape
+        parts = zip(self.projection.lengths, self._by_head, strict=True)
+        norms = torch.stack([torch.linalg.vector_norm(turn(rows), dim=-1) for turn, rows in parts])
+        return norms.view(heads, examples, tokens).transpose(0, 1)  # [example, head, key]
+
+    @cached_property
+    def _by_head(self) -> torch.Tensor:
+        """[head, example·key, dim] the values, head by head."""
+        assert self.values is not None
+        return self.values.transpose(0, 1).flatten(1, 2)
 
     @cached_property
     def gram(self) -> torch.Tensor:
         """[example, head g, head h, key] ⟨f_g(x_j), f_h(x_j)⟩ for h ≤ g; 0 above."""
         assert self.values is not None
         examples, heads, tokens, dim = self.values.shape
-        by_head = self.values.transpose(0, 1).reshape(heads, -1, dim)  # [head, example·key, dim]
+        by_head = self._by_head
         gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, example·key]
         for g, product in enumerate(self.projection.products):
             moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, …·key, dim]

@@ -1,8 +1,7 @@
-"""What was asked, of what, with which versions? The manifest of a run and the labels of its results.
+"""What was asked, of what, with which versions? The manifest of a run, and its results' labels.
 
 The spec decides the numbers, and its fingerprint names it. Everything else in the manifest is for
-the reader, except `linears` and `threads`: they may move the last bits of float32, so they are
-fixed when a run begins.
+the reader, except `linears`: it moves the last bits of float32, so it is fixed when a run begins.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 from headscope.batch import PUNCTUATION, Vocabulary
 from headscope.checkpoint import (
     attempt,
+    device_of,
     dtype_of,
     file_sha256,
     parameters_sha256,
@@ -186,6 +187,24 @@ class Model:
             f"heads, sha256 {self.sha256[:12]}>"
         )
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
+        rows = {
+            "architecture": f"{self.architecture}, {s.layers} layers × {s.heads} heads ({s.stack})",
+            "revision": self.revision or "local",
+            "weights, sha256": self.sha256,
+            "special tokens": tokens,
+            "longest input": f"{self.limit} tokens",
+        }
+        lines = "".join(
+            f'<tr><th scope="row">{key}</th><td>{escape(value)}</td></tr>'
+            for key, value in rows.items()
+        )
+        name = escape(self.name.encode("utf-8", "replace").decode())
+        return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
+
 
 def _positions(network: PreTrainedModel) -> int | None:
     """How many positions a network can tell apart; None if any number."""
@@ -236,7 +255,7 @@ def load(
     """
     if isinstance(model, PreTrainedModel):
         return _adopt(model, tokenizer)
-    name = str(model)
+    name, where = str(model), device_of(device)
     place = _demo_place() if name == "demo" else name
     if name != "demo" and Path(place).exists() and not Path(place).is_dir():
         raise ModelError(
@@ -261,7 +280,7 @@ def load(
             **options,
         )
     refuse_incomplete(name, report["missing_keys"])
-    network = network.to(device).eval()
+    network = network.to(where).eval()
     again = None
     if tokenizer is None:
         again = {"revision": options["revision"], "trust_remote_code": trust_remote_code}

@@ -1,14 +1,14 @@
 """How does a corpus become a run: planned, computed shard by shard, merged, labelled?
 
-    run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
-    run["entropy"]
+run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
+run["entropy"]
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,19 +18,19 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import Analysis, Scope, analyses, choose
+from headscope.analysis import Scope, analyses, choose
 from headscope.batch import Batch
 from headscope.corpus import Corpus, batches
 from headscope.engine.compute import Task, threads_of
-from headscope.engine.local import ModelPlace, run_here, run_workers
-from headscope.errors import InputError, RunFolderError, RunStopped
+from headscope.engine.gather import gather
+from headscope.errors import InputError, RunFolderError
 from headscope.linears import CHOICES as LINEARS
 from headscope.linears import choose as choose_linears
 from headscope.manifest import differs, found_manifest, label, new_manifest, spec_of
 from headscope.model import Model, forward
 from headscope.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.spec import Settings, settings_of
-from headscope.store import RESULTS, RunFolder, State, why_unwritten
+from headscope.store import RESULTS, RunFolder, why_unwritten
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def atlas(
             corpus, settings, scope, tuple(names), model.shape.stack, manifest["linears"],
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
-        return _run(model, task, plan, folder, execution, manifest)
+        return _run(model, task, plan, folder=folder, execution=execution, manifest=manifest)
 
 
 def open_run(path: str | Path) -> Run:
@@ -128,7 +128,9 @@ def open_run(path: str | Path) -> Run:
     manifest, file = folder.manifest(), folder.path / RESULTS
     if not file.is_file():
         if manifest is None:
-            raise RunFolderError(f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas")
+            raise RunFolderError(
+                f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
+            )
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
     try:
@@ -159,7 +161,7 @@ class Run:
         if name not in self.tree.children:
             there = ", ".join(self.tree.children)
             raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
-        return self.tree[name].to_dataset(inherit=False)
+        return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the analyses."""
@@ -218,8 +220,7 @@ def _possible(model: Model, settings: Settings) -> list[str]:
     allowed = model.allows
     known = analyses()
     names = []
-    asked = choose(settings.analyses)
-    for name in filter(asked.__contains__, known):  # in one order, however they were asked for
+    for name in sorted(choose(settings.analyses)):  # one order, however they were asked for
         missing = known[name].needs - allowed
         if not missing:
             names.append(name)
@@ -241,7 +242,9 @@ def _fastest(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked
     """Time the linear maps on the longest inputs of the first shard."""
     examples = Reader(model, corpus, settings).examples(plan.shards[0])
     rows = list(batches(examples, budget=settings.batch_tokens))[-1]
-    batch = Batch.of([examples[r] for r in rows], model.vocabulary, replicates=0, device=model.device)
+    batch = Batch.of(
+        [examples[r] for r in rows], model.vocabulary, replicates=0, device=model.device
+    )
 
     def once() -> torch.Tensor:
         output = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
@@ -254,6 +257,7 @@ def _run(
     model: Model,
     task: Task,
     plan: Plan,
+    *,
     folder: RunFolder | None,
     execution: Execution,
     manifest: dict[str, Any],
@@ -265,7 +269,10 @@ def _run(
         if execution.progress:
             execution.progress(len(done), len(plan.shards))
         return open_run(folder.path)
-    merged = _compute(model, task, plan, folder, execution, done)
+    merged = gather(
+        model, task, plan, folder=folder, done=done,
+        workers=execution.workers, progress=execution.progress,
+    )  # fmt: skip
     tree = label({a.name: a.result() for a in merged}, manifest)
     if folder is not None:
         buffer = io.BytesIO()
@@ -275,55 +282,8 @@ def _run(
     return Run(tree, manifest, folder.path if folder else None)
 
 
-def _compute(
-    model: Model,
-    task: Task,
-    plan: Plan,
-    folder: RunFolder | None,
-    execution: Execution,
-    done: set[int],
-) -> list[Analysis]:
-    """Compute the missing shards and merge all of them, in order."""
-    kept: dict[int, State] = {}
-    todo = [shard for shard in plan.shards if shard.number not in done]
-    keep = folder.put_shard if folder else kept.__setitem__
-    report = execution.progress or (lambda done, total: None)
-    count = len(plan.shards) - len(todo)
-    report(count, len(plan.shards))
-    try:
-        if execution.workers > 1 and len(todo) > 1:
-            computed = run_workers(_place(model), task, todo, keep, workers=execution.workers)
-        else:
-            computed = run_here(model, task, todo, keep)
-        for _ in computed:
-            count += 1
-            report(count, len(plan.shards))
-    except KeyboardInterrupt as error:
-        raise RunStopped(
-            f"stopped; {count} of {len(plan.shards)} shards are finished"
-            + (" and kept: the same command goes on from here" if folder else "")
-        ) from error
-    merged = task.new_analyses()
-    for shard in plan.shards:
-        state = folder.shard(shard.number) if folder else kept[shard.number]
-        parts = task.new_analyses()
-        for whole, part in zip(merged, parts, strict=True):
-            prefix = f"{part.name}/"
-            part.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
-            whole.merge(part)
-    return merged
-
-
-def _place(model: Model) -> ModelPlace:
-    if model.load_options is None:
-        raise InputError(
-            "several workers load the model themselves; give a name or a folder to load(), "
-            "or use one worker"
-        )
-    return ModelPlace(model.name, model.load_options)
-
-
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores this process may use; OMP_NUM_THREADS, if set, is taken as a wish for fewer."""
+    wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(cores or 1, int(wish) if wish.isdecimal() else 1 << 20))

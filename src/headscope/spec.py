@@ -106,9 +106,7 @@ def _check_options(options: Any, names: list[str]) -> None:
     """Raises InputError unless every analysis can be made with its options."""
     for name, given in options.items():
         if name not in names:
-            raise InputError(
-                f"options for {name!r}, which is not run; run are {', '.join(names)}"
-            )
+            raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
         known = options_of(analyses()[name])
         for option in given:
             if option not in known:

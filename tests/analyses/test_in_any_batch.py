@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from analyses.running import run
 from families.tiny import tiny
-
 from headscope.batch import Vocabulary
 from headscope.trial import tiny_examples
 

@@ -44,7 +44,7 @@ class Norms(Analysis):
         *,
         layer_norms: bool = True,
         cancellation: str = "sampled",
-        rows: int = 8,
+        rows: int = 4,
     ) -> None:
         super().__init__(scope)
         if cancellation not in ("sampled", "exact"):

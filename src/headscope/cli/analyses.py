@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -13,7 +14,7 @@ def command(as_json: bool) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
     from headscope.analysis import analyses, options_of
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name,
             "summary": kind.summary,

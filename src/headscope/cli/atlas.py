@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +16,11 @@ from headscope.cli.options import (
     parse_options,
     read_corpus,
 )
+from headscope.cli.terminal import say
+from headscope.errors import RunStopped
+
+if TYPE_CHECKING:
+    from headscope.run import Run
 
 
 @click.command("atlas")
@@ -28,20 +32,46 @@ from headscope.cli.options import (
 @click.option("--frequency", type=FILE, help="Frequency ranks, lines 'rank count token-id'.")
 @model_options
 @click.option("--max-length", type=int, help="Tokens of an input; 128 packed, else up to 512.")
-@click.option("--long", type=click.Choice(["window", "skip", "error"]), default="window",
-              show_default=True, help="What to do with anything longer.")
-@click.option("--segment-ids", type=click.Choice(["auto", "zeros"]), default="auto",
-              show_default=True, help="zeros: all 0, as Clark et al.'s script.")
+@click.option(
+    "--long",
+    type=click.Choice(["window", "skip", "error"]),
+    default="window",
+    show_default=True,
+    help="What to do with anything longer.",
+)
+@click.option(
+    "--segment-ids",
+    type=click.Choice(["auto", "zeros"]),
+    default="auto",
+    show_default=True,
+    help="zeros: all 0, as Clark et al.'s script.",
+)
 @click.option("--batch-tokens", type=int, default=2048, show_default=True)
 @click.option("--shard-tokens", type=int, default=32_768, show_default=True)
 @click.option("--limit", type=int, help="Read only the first N documents.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--replicates", type=int, default=200, show_default=True, help="Of the bootstrap.")
-@click.option("--workers", type=int, default=1, show_default=True, help="Processes.")
-@click.option("--threads", type=int, help="Threads of each process.")
-@click.option("--linears", type=click.Choice(["auto", "onednn", "stock"]), default="auto",
-              show_default=True, help="Matrix products on a CPU; auto times both.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; each holds a copy of the model.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Threads of each process; all cores shared by default.",
+)
+@click.option(
+    "--linears",
+    type=click.Choice(["auto", "onednn", "stock"]),
+    default="auto",
+    show_default=True,
+    help="Matrix products on a CPU; auto times both.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a run of another spec in the folder.")
+@click.option("--no-report", is_flag=True, help="Results only; `headscope report` makes the rest.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.option("--json", "as_json", is_flag=True, help="A machine-readable summary on stdout.")
 def command(model: str, **given: Any) -> None:
@@ -54,30 +84,36 @@ def command(model: str, **given: Any) -> None:
     headscope atlas bert-base-uncased --text wiki.txt --documents heading -o run
     headscope atlas ./my-model --treebank dev.conllu --workers 4 -o run
     """  # fmt: skip
+    try:
+        _run(model, given)
+    except KeyboardInterrupt as error:  # before, between or after the shards
+        raise RunStopped("stopped; the same command goes on from what is finished") from error
+
+
+def _run(model: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before the model is loaded.
     names = ("demo", "text", "treebank", "segments", "documents", "passages")
     corpus = read_corpus(**{name: given[name] for name in names})
-    if given["workers"] < 1 or (given["threads"] is not None and given["threads"] < 1):
-        raise click.BadParameter("--workers and --threads are at least 1")
     from headscope.plan import read_ranks
     from headscope.spec import Settings
+    from headscope.store import RunFolder
 
     asked = given["analyses"]
     settings = Settings(
-        analyses=tuple(filter(None, map(str.strip, asked.split(",")))) if asked else None,
+        analyses=None if asked is None else tuple(filter(None, map(str.strip, asked.split(",")))),
         options=parse_options(given["options"]),
         **{k: given[k] for k in ("max_length", "long", "segment_ids", "batch_tokens",
                                  "shard_tokens", "limit", "seed", "replicates")},
     )  # fmt: skip
     if given["frequency"] is not None:
         read_ranks(given["frequency"], 1)
-    _hush()
+    RunFolder(given["output"]).check()
     from headscope.model import load
     from headscope.run import Execution, atlas
-    from headscope.store import RunFolder
 
-    RunFolder(given["output"]).prepare(overwrite=False)
-    loaded = load(model, **{k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")})
+    loaded = load(
+        model, **{k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
+    )
     with _Progress(quiet=given["quiet"]) as progress:
         execution = Execution(
             workers=given["workers"], threads=given["threads"], linears=given["linears"],
@@ -87,33 +123,35 @@ def command(model: str, **given: Any) -> None:
             loaded, corpus, output=given["output"], settings=settings, execution=execution,
             frequency=given["frequency"],
         )  # fmt: skip
-        report = run.report()
-    _say(run.manifest, report, as_json=given["as_json"])
-
-
-def _hush() -> None:
-    """No telemetry, no bars and no advice of the libraries between our lines."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    if not (given["no_report"] or run.has_report):
+        run.report()
+    if given["as_json"]:
+        click.echo(json.dumps(_summary(run), ensure_ascii=True))
+    else:
+        _tell(run, progress)
 
 
 class _Progress:
     """A bar over shards on stderr; silent when quiet or not on a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self.quiet, self.bar = quiet or not sys.stderr.isatty(), None
+        self.quiet = quiet or not sys.stderr.isatty()
+        self.bar: Any = None
+        self.found: int | None = None  # shards that were finished before this run began
+        self.total = 0
 
     def __enter__(self) -> _Progress:
         return self
 
     def __call__(self, done: int, total: int) -> None:
+        if self.found is None:
+            self.found, self.total = done, total
         if self.quiet:
             return
         from tqdm import tqdm
 
         if self.bar is None:
-            self.bar = tqdm(total=total, unit="shard", initial=done, file=sys.stderr)  # type: ignore[assignment]
+            self.bar = tqdm(total=total, unit="shard", initial=done, file=sys.stderr)
         else:
             self.bar.update(done - self.bar.n)
 
@@ -122,24 +160,37 @@ class _Progress:
             self.bar.close()
 
 
-def _say(manifest: dict[str, Any], report: Path, *, as_json: bool) -> None:
-    counts = manifest["counts"]
-    if as_json:
-        summary = {
-            "run": str(report.parent), "report": str(report), "model": manifest["model"],
-            "counts": counts, "analyses": manifest["analyses"],
-            "fingerprint": manifest["fingerprint"], "linears": manifest["linears"],
-        }  # fmt: skip
-        click.echo(json.dumps(summary, ensure_ascii=True))
-        return
-    model = manifest["model"]
-    click.echo(
+def _summary(run: Run) -> dict[str, Any]:
+    m, report = run.manifest, _report(run)
+    return {
+        "run": str(run.path), "report": None if report is None else str(report),
+        **{k: m[k] for k in ("model", "counts", "analyses", "fingerprint", "linears", "shards")},
+    }  # fmt: skip
+
+
+def _tell(run: Run, progress: _Progress) -> None:
+    """What was run on what, what was left out of it and why, and where it is."""
+    counts, model = run.manifest["counts"], run.manifest["model"]
+    say(
         f"{model['name']}: {model['layers']} layers × {model['heads']} heads on "
         f"{counts['documents']} documents, {counts['examples']} inputs, {counts['tokens']} tokens"
     )
+    if progress.found:
+        say(f"resumed: {progress.found} of {progress.total} shards were finished before")
     if counts["windowed"]:
-        click.echo(f"windowed: {counts['windowed']} passages were longer than an input")
+        say(f"windowed: {counts['windowed']} passages were longer than an input")
     for reason, entry in counts["reasons"].items():
-        first = ", ".join(entry["first"][:3])
-        click.echo(f"skipped: {entry['total']} × {reason} ({first}{', …' if entry['total'] > 3 else ''})")
-    click.echo(f"report: {report}")
+        first = ", ".join(_short(name) for name in entry["first"][:3])
+        more = ", …" if entry["total"] > 3 else ""
+        say(f"skipped: {entry['total']} × {reason} ({first}{more})")
+    report = _report(run)
+    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
+
+
+def _report(run: Run) -> Path | None:
+    assert run.path is not None
+    return run.path / "report.html" if run.has_report else None
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else name[:59] + "…"

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from headscope.cli import terminal
 from headscope.cli.options import corpus_options, model_options, read_corpus
 from headscope.errors import HeadscopeError
 
@@ -56,7 +57,7 @@ def command(model: str, as_json: bool, **given: Any) -> None:
         click.echo(json.dumps(findings.lines, ensure_ascii=False, indent=2))
     else:
         for line in findings.lines:
-            click.echo(f"{line['verdict']:>4}  {line['check']:<22}{line['found']}")
+            terminal.say(f"{line['verdict']:>4}  {line['check']:<22}{line['found']}")
     if any(line["verdict"] == BAD for line in findings.lines):
         raise click.exceptions.Exit(1)
 
@@ -71,7 +72,7 @@ def _installation(findings: Findings) -> None:
     with findings.check("matrix products") as say:
         import torch
 
-        fast = torch.backends.mkldnn.is_available()
+        fast = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         say("oneDNN available, timed at the start of a run" if fast else "stock only")
     with findings.check("accelerator") as say:
         import torch

@@ -12,6 +12,7 @@ from importlib import import_module
 import click
 
 from headscope import __version__
+from headscope.cli import terminal
 from headscope.errors import HeadscopeError
 
 # command: (module, one line); the module is imported when the command runs or is asked for help
@@ -53,27 +54,42 @@ def group(context: click.Context, debug: bool) -> None:
 
 
 def main() -> None:
-    """The entry point: turns our errors into a few lines and an exit code."""
+    """The entry point: turns errors into a few lines and an exit code."""
+    terminal.prepare()
     debug = "--debug" in sys.argv[1:]
     if debug:  # wherever it stands
         sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]
     try:
-        group(standalone_mode=False)
-    except HeadscopeError as error:
-        if debug:
-            raise
-        click.echo(f"headscope: {_printable(str(error))}", err=True)
-        sys.exit(error.exit_code)
+        code = group(prog_name="headscope", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        _show(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("headscope: stopped", err=True)
+        terminal.complain("stopped")
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output went away
         sys.exit(1)
+    except HeadscopeError as error:
+        if debug:
+            raise
+        terminal.complain(str(error))
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if debug:
+            raise
+        lines = str(error).strip().splitlines() or [""]
+        terminal.complain(
+            f"failed with {type(error).__name__}: {lines[0][:200]}\n"
+            "this is not a message that was meant for you: run again with --debug and report it"
+        )
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def _printable(text: str) -> str:
-    """File names and tokens may hold anything: control characters never reach the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+def _show(error: click.ClickException) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    more = f"\nsee {context.command_path} --help" if context else ""
+    terminal.complain(error.format_message() + more)

@@ -20,10 +20,10 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What to read: one option or more, each any number of times."""
     for option in reversed(
         [
-            click.option("--demo", is_flag=True, help="The bundled corpus: 195 annotated sentences."),
+            click.option("--demo", is_flag=True, help="The bundled corpus, 195 sentences."),
             click.option("--text", type=FILE, multiple=True, help="Plain text, UTF-8."),
             click.option("--treebank", type=FILE, multiple=True, help="CoNLL-U or CoNLL-X."),
-            click.option("--segments", type=FILE, multiple=True, help="JSON lines: tokens or texts."),
+            click.option("--segments", type=FILE, multiple=True, help="JSON lines."),
             click.option(
                 "--documents", type=click.Choice(["blank-line", "file", "heading"]),
                 default="blank-line", show_default=True,
@@ -32,7 +32,7 @@ def corpus_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--passages", type=click.Choice(["packed", "line"]), default="packed",
                 show_default=True,
-                help="--text: pack sentences into windows [CLS] A [SEP] B [SEP], or one input a line.",
+                help="--text: sentences packed into windows [CLS] A [SEP] B [SEP], or by line.",
             ),
         ]
     ):  # fmt: skip
@@ -80,7 +80,8 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """How to load the model."""
     for option in reversed(
         [
-            click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps."),
+            click.option("--device", default="cpu", show_default=True,
+                         help="cpu, cuda, cuda:1 or mps."),
             click.option(
                 "--dtype", default="float32", show_default=True,
                 type=click.Choice(["float32", "float64", "bfloat16", "float16", "auto"]),

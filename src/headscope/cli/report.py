@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from headscope.cli.options import FILE
+from headscope.cli.terminal import say
 
 
 @click.command("report")
 @click.argument("run", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="A machine-readable summary on stdout.")
-def command(run: str, as_json: bool) -> None:
+def command(run: Path, as_json: bool) -> None:
     """Rebuild report.html, figures and tables of the run folder RUN from atlas.nc alone."""
     from headscope.run import open_run
 
     report = open_run(run).report()
-    click.echo(json.dumps({"report": str(report)}) if as_json else f"report: {report}")
+    if as_json:
+        click.echo(json.dumps({"run": str(run), "report": str(report)}))
+    else:
+        say(f"report: {report}")

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
@@ -52,54 +51,52 @@ class Computer:
     def __init__(self, model: Model, task: Task) -> None:
         self.model, self.task = model, task
         self.reader = Reader(model, task.corpus, task.settings)
+        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[task.stack])
+        self._analyses: list[Analysis] = []
+        self._batch: Batch | None = None
 
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}."""
-        found = self.task.new_analyses()
+        self._analyses = self.task.new_analyses()
         with threads_of(self.task.threads):
-            run_batches(self.model, self.reader.examples(shard), found, self.task)
-        return {f"{a.name}/{key}": array for a in found for key, array in a.state().items()}
+            self._run(self.reader.examples(shard))
+        return {
+            f"{a.name}/{key}": array for a in self._analyses for key, array in a.state().items()
+        }
 
+    def _run(self, examples: Sequence[Example]) -> None:
+        """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
+        network, task = self.model.network, self.task
+        with linears(network, task.linears), self.instrument, torch.inference_mode():
+            for rows in batches(examples, budget=task.settings.batch_tokens):
+                batch = self._batch = Batch.of(
+                    [examples[row] for row in rows],
+                    self.model.vocabulary,
+                    replicates=task.scope.replicates,
+                    seed=task.scope.seed,
+                    device=self.model.device,
+                )
+                forward(network, batch.input_ids, batch.mask, batch.segment_ids)
+                for analysis in self._analyses:
+                    analysis.finish(batch)
 
-def run_batches(
-    model: Model, examples: Sequence[Example], found: Sequence[Analysis], task: Task
-) -> None:
-    """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
-    current: list[Batch] = []
-
-    def observe(layer: LayerView) -> None:
-        for analysis in found:
-            analysis.observe(layer, current[0])
-
-    instrument = Instrument(model.network, observers=[observe], stacks=[task.stack])
-    with linears(model.network, task.linears), instrument, torch.inference_mode():
-        for rows in batches(examples, budget=task.settings.batch_tokens):
-            batch = Batch.of(
-                [examples[row] for row in rows],
-                model.vocabulary,
-                replicates=task.scope.replicates,
-                seed=task.scope.seed,
-                device=model.device,
-            )
-            current[:] = [batch]
-            forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-            for analysis in found:
-                analysis.finish(batch)
+    def _observe(self, layer: LayerView) -> None:
+        assert self._batch is not None
+        for analysis in self._analyses:
+            analysis.observe(layer, self._batch)
 
 
 @contextmanager
 def threads_of(count: int) -> Iterator[None]:
     """Inside the context this process computes in so many threads.
 
-    Those are torch's and the compiled loops'. numpy's products get one: BLAS divides sums among
-    its threads, so that their last bits would depend on how many there are.
+    Those are torch's, which the compiled loops follow. numpy's products get one: BLAS divides sums
+    among its threads, so that their last bits would depend on how many there are.
     """
-    before = torch.get_num_threads(), numba.get_num_threads()
+    before = torch.get_num_threads()
     torch.set_num_threads(count)
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
     try:
         with threadpool_limits(1, user_api="blas"):
             yield
     finally:
-        torch.set_num_threads(before[0])
-        numba.set_num_threads(before[1])
+        torch.set_num_threads(before)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from typing import Any
@@ -33,9 +34,7 @@ class ModelPlace:
     options: dict[str, Any]
 
 
-def run_here(
-    model: Model, task: Task, shards: Sequence[Shard], keep: Keep
-) -> Iterator[Shard]:
+def run_here(model: Model, task: Task, shards: Sequence[Shard], keep: Keep) -> Iterator[Shard]:
     """Compute shards one after the other in this process; yields each once it is kept."""
     computer = Computer(model, task)
     for shard in shards:
@@ -57,18 +56,36 @@ def run_workers(
         initargs=(place, task),
     )
     try:
-        futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
+        with _shielded():
+            futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
         for future in as_completed(futures):
             shard = futures.pop(future)
             keep(shard.number, future.result())
             yield shard
     except BrokenProcessPool as error:
         raise HeadscopeError(
-            "a worker process died (out of memory?); finished shards are kept: "
-            "run the same command again, with fewer --workers"
+            "a worker process died (out of memory? killed?); finished shards are kept:\n"
+            "run the same command again, with fewer --workers. In a script of your own, call "
+            'atlas below `if __name__ == "__main__":`'
         ) from error
     finally:
         _end(pool)
+
+
+@contextmanager
+def _shielded() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C, not even while they import; this one does later.
+
+    A terminal sends it to all of them. The parent alone decides what it means.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
@@ -83,13 +100,13 @@ def _end(pool: ProcessPoolExecutor) -> None:
 
 # --- inside a worker process ----------------------------------------------------------------
 
-_WORKER: list[Computer] = []
+_WORKER: list[tuple[ModelPlace, Task] | Computer] = []
 
 
 def _begin(place: ModelPlace, task: Task) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
-    _WORKER[:] = [Computer(load(place.name, **place.options), task)]
+    _WORKER[:] = [(place, task)]
 
 
 def _follow_parent() -> None:
@@ -101,4 +118,9 @@ def _follow_parent() -> None:
 
 
 def _compute(shard: Shard) -> State:
-    return _WORKER[0].compute(shard)
+    worker = _WORKER[0]
+    if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
+        place, task = worker
+        worker = Computer(load(place.name, **place.options), task)
+        _WORKER[:] = [worker]
+    return worker.compute(shard)

@@ -1,0 +1,98 @@
+"""How do tests start the command line as a process, watch it, and stop it at a chosen moment?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless something hangs
+# Seven shards of the bundled corpus, small sums: enough to be interrupted in the middle of.
+QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "400")
+QUICK += ("--linears", "stock")
+SHARDS = 7
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def headscope(*args: object, cwd: Path, code: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs the command line, or Python code instead, to its end."""
+    start = ["-c", code] if code is not None else ["-m", "headscope", *map(str, args)]
+    return subprocess.run(
+        [sys.executable, *start],
+        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def started(*args: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command line while it runs, in a process group of its own; nothing is left behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headscope", *map(str, args)],
+        cwd=cwd, env=environment(), text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def until(condition: Callable[[], object], *, what: str, patience: float = PATIENCE) -> None:
+    """Returns once the condition holds; fails after the deadline."""
+    pause, deadline = threading.Event(), time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {patience:.0f} s in vain: {what}")
+        pause.wait(0.002)
+
+
+def shard_files(run: Path) -> dict[str, tuple[int, int]]:
+    """Name of each finished shard, with what changes if it is written again."""
+    try:
+        entries = list(os.scandir(run / "shards"))
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for entry in entries:
+        if entry.name.endswith(".shard"):
+            stat = entry.stat()
+            found[entry.name] = (stat.st_ino, stat.st_mtime_ns)
+    return found
+
+
+def until_shards(run: Path, count: int, process: subprocess.Popen[str]) -> None:
+    """Returns once a run has so many shards, or its process has ended."""
+    until(
+        lambda: len(shard_files(run)) >= count or process.poll() is not None,
+        what=f"{count} shards in {run}",
+    )
+    assert len(shard_files(run)) >= count, process.communicate()
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The worker processes of a command (not the one that cleans up after them)."""
+    try:
+        children = psutil.Process(process.pid).children()
+        return [c for c in children if "spawn_main" in " ".join(c.cmdline())]
+    except psutil.Error:
+        return []
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

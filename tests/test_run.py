@@ -1,0 +1,396 @@
+"""Is a run the same however it is run, and does its result keep the contract?"""
+
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from commands import shard_files
+
+import headscope as hs
+from headscope.errors import HeadscopeError, InputError, RunFolderError
+
+SETTINGS = hs.Settings(shard_tokens=400, replicates=20)
+STOCK = hs.Execution(linears="stock", threads=1)
+
+
+@pytest.fixture(scope="session")
+def whole(demo, tmp_path_factory):
+    """A finished run of all analyses on the bundled corpus, with its report."""
+    run = hs.atlas(
+        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("whole") / "run",
+        settings=SETTINGS, execution=STOCK,
+    )  # fmt: skip
+    run.report()
+    return run
+
+
+def results(run):
+    return (run.path / "atlas.nc").read_bytes()
+
+
+# --- the same bits --------------------------------------------------------------------------
+
+
+def test_a_run_in_memory_equals_one_on_disk(demo, whole):
+    run = hs.atlas(demo, hs.demo_corpus(), settings=SETTINGS, execution=STOCK)
+    assert run.path is None
+    xr.testing.assert_identical(run.tree, whole.tree)
+
+
+def test_a_run_that_is_opened_equals_the_one_that_was_made(whole):
+    xr.testing.assert_identical(hs.open_run(whole.path).tree, whole.tree)
+
+
+@pytest.mark.parametrize("linears", ["stock", "onednn"])
+def test_the_number_of_threads_leaves_every_bit_as_it_is(demo, tmp_path, linears):
+    found = set()
+    for threads in (1, 2):
+        run = hs.atlas(
+            demo, hs.demo_corpus(), output=tmp_path / str(threads), limit=3, replicates=20,
+            execution=hs.Execution(linears=linears, threads=threads),
+        )  # fmt: skip
+        found.add(results(run))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_number_of_workers_leaves_every_bit_as_it_is(demo, whole, tmp_path, workers):
+    execution = hs.Execution(workers=workers, linears="stock")  # threads by default
+    run = hs.atlas(
+        demo, hs.demo_corpus(), output=tmp_path, settings=SETTINGS, execution=execution
+    )
+    assert results(run) == results(whole)
+
+
+def test_the_order_in_which_analyses_are_named_changes_nothing(demo, tmp_path):
+    for names in (("entropy", "surface"), ("surface", "entropy")):
+        run = hs.atlas(
+            demo, hs.demo_corpus(), output=tmp_path, analyses=names, limit=2, replicates=5
+        )
+    assert list(run) == ["entropy", "surface"]
+
+
+# --- going on, and starting afresh ----------------------------------------------------------
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    return shutil.copytree(whole.path, tmp_path / "run")
+
+
+def again(demo, path, **more):
+    return hs.atlas(
+        demo, hs.demo_corpus(), output=path, settings=SETTINGS,
+        execution=hs.Execution(linears="stock", threads=1, **more),
+    )  # fmt: skip
+
+
+def test_a_finished_run_is_only_opened(demo, copy, whole, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("nothing is left to compute or to write")
+
+    monkeypatch.setattr("headscope.run.gather", never)
+    monkeypatch.setattr("headscope.store.put", never)
+    calls = []
+    run = again(demo, copy, progress=lambda *done: calls.append(done))
+    assert calls == [(7, 7)]
+    xr.testing.assert_identical(run.tree, whole.tree)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_shard_is_computed_again_and_no_other(demo, copy, whole, damage):
+    before = shard_files(copy)
+    name = sorted(before)[2]
+    file = copy / "shards" / name
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content if damage == "flip" else content[:99])
+    if damage == "remove":
+        file.unlink()
+    again(demo, copy)
+    after = shard_files(copy)
+    assert after.pop(name) != before.pop(name)  # the same content under the same name
+    assert after == before
+    assert (copy / "atlas.nc").read_bytes() == results(whole)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x89HDF not really"])
+def test_damaged_results_are_merged_again_from_the_shards(demo, copy, whole, content):
+    before = shard_files(copy)
+    (copy / "atlas.nc").unlink()
+    if content is not None:
+        (copy / "atlas.nc").write_bytes(content)
+        with pytest.raises(RunFolderError, match=r"atlas\.nc is damaged .*run the run's command"):
+            hs.open_run(copy)
+    again(demo, copy)
+    assert shard_files(copy) == before
+    assert (copy / "atlas.nc").read_bytes() == results(whole)
+
+
+def test_another_spec_reuses_nothing(demo, copy):
+    before = shard_files(copy)
+    other = {"settings": hs.Settings(shard_tokens=400, replicates=20, seed=1), "output": copy}
+    with pytest.raises(RunFolderError, match=r"another spec \(settings.seed: 0, now 1\)\n.*--overw"):
+        hs.atlas(demo, hs.demo_corpus(), **other)
+    assert shard_files(copy) == before
+    run = hs.atlas(
+        demo, hs.demo_corpus(), **other, execution=hs.Execution(overwrite=True, linears="stock")
+    )
+    assert not set(shard_files(copy).items()) & set(before.items())
+    assert run.tree.attrs["seed"] == 1
+
+
+def test_overwriting_the_same_spec_goes_on_with_it(demo, copy):
+    before = shard_files(copy)
+    again(demo, copy, overwrite=True)
+    assert shard_files(copy) == before
+
+
+def test_shards_whose_manifest_is_gone_are_not_trusted(demo, copy):
+    before = shard_files(copy)
+    for entry in os.scandir(copy):
+        if entry.name != "shards":
+            shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
+    again(demo, copy)
+    assert not set(shard_files(copy).items()) & set(before.items())
+
+
+def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(demo, tmp_path, whole):
+    def interrupt(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(HeadscopeError, match="stopped; 3 of 7 shards are finished and kept"):
+        again(demo, tmp_path, progress=interrupt)
+    before = shard_files(tmp_path)
+    assert len(before) == 3
+    with pytest.raises(RunFolderError, match="is not finished; run its command again"):
+        hs.open_run(tmp_path)
+    again(demo, tmp_path)
+    assert before.items() <= shard_files(tmp_path).items()
+    assert (tmp_path / "atlas.nc").read_bytes() == results(whole)
+
+
+def test_a_failure_leaves_threads_and_model_as_they_were(demo):
+    import torch
+
+    before = torch.get_num_threads()
+
+    def fail(done, total):
+        raise ZeroDivisionError
+
+    execution = hs.Execution(threads=before + 1, linears="onednn", progress=fail)
+    with pytest.raises(ZeroDivisionError):
+        hs.atlas(demo, hs.demo_corpus(), limit=1, replicates=2, execution=execution)
+    assert torch.get_num_threads() == before
+    assert all("forward" not in vars(module) for module in demo.network.modules())
+
+
+# --- the contract of the results ------------------------------------------------------------
+
+LAYERS, HEADS = 6, 12
+GRID = ("layer", "head")
+CATEGORIES = ["cls", "sep", "punctuation", "other"]
+# group: {variable: (dims, units, whether it is an estimate with an interval)}
+CONTRACT = {
+    "surface": {"attention": ((*GRID, "target"), "probability", True)},
+    "entropy": {"entropy": ((*GRID, "query"), "nats", True), "uniform": ((), "nats", True)},
+    "norms": {
+        "attention": ((*GRID, "category"), "probability", True),
+        "value_norm": ((*GRID, "category"), "1", True),
+        "weighted_norm": ((*GRID, "category"), "1", True),
+        "layer_weighted_norm": (("layer", "category"), "1", True),
+        "value_norm_mean": (GRID, "1", True),
+        "value_norm_sd": (GRID, "1", True),
+        "value_norm_cv": (GRID, "1", True),
+        "spearman_attention_value_norm": (("category",), "1", True),
+        "spearman_frequency": (("quantity",), "1", True),
+    },
+    "mixing": {"ratio": (("layer", "method"), "1", True)},
+    "divergence": {
+        "js": (("unit", "unit_other"), "nats", True),
+        "mds": (("unit", "axis"), "nats", False),
+        "mds_stress": ((), "1", False),
+    },
+}
+COORDS = {
+    ("surface", "target"): [
+        "self", "previous", "next", "first", "cls", "sep", "punctuation", "sep_from_sep",
+        "sep_from_other",
+    ],
+    ("entropy", "query"): ["all", "cls"],
+    ("norms", "category"): CATEGORIES,
+    ("norms", "quantity"): ["value_norm", "attention"],
+    ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
+    ("divergence", "axis"): ["x", "y"],
+    ("divergence", "unit"): list(range(LAYERS * HEADS)),
+    ("surface", "layer"): list(range(LAYERS)),
+    ("surface", "head"): list(range(HEADS)),
+}  # fmt: skip
+
+
+def test_the_groups_are_those_of_the_contract(whole):
+    assert set(whole) == set(CONTRACT)
+    assert len(whole) == 5
+    assert "entropy" in whole
+
+
+@pytest.mark.parametrize("group", CONTRACT)
+def test_a_group_has_its_variables_dims_units_and_intervals(whole, group):
+    dataset = whole[group]
+    for name, (dims, units, interval) in CONTRACT[group].items():
+        assert dataset[name].dims == dims
+        assert dataset[name].attrs["units"] == units
+        ends = [f"{name}_ci_{end}" for end in ("low", "high")]
+        assert [end in dataset for end in ends] == [interval, interval], name
+        if interval:
+            low, high = (dataset[end] for end in ends)
+            assert low.dims == high.dims == dims
+            assert bool(((low <= high) | low.isnull()).all())
+            assert bool((low.isnull() == high.isnull()).all())
+            assert int(low.notnull().sum()) > 0, name
+
+
+def test_every_variable_says_what_it_is_in_what_unit_from_where(whole):
+    for group in whole:
+        for name, variable in whole[group].data_vars.items():
+            assert {"long_name", "units", "source"} <= set(variable.attrs), (group, name)
+            assert all(variable.attrs[key] for key in ("long_name", "units", "source"))
+
+
+@pytest.mark.parametrize("place", COORDS, ids="/".join)
+def test_coordinates_are_words_or_count_from_zero(whole, place):
+    group, dim = place
+    assert whole[group][dim].values.tolist() == COORDS[place]
+
+
+def test_values_lie_in_their_ranges(whole):
+    for name, low, high in [
+        (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
+        (whole["mixing"]["ratio"], 0, 1), (whole["divergence"]["js"], 0, np.log(2)),
+        (whole["norms"]["spearman_frequency"], -1, 1),
+    ]:  # fmt: skip
+        values = name.values[np.isfinite(name.values)]
+        assert values.size
+        assert low <= values.min() <= values.max() <= high + 1e-12
+
+
+def test_the_root_says_what_was_run_on_what(whole):
+    attrs = whole.tree.attrs
+    expected = {
+        "model": "demo", "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
+        "documents": 14, "examples": 195, "skipped": 0, "windowed": 0, "seed": 0,
+        "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
+        "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
+    }  # fmt: skip
+    assert {key: attrs[key] for key in expected} == expected
+    assert attrs["model_sha256"].startswith("53aa51172d142c89")
+    assert attrs["corpus"].startswith("treebank: ")
+
+
+def test_the_manifest_says_the_rest(whole):
+    manifest = hs.open_run(whole.path).manifest
+    assert manifest["versions"].keys() >= {"headscope", "python", "torch", "transformers"}
+    assert manifest["counts"]["tokens"] == whole.tree.attrs["tokens"]
+    assert manifest["corpus"]["files"][0]["sha256"]
+    assert manifest["shards"] == len(shard_files(whole.path)) == 7
+    assert manifest["linears"] == "stock"
+    assert manifest["model"]["revision"] == ""
+
+
+def test_tables_are_tidy_in_parquet_and_csv(whole):
+    leading = "model revision analysis metric layer head value n ci_low ci_high".split()
+    for group in CONTRACT:
+        table = pd.read_parquet(whole.path / "tables" / f"{group}.parquet")
+        assert list(table.columns[: len(leading)]) == leading
+        assert set(table["analysis"]) == {group}
+        text = pd.read_csv(whole.path / "tables" / f"{group}.csv")
+        assert list(text.columns) == list(table.columns)
+        assert len(text) == len(table) > 0
+
+
+def test_every_figure_is_there_as_svg_and_png(whole):
+    names = {p.name for p in (whole.path / "figures").iterdir()}
+    stems = {name.rpartition(".")[0] for name in names}
+    assert len(stems) >= 8
+    assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+
+
+def test_a_report_can_be_made_from_the_results_alone(copy):
+    for entry in os.scandir(copy):
+        if entry.name != "atlas.nc":
+            shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
+    run = hs.open_run(copy)
+    assert run.manifest == {}
+    assert "demo on 14 documents" in repr(run)
+    assert run.report() == copy / "report.html"
+    assert {p.name for p in copy.iterdir()} == {"atlas.nc", "figures", "report.html", "tables"}
+    assert run.has_report
+
+
+# --- in Python ------------------------------------------------------------------------------
+
+
+def test_a_group_is_asked_for_by_name(whole):
+    assert isinstance(whole["entropy"], xr.Dataset)
+    with pytest.raises(KeyError, match="no analysis called 'entropi' in this run; there are dive"):
+        whole["entropi"]
+
+
+def test_objects_show_themselves_in_a_notebook(whole, demo):
+    assert "demo on 14 documents, 3385 tokens: divergence" in repr(whole)
+    page = whole._repr_html_()
+    assert "demo" in page
+    assert "<script" not in page
+    shown = demo._repr_html_()
+    assert "BertModel, 6 layers × 12 heads" in shown
+    assert demo.sha256 in shown
+
+
+def test_settings_and_keywords_together_are_refused(demo):
+    with pytest.raises(InputError, match="found settings="):
+        hs.atlas(demo, hs.demo_corpus(), settings=hs.Settings(), limit=3)
+    with pytest.raises(InputError, match="no setting called 'sharding'; there are analyses"):
+        hs.atlas(demo, hs.demo_corpus(), sharding=3)
+
+
+def test_no_report_without_a_folder(demo):
+    run = hs.atlas(demo, hs.demo_corpus(), analyses=["entropy"], limit=1, replicates=0)
+    assert not run.has_report
+    with pytest.raises(InputError, match=r"in memory; give atlas\(..., output=FOLDER\)"):
+        run.report()
+
+
+def test_one_document_has_no_interval(demo):
+    run = hs.atlas(demo, hs.demo_corpus(), analyses=["entropy"], limit=1, replicates=5)
+    assert np.isfinite(run["entropy"]["entropy"]).all()
+    assert np.isnan(run["entropy"]["entropy_ci_low"]).all()
+
+
+def test_a_loaded_model_cannot_be_loaded_again_by_workers(demo):
+    model = hs.load(demo.network, tokenizer=demo.tokenizer)
+    with pytest.raises(InputError, match="several workers load the model themselves"):
+        hs.atlas(
+            model, hs.demo_corpus(), analyses=["entropy"], shard_tokens=400, replicates=0,
+            execution=hs.Execution(workers=2),
+        )  # fmt: skip
+
+
+def test_nothing_to_open_is_named(tmp_path):
+    with pytest.raises(RunFolderError, match=r"is no run folder: it has no atlas\.nc"):
+        hs.open_run(tmp_path)
+
+
+def test_file_names_that_hdf5_cannot_hold_do_no_harm(demo, tmp_path):
+    name = os.fsdecode(b"caf\xe9\x1b[31m \xf0\x9f\x98\x80.txt")
+    (tmp_path / name).write_text("A cat sat. It slept.\n\nA dog ran. It barked.")
+    corpus = hs.TextCorpus(tmp_path / name)
+    run = hs.atlas(
+        demo, corpus, output=tmp_path / "run", analyses=["entropy"], replicates=2
+    )
+    assert "caf" in run.tree.attrs["corpus"]
+    assert hs.open_run(run.path).manifest["corpus"]["files"][0]["name"] == name
+    run.report()

@@ -1,0 +1,229 @@
+"""Is a run folder whole at every moment, and is damage noticed?"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import environment, until
+
+from headscope import store
+from headscope.errors import HeadscopeError, RunFolderError
+from headscope.store import RunFolder, pack, put, unpack
+
+STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked():
+        folder.prepare(overwrite=False)
+    return folder
+
+
+def only_shard(folder):
+    (file,) = (folder.path / "shards").glob("*.shard")
+    return file
+
+
+def test_a_file_is_as_it_was_when_writing_fails_at_the_last_moment(tmp_path, monkeypatch):
+    file = tmp_path / "content"
+    put(file, b"old")
+
+    def crash(*_):
+        raise OSError(errno.EIO, "the disk is gone")
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(RunFolderError, match="cannot write .*content"):
+        put(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["content"]
+
+
+def test_what_a_killed_process_had_begun_to_write_is_removed(folder, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt  # nothing after it runs, as with kill -9
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", killed)
+        folder.put_shard(0, STATE)
+    drafts = list(folder.path.glob("*/.part-*"))
+    assert drafts
+    assert folder.finished() == set()
+    folder.prepare(overwrite=False)
+    assert not list(folder.path.glob("*/.part-*"))
+
+
+def test_a_state_comes_back_byte_for_byte():
+    found = unpack(pack(STATE))
+    assert pack(found) == pack(STATE)
+    for name, array in STATE.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_equal_states_make_equal_bytes_whatever_their_order():
+    assert pack(dict(reversed(STATE.items()))) == pack(STATE)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: b"",
+        lambda content: content[:20] + bytes([content[20] ^ 1]) + content[21:],
+        lambda content: content + b"more",
+    ],
+    ids=["truncated", "empty", "one bit", "longer"],
+)
+def test_a_damaged_shard_is_noticed_and_thrown_away(folder, damage):
+    folder.put_shard(3, STATE)
+    folder.write_manifest({"fingerprint": "f", "spec": {}})
+    assert folder.finished() == {3}
+    file = only_shard(folder)
+    file.write_bytes(damage(file.read_bytes()))
+    assert folder.finished() == set()
+    assert not file.exists()
+
+
+def test_a_strange_file_among_the_shards_is_no_shard(folder):
+    (folder.path / "shards" / "notes.shard").write_bytes(b"x")
+    assert folder.finished() == set()
+
+
+def test_shards_without_a_manifest_belong_to_nobody(folder):
+    folder.put_shard(0, STATE)
+    folder.prepare(overwrite=False)
+    assert folder.finished() == set()
+
+
+def test_a_vanished_shard_is_an_error_that_says_what_to_do(folder):
+    with pytest.raises(HeadscopeError, match="vanished; run the command again"):
+        folder.shard(1)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    folder = RunFolder(tmp_path)
+    for overwrite in (False, True):
+        with pytest.raises(RunFolderError, match=r"thesis\.tex.*choose an empty or a new folder"):
+            folder.prepare(overwrite=overwrite)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_folder_called_shards_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards" / "pottery.csv").write_text("mine")
+    with pytest.raises(RunFolderError, match="holds 'shards' but no run"):
+        RunFolder(tmp_path).prepare(overwrite=True)
+
+
+def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
+    folder.put_shard(0, STATE)
+    folder.write_manifest({"fingerprint": "f", "spec": {}})
+    folder.put_results(b"results")
+    (folder.path / "notes.txt").write_text("mine")
+    folder.prepare(overwrite=True)
+    assert {p.name for p in folder.path.iterdir()} == {".lock", "notes.txt", "shards"}
+    assert folder.finished() == set()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"spec": {}}', b"\xff"])
+def test_a_damaged_manifest_is_named(folder, content):
+    (folder.path / "manifest.json").write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"manifest\.json is no manifest"):
+        folder.manifest()
+
+
+def test_a_manifest_holds_any_file_name(folder):
+    name = "caf\udce9\x1b[31m\n😀"
+    folder.write_manifest({"fingerprint": "f", "spec": {}, "name": name})
+    assert folder.manifest()["name"] == name
+
+
+@pytest.mark.parametrize("below", ["file", "file/run", "file/deep/er"])
+def test_a_place_below_a_file_is_refused_before_anything_is_written(tmp_path, below):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunFolderError, match="is a file; wanted a folder"):
+        RunFolder(tmp_path / below).check()
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_checking_a_new_place_makes_nothing(tmp_path):
+    RunFolder(tmp_path / "a" / "b").check()
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a /proc that refuses new files")
+def test_a_place_that_refuses_is_an_error_that_names_it():
+    with pytest.raises(RunFolderError, match="cannot write .*choose another folder"):
+        put(Path("/proc/headscope/content"), b"x")
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(HeadscopeError, match="no space left .*\n.*finished shards are kept") as found:
+        put(tmp_path / "content", b"x")
+    assert found.value.exit_code == 1
+    assert not os.listdir(tmp_path)
+
+
+def test_two_processes_cannot_write_to_one_folder_and_a_killed_one_lets_go(folder):
+    code = (
+        "import sys\nfrom headscope.store import RunFolder\n"
+        "with RunFolder(sys.argv[1]).locked():\n"
+        "    print('held', flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(folder.path)],
+        env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(RunFolderError, match="another headscope is writing"), folder.locked():
+            pass
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    with folder.locked():
+        pass
+
+
+def test_a_second_process_removes_nothing_of_the_first(folder):
+    """Drafts were once cleared before the lock was asked for."""
+    draft = folder.path / "shards" / f"{store.DRAFT}being-written"
+    draft.write_bytes(b"half")
+    folder.check()
+    assert draft.exists()
+
+
+@pytest.fixture
+def tiny_disk(tmp_path):
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small tmpfs (root)")
+    yield place
+    until(
+        lambda: not subprocess.run(["umount", str(place)], capture_output=True, check=False).returncode,
+        what="unmounting", patience=10,
+    )  # fmt: skip
+
+
+def test_a_really_full_disk_leaves_whole_shards_only(tiny_disk):
+    folder = RunFolder(tiny_disk / "run")
+    folder.prepare(overwrite=False)
+    noise = np.random.default_rng(0).random(10_000)  # 80 kB that do not compress
+    folder.put_shard(0, {"a": noise})
+    with pytest.raises(HeadscopeError, match="no space left"):
+        for number in range(1, 5):
+            folder.put_shard(number, {"a": noise})
+    assert 0 in folder.finished()
+    assert not list(folder.path.glob("*/.part-*"))
