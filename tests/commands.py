@@ -25,7 +25,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def headscope(*args: object, cwd: Path, code: str | None = None) -> subprocess.CompletedProcess[str]:
+def headscope(
+    *args: object, cwd: Path, code: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """Runs the command line, or Python code instead, to its end."""
     start = ["-c", code] if code is not None else ["-m", "headscope", *map(str, args)]
     return subprocess.run(

@@ -11,7 +11,7 @@ import xarray as xr
 
 from headscope import analysis as registry
 from headscope.accumulate import Sums
-from headscope.analysis import Analysis, Scope, analyses, analysis, choose, options_of
+from headscope.analysis import Analysis, Scope, choose, known_analyses, options_of, register
 from headscope.batch import Batch, to_float64
 from headscope.errors import HeadscopeError, InputError
 from headscope.layer import LayerView
@@ -28,21 +28,21 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", analyses())
+@pytest.mark.parametrize("name", known_analyses())
 def test_every_registered_analysis_keeps_the_contract(name: str) -> None:
-    check_analysis(analyses()[name])
+    check_analysis(known_analyses()[name])
 
 
 @pytest.mark.parametrize(("name", "options"), OTHER_OPTIONS)
 def test_analyses_keep_the_contract_with_other_options(name: str, options: dict[str, Any]) -> None:
-    assert set(options) <= set(options_of(analyses()[name]))
-    check_analysis(analyses()[name], **options)
+    assert set(options) <= set(options_of(known_analyses()[name]))
+    check_analysis(known_analyses()[name], **options)
 
 
-@pytest.mark.parametrize("name", analyses())
+@pytest.mark.parametrize("name", known_analyses())
 def test_analyses_work_in_bfloat16_as_well_as_it_can(name: str) -> None:
     """Three digits are all that the model itself keeps; counts and ranks are left out."""
-    bench = Bench(analyses()[name], {})
+    bench = Bench(known_analyses()[name], {})
     wanted = bench.result(bench.run(bench.examples, size=3))
     found = bench.result(bench.run(bench.examples, size=3, dtype=torch.bfloat16))
     assert set(found) == set(wanted)
@@ -255,34 +255,34 @@ def test_a_broken_analysis_is_caught_by_name(kind: type[Analysis], sentence: str
 
 @pytest.fixture
 def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_REGISTRY", dict(analyses()))
+    monkeypatch.setattr(registry, "_REGISTRY", dict(known_analyses()))
 
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_a_registered_analysis_is_known_by_its_name() -> None:
-    assert analysis(Largest) is Largest
-    assert analyses()["largest"] is Largest
+    assert register(Largest) is Largest
+    assert known_analyses()["largest"] is Largest
     assert choose(("largest", "entropy", "largest")) == ["largest", "entropy"]
 
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_registering_the_same_analysis_twice_is_harmless() -> None:
-    analysis(Largest)
-    analysis(Largest)
+    register(Largest)
+    register(Largest)
 
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_two_analyses_of_one_name_raise() -> None:
     with pytest.raises(InputError, match="two analyses are called 'entropy'"):
-        analysis(type("Other", (Largest,), {"name": "entropy"}))
+        register(type("Other", (Largest,), {"name": "entropy"}))
 
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_an_unknown_need_raises_and_says_what_there_is() -> None:
     wanting = type("Wanting", (Largest,), {"name": "wanting", "needs": frozenset({"logits"})})
     with pytest.raises(InputError, match=r"needs \['logits'\]; there are \['attention', "):
-        analysis(wanting)
-    assert "wanting" not in analyses()
+        register(wanting)
+    assert "wanting" not in known_analyses()
 
 
 def test_an_unknown_analysis_is_refused_with_the_names_there_are() -> None:
@@ -295,9 +295,9 @@ def test_an_analysis_of_an_installed_package_is_found(monkeypatch: pytest.Monkey
         def load(self) -> type[Analysis]:
             return Largest
 
-    monkeypatch.setattr(registry, "_REGISTRY", dict(analyses()))
+    monkeypatch.setattr(registry, "_REGISTRY", dict(known_analyses()))
     monkeypatch.setattr(registry, "entry_points", lambda *, group: [Entry()])
-    assert analyses()["largest"] is Largest
+    assert known_analyses()["largest"] is Largest
 
 
 # --- saving and merging ---------------------------------------------------------------------

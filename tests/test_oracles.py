@@ -21,7 +21,7 @@ import pytest
 import torch
 import xarray as xr
 
-from headscope.analysis import Scope, analyses
+from headscope.analysis import Scope, known_analyses
 from headscope.batch import CATEGORIES, Batch
 from headscope.corpus.document import Example
 from headscope.instrument import Instrument
@@ -86,7 +86,7 @@ def _run(
         model.shape.layers, model.shape.heads, len(examples), model.special_tokens, ranks,
         replicates=10,
     )  # fmt: skip
-    running = [analyses()[name](scope, **options) for name, options in wanted.items()]
+    running = [known_analyses()[name](scope, **options) for name, options in wanted.items()]
     ordered = sorted(examples, key=len)
     for start in range(0, len(ordered), 8):
         batch = Batch.of(ordered[start : start + 8], model.vocabulary, replicates=10)

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from commands import shard_files
 
 import headscope as hs
+from commands import shard_files
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 SETTINGS = hs.Settings(shard_tokens=400, replicates=20)
@@ -59,9 +59,7 @@ def test_the_number_of_threads_leaves_every_bit_as_it_is(demo, tmp_path, linears
 @pytest.mark.parametrize("workers", [2, 3])
 def test_the_number_of_workers_leaves_every_bit_as_it_is(demo, whole, tmp_path, workers):
     execution = hs.Execution(workers=workers, linears="stock")  # threads by default
-    run = hs.atlas(
-        demo, hs.demo_corpus(), output=tmp_path, settings=SETTINGS, execution=execution
-    )
+    run = hs.atlas(demo, hs.demo_corpus(), output=tmp_path, settings=SETTINGS, execution=execution)
     assert results(run) == results(whole)
 
 
@@ -133,7 +131,9 @@ def test_damaged_results_are_merged_again_from_the_shards(demo, copy, whole, con
 def test_another_spec_reuses_nothing(demo, copy):
     before = shard_files(copy)
     other = {"settings": hs.Settings(shard_tokens=400, replicates=20, seed=1), "output": copy}
-    with pytest.raises(RunFolderError, match=r"another spec \(settings.seed: 0, now 1\)\n.*--overw"):
+    with pytest.raises(
+        RunFolderError, match=r"another spec \(settings.seed: 0, now 1\)\n.*--overw"
+    ):
         hs.atlas(demo, hs.demo_corpus(), **other)
     assert shard_files(copy) == before
     run = hs.atlas(
@@ -302,7 +302,18 @@ def test_the_manifest_says_the_rest(whole):
 
 
 def test_tables_are_tidy_in_parquet_and_csv(whole):
-    leading = "model revision analysis metric layer head value n ci_low ci_high".split()
+    leading = [
+        "model",
+        "revision",
+        "analysis",
+        "metric",
+        "layer",
+        "head",
+        "value",
+        "n",
+        "ci_low",
+        "ci_high",
+    ]
     for group in CONTRACT:
         table = pd.read_parquet(whole.path / "tables" / f"{group}.parquet")
         assert list(table.columns[: len(leading)]) == leading
@@ -388,9 +399,7 @@ def test_file_names_that_hdf5_cannot_hold_do_no_harm(demo, tmp_path):
     name = os.fsdecode(b"caf\xe9\x1b[31m \xf0\x9f\x98\x80.txt")
     (tmp_path / name).write_text("A cat sat. It slept.\n\nA dog ran. It barked.")
     corpus = hs.TextCorpus(tmp_path / name)
-    run = hs.atlas(
-        demo, corpus, output=tmp_path / "run", analyses=["entropy"], replicates=2
-    )
+    run = hs.atlas(demo, corpus, output=tmp_path / "run", analyses=["entropy"], replicates=2)
     assert "caf" in run.tree.attrs["corpus"]
     assert hs.open_run(run.path).manifest["corpus"]["files"][0]["name"] == name
     run.report()

@@ -4,7 +4,7 @@ An analysis sees every layer of every batch once (`observe`), may conclude each 
 and at the end turns its sums into labelled results (`result`). Its state is whatever accumulators
 it holds as attributes; saving, loading and merging are inherited.
 
-    @analysis
+    @register
     class Largest(Analysis):
         name = "largest"
         summary = "how sure each head is"
@@ -187,7 +187,7 @@ def ratio_of(total: Sums, count: Sums) -> Float64:
 _REGISTRY: dict[str, type[Analysis]] = {}
 
 
-def analysis(kind: Kind) -> Kind:
+def register(kind: Kind) -> Kind:
     """Class decorator: makes an analysis known by its `name`; two of one name raise."""
     unknown = kind.needs - NEEDS
     if unknown:
@@ -207,12 +207,12 @@ def analysis(kind: Kind) -> Kind:
     return kind
 
 
-def analyses() -> dict[str, type[Analysis]]:
+def known_analyses() -> dict[str, type[Analysis]]:
     """All known analyses by name: ours, then those of the entry points `headscope.analyses`."""
     import headscope.analyses  # noqa: F401  (registers ours)
 
     for entry in entry_points(group="headscope.analyses"):
-        analysis(entry.load())
+        register(entry.load())
     return dict(_REGISTRY)
 
 
@@ -224,7 +224,7 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
 
 def choose(names: tuple[str, ...] | None) -> list[str]:
     """The names asked for, checked; all known ones when None."""
-    known = analyses()
+    known = known_analyses()
     for name in names or ():
         if name not in known:
             raise InputError(f"no analysis called {name!r}; there are {', '.join(known)}")

@@ -38,7 +38,10 @@ def _threaded(kernel: Callable[..., None]) -> Callable[..., None]:
     numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
     worker told to use one thread would get them all back, and wait for them at every small step.
     """
-    loop = njit(parallel=True, fastmath=_FAST, cache=True)(kernel)
+    try:
+        loop = njit(parallel=True, fastmath=_FAST, cache=True)(kernel)
+    except RuntimeError:  # nowhere to write the compiled code: every process compiles again
+        loop = njit(parallel=True, fastmath=_FAST)(kernel)
 
     @wraps(kernel)
     def run(*arrays: npt.NDArray[Any] | int) -> None:

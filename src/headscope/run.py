@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import Scope, analyses, choose
+from headscope.analysis import Scope, choose, known_analyses
 from headscope.batch import Batch
 from headscope.corpus import Corpus, batches
 from headscope.engine.compute import Task, threads_of
@@ -218,7 +218,7 @@ class Run:
 def _possible(model: Model, settings: Settings) -> list[str]:
     """The analyses to run; raises InputError for one asked for that this model does not allow."""
     allowed = model.allows
-    known = analyses()
+    known = known_analyses()
     names = []
     for name in sorted(choose(settings.analyses)):  # one order, however they were asked for
         missing = known[name].needs - allowed

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from headscope.accumulate import REPLICATES
-from headscope.analysis import Scope, analyses, choose, options_of
+from headscope.analysis import Scope, choose, known_analyses, options_of
 from headscope.corpus.encode import LONG, SEGMENT_IDS
 from headscope.errors import InputError
 
@@ -107,13 +107,13 @@ def _check_options(options: Any, names: list[str]) -> None:
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
-        known = options_of(analyses()[name])
+        known = options_of(known_analyses()[name])
         for option in given:
             if option not in known:
                 there = ", ".join(known) or "none"
                 raise InputError(f"{name} has no option {option!r}; there are: {there}")
         try:
-            analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
+            known_analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error
 

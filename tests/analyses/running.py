@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import Analysis, Scope, analyses
+from headscope.analysis import Analysis, Scope, known_analyses
 from headscope.batch import Batch, Vocabulary
 from headscope.corpus.document import Example
 from headscope.instrument import Call, Instrument
@@ -45,7 +45,7 @@ def run(
             documents = len({e.document for e in examples})
             heads = views[0].attention.shape[1]
             scope = Scope(len(views), heads, documents, special, rank, replicates=20)
-            running = [analyses()[name](scope, **o) for name, o in wanted.items()]
+            running = [known_analyses()[name](scope, **o) for name, o in wanted.items()]
         with torch.no_grad():
             for analysis in running:
                 for view in views:

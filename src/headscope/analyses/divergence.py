@@ -18,7 +18,7 @@ import xarray as xr
 from headscope import kernels
 from headscope.accumulate import Estimate, Float64, estimate_by_spread
 from headscope.analyses.entropy import smoothed_entropy
-from headscope.analysis import Analysis, Scope, analysis, ratio_of
+from headscope.analysis import Analysis, Scope, ratio_of, register
 from headscope.batch import Batch
 from headscope.layer import LN2, LayerView, compiled
 from headscope.result import Variable, labelled
@@ -28,7 +28,7 @@ from headscope.result import Variable, labelled
 PAIR_REPLICATES = 50
 
 
-@analysis
+@register
 class Divergence(Analysis):
     """Jensen-Shannon divergence between all pairs of heads, and a map of the heads.
 

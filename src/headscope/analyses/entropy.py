@@ -15,7 +15,7 @@ import xarray as xr
 from scipy.special import gammaln
 
 from headscope.accumulate import Float64
-from headscope.analysis import Analysis, Scope, analysis
+from headscope.analysis import Analysis, Scope, register
 from headscope.batch import Batch, to_float64
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
@@ -23,7 +23,7 @@ from headscope.result import Variable, labelled
 QUERIES = ("all", "cls")
 
 
-@analysis
+@register
 class Entropy(Analysis):
     """Mean entropy of attention over all queries and of the first query.
 

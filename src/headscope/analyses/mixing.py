@@ -3,7 +3,7 @@
 For each token i the layer's output is split into what came from i itself and from all others; the
 ratio is ‖others‖ / (‖others‖ + ‖self‖), averaged over all tokens that anything reaches (Kobayashi
 et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
-Models", §3-4). Five methods:
+Models"). Five methods:
 
     attn_w       1 - mean over heads of α_ii                (weights alone)
     attn_n       vectors Σ_h α f(x_j)                       (norms)
@@ -24,7 +24,7 @@ import torch
 import xarray as xr
 
 from headscope import kernels
-from headscope.analysis import Analysis, Scope, analysis
+from headscope.analysis import Analysis, Scope, register
 from headscope.batch import Batch, to_float64
 from headscope.layer import LayerView, compiled
 from headscope.result import Variable, labelled
@@ -32,14 +32,14 @@ from headscope.result import Variable, labelled
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 
 
-@analysis
+@register
 class Mixing(Analysis):
     """Mixing ratio of every layer by five methods."""
 
     name: ClassVar[str] = "mixing"
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
     summary: ClassVar[str] = "how much of a token's output comes from other tokens"
-    source: ClassVar[str] = "Kobayashi et al. 2021, §3-4"
+    source: ClassVar[str] = "Kobayashi et al. 2021"
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)

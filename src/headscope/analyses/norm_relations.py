@@ -2,7 +2,7 @@
 
 Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, heads and pairs of tokens,
 by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
-token's frequency rank with its mean ‖f(x)‖ and with the attention it receives (§5).
+token's frequency rank with its mean ‖f(x)‖ and with the attention it receives .
 
 A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
 more to the octave), which add and merge. Intervals come from coarser histograms, one per bootstrap
@@ -34,6 +34,8 @@ from headscope.result import Variable
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
+DRAWN_WEIGHT = LogBins(WEIGHT.first, WEIGHT.last, 2)
+DRAWN_NORM = LogBins(NORM.first, NORM.last, 8)
 COARSE_WEIGHT = LogBins(-20, 0, 1)
 COARSE_NORM = LogBins(-5, 6, 2)
 RANK = LogBins(0, 18, 32)
@@ -122,7 +124,7 @@ class Cancellation(Part):
                 source,
             ),
             "attention_value_norm_histogram": Variable(
-                coarse[0], ("category", "attention_bin", "value_norm_bin"),
+                _coarser(fine), ("category", "attention_bin", "value_norm_bin"),
                 "pairs of tokens by attention weight and ‖f(x)‖", "pairs", source,
             ),
         }  # fmt: skip
@@ -130,8 +132,8 @@ class Cancellation(Part):
     def coords(self) -> dict[str, Any]:
         """Lower edges of the histogram's bins."""
         return {
-            "attention_bin": COARSE_WEIGHT.edges()[:-1],
-            "value_norm_bin": COARSE_NORM.edges()[:-1],
+            "attention_bin": DRAWN_WEIGHT.edges()[:-1],
+            "value_norm_bin": DRAWN_NORM.edges()[:-1],
         }
 
 
@@ -198,7 +200,7 @@ class Frequency(Part):
             [spearman(self.coarse_ranked_norm.sums), spearman(self.coarse_ranked_weight.sums)], -1
         )  # [replicate + 1, quantity]
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
-        source = "Kobayashi et al. 2020, §5"
+        source = "Kobayashi et al. 2020"
         return {
             "spearman_frequency": Variable(
                 _around(fine, coarse, documents=documents), ("quantity",),
@@ -230,6 +232,14 @@ def _count_by_example(
     """[example, cell] counts of cells given as [example, …]."""
     row = np.arange(shape[0]).reshape(-1, *[1] * (cells.ndim - 1)) * shape[1]
     return _count(cells + row, shape)
+
+
+def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[category, attention_bin, value_norm_bin] the fine histogram in the bins that are drawn."""
+    drawn = np.zeros((len(pairs), len(DRAWN_WEIGHT), len(DRAWN_NORM)), np.int64)
+    rows, columns = DRAWN_WEIGHT.coarsen(WEIGHT), DRAWN_NORM.coarsen(NORM)
+    np.add.at(drawn, (slice(None), rows[:, None], columns[None]), pairs)
+    return drawn
 
 
 def _around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:

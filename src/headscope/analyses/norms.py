@@ -16,7 +16,7 @@ import xarray as xr
 
 from headscope.accumulate import Estimate, Float64, estimate, ratio
 from headscope.analyses.norm_relations import Cancellation, Frequency
-from headscope.analysis import Analysis, Scope, analysis, ratio_of
+from headscope.analysis import Analysis, Scope, ratio_of, register
 from headscope.batch import CATEGORIES, Batch, to_float64
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
@@ -24,7 +24,7 @@ from headscope.result import Variable, labelled
 _BY_HEAD = ("layer", "head", "category")
 
 
-@analysis
+@register
 class Norms(Analysis):
     """Weights, vector norms and their products, by category of key.
 
@@ -36,7 +36,7 @@ class Norms(Analysis):
     name: ClassVar[str] = "norms"
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
     summary: ClassVar[str] = "vector norms ‖αf(x)‖ beside attention weights"
-    source: ClassVar[str] = "Kobayashi et al. 2020, §3-4"
+    source: ClassVar[str] = "Kobayashi et al. 2020"
 
     def __init__(
         self,

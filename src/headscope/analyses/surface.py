@@ -15,7 +15,7 @@ import torch
 import xarray as xr
 
 from headscope.accumulate import Float64
-from headscope.analysis import Analysis, Scope, analysis
+from headscope.analysis import Analysis, Scope, register
 from headscope.batch import Batch, to_float64
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
@@ -27,7 +27,7 @@ TARGETS = (
 _OFFSETS = {"self": 0, "previous": -1, "next": 1}
 
 
-@analysis
+@register
 class Surface(Analysis):
     """Mean attention to each target, for every layer and head.
 

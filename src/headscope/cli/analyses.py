@@ -12,7 +12,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def command(as_json: bool) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
-    from headscope.analysis import analyses, options_of
+    from headscope.analysis import known_analyses, options_of
 
     rows: list[dict[str, Any]] = [
         {
@@ -23,7 +23,7 @@ def command(as_json: bool) -> None:
             "source": kind.source,
             "from": kind.__module__,
         }
-        for name, kind in analyses().items()
+        for name, kind in known_analyses().items()
     ]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from headscope.analysis import Analysis, Scope, analyses
+from headscope.analysis import Analysis, Scope, known_analyses
 from headscope.batch import Batch
 from headscope.corpus import Corpus, Example, batches
 from headscope.instrument import Instrument
@@ -41,7 +41,7 @@ class Task:
 
     def new_analyses(self) -> list[Analysis]:
         """Fresh analyses, nothing seen yet."""
-        known = analyses()
+        known = known_analyses()
         return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
 
 

@@ -1,0 +1,326 @@
+"""How does a command end when the request or the input is wrong?"""
+
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from .conftest import TREE, refused
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a file into the folder that commands run from."""
+
+    def write(name, content):
+        content = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(content)
+        return name
+
+    return write
+
+
+# --- wrong requests -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nosuch"], ["No such command 'nosuch'", "see headscope --help"]),
+        (["atlas"], ["Missing argument 'MODEL'", "see headscope atlas --help"]),
+        (["atlas", "demo", "--demo"], ["Missing option '-o'"]),
+        (["atlas", "demo", "-o", "x"], ["no corpus; give one or more of --text FILE"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--colour"], ["No such option", "--colour"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--workers", "0"], ["--workers"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--long", "cut"], ["'cut' is not one of"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--limit", "0"], ["limit is 0"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--max-length", "3"], ["a length of 3 tokens"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--max-length", "9999"],
+            ["to 512 (what the model"],
+        ),
+        (["atlas", "demo", "--demo", "-o", "x", "--analyses", "entropi"], ["'entropi'; there are"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--analyses", ","], ["leave analyses out to run"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--set", "smoothing=1"], ["ANALYSIS.OPTION=VALUE"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--set", "entropy.smoothing=2"],
+            ["smoothing is 2"],
+        ),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--device", "toaster"],
+            ["no device 'toaster' here"],
+        ),
+        (["atlas", "./nowhere", "--demo", "-o", "x"], ["./nowhere", "wanted a hub id"]),
+        (["report", "nowhere"], ["nowhere is no run folder"]),
+    ],
+    ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
+)
+def test_a_wrong_request_is_two_and_a_few_lines(headscope, tmp_path, arguments, says):
+    refused(headscope(*arguments), *says)
+    assert not os.listdir(tmp_path)
+
+
+def test_no_arguments_show_the_help(headscope):
+    done = headscope()
+    assert done.code == 2
+    assert "Commands:" in done.err
+
+
+def test_an_output_below_a_file_is_refused_before_the_model(headscope, file):
+    file("notes", "x")
+    refused(headscope("atlas", "nowhere", "--demo", "-o", "notes/run"), "notes is a file")
+
+
+def test_an_output_with_other_things_is_left_alone(atlas, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years")
+    refused(atlas("--demo", "--overwrite"), "holds 'thesis.tex' but no run")
+    assert os.listdir(tmp_path / "run") == ["thesis.tex"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a /proc that refuses new files")
+def test_an_output_that_cannot_be_written_is_refused(headscope):
+    done = headscope("atlas", "demo", "--demo", "--limit", 1, "-o", "/proc/headscope")
+    refused(done, "cannot write", "choose another folder with -o")
+
+
+# --- models ---------------------------------------------------------------------------------
+
+
+def test_pickled_weights_are_refused(headscope, tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "config.json").write_text('{"model_type": "bert"}')
+    (model / "pytorch_model.bin").write_bytes(b"\x80\x04")
+    refused(headscope("atlas", "model", "--demo", "-o", "run"), "pytorch_model.bin", "refused")
+
+
+def test_control_characters_of_names_never_reach_the_terminal(headscope):
+    done = headscope("atlas", "\x1b[31mred", "--demo", "-o", "run")
+    refused(done, "\\x1b[31mred")
+    assert "\x1b" not in done.err
+
+
+# --- corpora --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "says"),
+    [
+        ("--text", b"", "is empty (0 bytes)"),
+        ("--text", b" \n\n \t\n", "holds only white space"),
+        ("--text", b"fine\nnot \xff fine\n", "bad:2: byte 0xff at offset 9 is not valid UTF-8"),
+        ("--segments", b"", "is empty (0 bytes)"),
+        ("--segments", b'{"text_a": "x"}\n{"text_a": \n', "bad:2: not valid JSON"),
+        ("--segments", b'{"text_a": "x"}\n\n[1]\n', "bad:3: found a JSON list"),
+        ("--segments", b'{"text_a": 5}\n', 'bad:1: "text_a" is 5'),
+        ("--segments", b'{"tokens": ["[CLS]", "qqqq", "[SEP]"]}', "another vocabulary"),
+        ("--segments", b"[" * 100_000, "bad:1: "),
+        ("--treebank", b"", "is empty (0 bytes)"),
+        ("--treebank", TREE.replace("\t0\troot", "\t7\troot").encode(), "bad:3: sentence s1: "),
+        ("--treebank", TREE.replace("\tVERB", "").encode(), "bad:3: sentence s1: found 9 tab"),
+        ("--treebank", b"# only a comment\n\n", "holds no sentence"),
+    ],
+)
+def test_a_malformed_corpus_is_refused_with_file_and_line(atlas, file, option, content, says):
+    refused(atlas(option, file("bad", content)), says)
+
+
+@pytest.mark.parametrize("option", ["--text", "--segments", "--treebank", "--frequency"])
+def test_a_missing_file_is_named(atlas, option):
+    demo = ["--demo"] if option == "--frequency" else []
+    refused(atlas(*demo, option, "nowhere.txt"), "nowhere.txt")
+
+
+def test_malformed_ranks_are_refused_before_the_model(headscope, file):
+    file("ranks", "1 900 2\nthe 40\n")
+    done = headscope("atlas", "nowhere", "--demo", "--frequency", "ranks", "-o", "run")
+    refused(done, "ranks:2: 'the 40'")
+
+
+def test_a_corpus_of_nothing_readable_is_refused(atlas, file):
+    file("empty", '{"text_a": ""}\n{"text_a": "\\ud800"}\n')
+    refused(atlas("--segments", "empty"), "2 documents were read, none gave an input")
+
+
+STRANGE = [
+    {"id": "nul", "text_a": "a\u0000b"},
+    {"id": "right to left", "text_a": "שלום עולם، مرحبا بالعالم"},
+    {"id": "one", "text_a": "cat"},
+    {"id": "nothing", "text_a": ""},
+    {"id": "white", "text_a": " \t\n"},
+    {"id": "lone \ud800", "text_a": "half a pair: \ud83d"},
+    {"id": "\ud800 in the name", "text_a": "fine"},
+    {"id": "emoji", "text_a": "👩‍👩‍👧 🏳️‍🌈", "text_b": "\u202eright"},
+    {"id": "ready", "tokens": ["[CLS]", "[SEP]"]},
+    {"id": "ready and fine", "tokens": ["[CLS]", "cat", "[SEP]"]},
+]
+
+
+def test_strange_texts_are_read_or_counted_as_skipped(atlas, file):
+    rows = [json.dumps(row) for row in STRANGE]
+    done = atlas("--segments", file("strange \x1b[2J😀.jsonl", "\n".join(rows)))
+    assert done.code == 0, done.err
+    assert "6 inputs" in done.out
+    assert "skipped: 3 × empty (nothing, white, ready)" in done.out
+    assert "skipped: 1 × not valid Unicode (lone \\ud800)" in done.out
+    assert "\x1b" not in done.out
+
+
+def test_a_word_of_a_megabyte_is_read(atlas, file):
+    done = atlas("--text", file("long", "x" * 1_000_000))
+    assert done.code == 0, done.err
+    assert "1 documents, 1 inputs, 3 tokens" in done.out  # WordPiece: one [UNK]
+
+
+@pytest.mark.parametrize("passages", ["line", "packed"])
+def test_a_document_of_ten_thousand_tokens_is_windowed_skipped_or_refused(atlas, file, passages):
+    """Skipping is asked of a corpus that also holds something short."""
+    file("long", "cat " * 10_000 + "\n\nA short one.\n")
+    given = ["--text", "long", "--passages", passages, "--max-length", 128]
+    done = atlas(*given)
+    assert done.code == 0, done.err
+    assert "windowed: 1 passages were longer than an input" in done.out
+    inputs, tokens = map(int, re.search(r"(\d+) inputs, (\d+) tokens", done.out).groups())
+    assert tokens == 10_000 + 4 + 2 * inputs  # every token once, and [CLS] and [SEP] around
+    done = atlas(*given, "--long", "skip", "--overwrite")
+    assert done.code == 0, done.err
+    assert "skipped: 1 × longer than 128 tokens (long:1" in done.out
+    assert "1 inputs, 6 tokens" in done.out
+    refused(atlas(*given, "--long", "error", "--overwrite"), "has 10002 tokens and 128 fit")
+
+
+# --- disks, bugs and tracebacks -------------------------------------------------------------
+
+
+def test_a_full_disk_is_one_and_the_run_goes_on_later(atlas, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a small tmpfs (root)")
+    try:
+        given = ["--demo", "--shard-tokens", 400, "-o", "disk/run"]
+        refused(atlas(*given), "no space left", "finished shards are kept", code=1)
+        kept = len(list(disk.glob("run/shards/*.shard")))
+        assert kept
+        subprocess.run(["mount", "-o", "remount,size=9m", str(disk)], check=True)
+        done = atlas(*given)
+        assert done.code == 0, done.err
+        assert f"resumed: {kept} of 7 shards" in done.out
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, monkeypatch):
+    assert atlas("--demo", "--limit", 1).code == 0
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "run/tables/entropy.csv")
+
+    monkeypatch.setattr("headscope.derived.write_tables", full)
+    refused(headscope("report", "run"), "no space left", code=1)
+
+
+def test_a_bug_of_ours_shows_a_traceback_only_when_asked(headscope, monkeypatch):
+    def bug(*_):
+        raise ZeroDivisionError("a\nb")
+
+    monkeypatch.setattr("headscope.run.open_run", bug)
+    refused(headscope("report", "run"), "ZeroDivisionError: a\n", "--debug", code=1)
+    with pytest.raises(ZeroDivisionError):
+        headscope("report", "run", "--debug")
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(headscope):
+    from headscope.errors import RunFolderError
+
+    for arguments in (["--debug", "report", "x"], ["report", "x", "--debug"]):
+        with pytest.raises(RunFolderError):
+            headscope(*arguments)
+
+
+def test_damaged_results_are_refused_with_a_way_out(headscope, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "atlas.nc").write_bytes(b"not HDF5")
+    refused(headscope("report", "run"), "atlas.nc is damaged")
+
+
+# --- doctor ---------------------------------------------------------------------------------
+
+
+def test_doctor_finds_everything_in_order(headscope, file):
+    file("text", "A cat sat. It slept.")
+    done = headscope("doctor", "--text", "text", "--json")
+    assert done.code == 0, done.out
+    found = {line["check"]: line for line in json.loads(done.out)}
+    assert not [line for line in found.values() if line["verdict"] == "BAD"]
+    assert found["model"]["found"].startswith("<headscope.Model demo: BertModel")
+    assert "6×12" in found["attention"]["found"]
+    assert found["corpus"]["found"].startswith("1 documents, 1 inputs")
+
+
+def test_doctor_ends_with_one_for_a_broken_model_and_a_broken_corpus(headscope, tmp_path):
+    """Click once swallowed its exit code."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "text").write_bytes(b"\xff")
+    done = headscope("doctor", "model", "--text", "text")
+    assert done.code == 1
+    assert " BAD  model" in done.out
+    assert "no config.json" in done.out
+    assert " BAD  corpus" in done.out
+    assert "Traceback" not in done.out + done.err
+
+
+# --- what is listed and summed up -----------------------------------------------------------
+
+
+def test_analyses_lists_what_each_tells_with_its_options(headscope):
+    done = headscope("analyses")
+    assert done.code == 0
+    assert "--set entropy.smoothing=0.0" in done.out
+    rows = {row["name"]: row for row in json.loads(headscope("analyses", "--json").out)}
+    assert rows.keys() >= {"surface", "entropy", "norms", "mixing", "divergence"}
+    assert all(row["summary"] and row["source"] and row["needs"] for row in rows.values())
+
+
+def test_a_run_sums_itself_up_for_people_and_for_programs(headscope, atlas, tmp_path):
+    first = atlas("--demo", "--limit", 2)
+    assert first.code == 0, first.err
+    assert first.err == ""
+    assert first.out.startswith("demo: 6 layers × 12 heads on 2 documents")
+    assert first.out.endswith("results: run/atlas.nc\n")
+    assert not (tmp_path / "run" / "report.html").exists()
+    second = json.loads(atlas("--demo", "--limit", 2, "--json").out)
+    assert second["run"] == "run"
+    assert second["report"] is None
+    assert second["counts"]["documents"] == 2
+    assert second["analyses"] == ["entropy"]
+    done = headscope("report", "run", "--json")
+    assert json.loads(done.out)["report"] == "run/report.html"
+    assert (tmp_path / "run" / "report.html").exists()
+    page = (tmp_path / "run" / "report.html").stat().st_mtime_ns
+    assert atlas("--demo", "--limit", 2).out.endswith("report: run/report.html\n")
+    assert (tmp_path / "run" / "report.html").stat().st_mtime_ns == page
+
+
+def test_another_spec_is_refused_by_name_and_overwritten_on_demand(atlas):
+    assert atlas("--demo", "--limit", 1).code == 0
+    refused(atlas("--demo", "--limit", 2), "settings.limit: 1, now 2", "--overwrite")
+    done = atlas("--demo", "--limit", 2, "--overwrite")
+    assert (done.code, "on 2 documents" in done.out) == (0, True)
+
+
+def test_a_folder_that_was_moved_is_still_a_run(headscope, atlas, tmp_path):
+    assert atlas("--demo", "--limit", 1).code == 0
+    with tarfile.open("run.tar", "w") as archive:
+        archive.add("run")
+    shutil.rmtree(tmp_path / "run")
+    with tarfile.open("run.tar") as archive:
+        archive.extractall("elsewhere", filter="data")
+    assert headscope("report", "elsewhere/run").code == 0

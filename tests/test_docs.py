@@ -1,0 +1,93 @@
+"""Do the README and the docs say what is true? Every command and every Python block in them runs."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from headscope.analysis import known_analyses
+from headscope.cli.main import group
+from headscope.model import _demo_place
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+QUICK = ["--limit", "2", "--replicates", "3"]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+def commands() -> list[str]:
+    lines = [line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()]
+    return [line.removeprefix("$ ").partition(" #")[0].strip() for line in lines if line.startswith("$ ")]
+
+
+HEADSCOPE = [c for c in commands() if c.startswith("headscope ")]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with the files that the pages speak of."""
+    (tmp_path / "wiki.txt").write_text("The cat sat. It slept.\n\nA dog barked at the cat.\n", "utf-8")
+    source = next((ROOT / "src/headscope/corpus/demo").glob("01-*.conllu"))
+    (tmp_path / "dev.conllu").write_bytes(source.read_bytes())
+    (tmp_path / "my-model").symlink_to(_demo_place())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_pages_show_commands() -> None:
+    assert len(HEADSCOPE) >= 6
+
+
+@pytest.mark.parametrize("line", HEADSCOPE)
+def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
+    words = [{"bert-base-uncased": "demo"}.get(w, w) for w in shlex.split(line)[1:]]
+    if words[0] == "report":
+        start = ["atlas", "demo", "--demo", "-o", words[1], "--analyses", "entropy", "--no-report"]
+        assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
+    if words[0] == "atlas":
+        words += [*QUICK, "--no-report"]
+    result = CliRunner().invoke(group, words)
+    assert result.exit_code == 0, result.output + repr(result.exception)
+
+
+def test_every_make_command_of_the_pages_is_a_target() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md"]
+    asked = {t for page in pages for t in re.findall(r"^\$ make (?:TORCH=\S+ )?([a-z]+)", page.read_text("utf-8"), re.MULTILINE)}
+    assert asked
+    assert asked <= targets
+
+
+def test_the_python_of_the_readme_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "README.md", "python"):
+        names.setdefault("model", __import__("headscope").load("demo"))
+        exec(compile(block, "README.md", "exec"), names)
+    assert set(names["run"]) == set(known_analyses())  # type: ignore[call-overload]
+
+
+def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headscope import analysis
+
+    monkeypatch.setattr(analysis, "_REGISTRY", dict(known_analyses()))
+    names: dict[str, object] = {"__name__": "mypackage.largest"}
+    for block in blocks(ROOT / "docs/your-own-analysis.md", "python"):
+        exec(compile(block, "your-own-analysis.md", "exec"), names)
+    assert known_analyses()["largest"] is names["Largest"]
+    body = blocks(ROOT / "docs/your-own-analysis.md", "python")[0]
+    lines = [x for x in body.splitlines() if x.strip() and not x.startswith(("#", "import"))]
+    assert len(lines) <= 25, "the page promises 25 lines"
+
+
+def test_every_option_of_the_atlas_is_in_the_docs() -> None:
+    text = " ".join(page.read_text("utf-8") for page in PAGES)
+    options = group.get_command(None, "atlas").params  # type: ignore[arg-type, union-attr]
+    missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not missing, f"undocumented: {missing}"
+
+

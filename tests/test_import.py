@@ -1,0 +1,21 @@
+"""Is importing headscope quick enough for a notebook's first cell?"""
+
+import subprocess
+import sys
+
+from commands import environment
+
+
+def test_importing_headscope_takes_less_than_a_third_of_a_second():
+    """Timed by Python itself, best of three: the machine may be busy."""
+    code = "import time; t = time.perf_counter(); import headscope; print(time.perf_counter() - t)"
+    seconds = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=environment(), capture_output=True, text=True, check=True,
+            ).stdout
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    assert min(seconds) < 0.3

@@ -1,0 +1,130 @@
+"""Do packed linear maps compute what the stock ones do, and leave the network as it was?"""
+
+import pytest
+import torch
+from torch import nn
+
+from headscope import linears as module
+from headscope.errors import InputError
+from headscope.linears import Product, choose, linears
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(48, 96), nn.GELU(), nn.Linear(96, 32, bias=False)).eval()
+
+
+@pytest.fixture
+def inputs():
+    return torch.randn(5, 7, 48, generator=torch.Generator().manual_seed(1))
+
+
+needs_onednn = pytest.mark.skipif(
+    not torch.backends.mkldnn.is_available(), reason="needs a torch with oneDNN"
+)
+
+
+def changed(network):
+    return [m for m in network.modules() if "forward" in vars(m)]
+
+
+@needs_onednn
+def test_packed_maps_give_the_stock_output(network, inputs):
+    with torch.inference_mode():
+        stock = network(inputs)
+        with linears(network, "onednn"):
+            assert len(changed(network)) == 2
+            packed = network(inputs)
+    torch.testing.assert_close(packed, stock, rtol=1e-5, atol=1e-6)
+
+
+@needs_onednn
+def test_the_network_is_as_before_afterwards_even_after_an_error(network, inputs):
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    network.train()
+
+    def fail():
+        with linears(network, "onednn"):
+            assert changed(network)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not changed(network)
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    network(inputs).sum().backward()
+    assert all(p.grad is not None for p in network.parameters())
+
+
+def test_stock_changes_nothing(network):
+    with linears(network, "stock"):
+        assert not changed(network)
+
+
+@needs_onednn
+def test_a_map_that_somebody_has_changed_is_left_alone(network, inputs):
+    network[0].forward = lambda x: torch.zeros(*x.shape[:-1], 96)
+    with torch.inference_mode(), linears(network, "onednn"):
+        assert not network(inputs).any()
+    assert changed(network) == [network[0]]
+
+
+@needs_onednn
+def test_a_kernel_that_is_wrong_is_never_used(network, inputs, monkeypatch):
+    right = module._multiply
+    monkeypatch.setattr(module, "_multiply", lambda x, w, b: right(x, w, b) * 1.001)
+    assert choose(network, lambda: network(inputs)) == "stock"
+    with pytest.raises(
+        InputError, match=r"differ from the stock output by .* of its largest .*use 'stock'"
+    ):
+        choose(network, lambda: network(inputs), asked="onednn")
+    assert not changed(network)
+
+
+@needs_onednn
+def test_a_kernel_that_gives_nan_is_never_used(network, inputs, monkeypatch):
+    monkeypatch.setattr(
+        module, "_multiply", lambda x, w, b: x.new_full((*x.shape[:-1], 96), torch.nan)
+    )
+    head = network[0]
+    assert choose(head, lambda: head(inputs)) == "stock"
+
+
+@needs_onednn
+@pytest.mark.parametrize(("packed_is_faster", "kind"), [(True, "onednn"), (False, "stock")])
+def test_auto_takes_what_the_timing_says(network, inputs, monkeypatch, packed_is_faster, kind):
+    def timed(run):
+        packed = bool(changed(network))
+        return run(), 1.0 if packed == packed_is_faster else 2.0
+
+    monkeypatch.setattr(module, "_timed", timed)
+    assert choose(network, lambda: network(inputs)) == kind
+
+
+def test_what_is_asked_for_is_taken(network, inputs):
+    assert choose(network, lambda: network(inputs), asked="stock") == "stock"
+    with pytest.raises(InputError, match="no kind of linears called 'fast'; there are auto"):
+        choose(network, lambda: network(inputs), asked="fast")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions_stay_with_the_stock_maps(network, inputs, dtype):
+    network, inputs = network.to(dtype), inputs.to(dtype)
+    assert choose(network, lambda: network(inputs)) == "stock"
+    with pytest.raises(InputError, match="need float32 weights on a CPU"):
+        choose(network, lambda: network(inputs), asked="onednn")
+    with linears(network, "onednn"):
+        assert not changed(network)
+
+
+def test_a_product_by_a_fixed_matrix_follows_the_context(network):
+    matrix = torch.randn(48, 20)
+    product, rows = Product(matrix), torch.randn(11, 48)
+    for kind in ("stock", "onednn", "stock"):
+        with linears(network, kind):
+            torch.testing.assert_close(product(rows), rows @ matrix, rtol=1e-5, atol=1e-5)
+    with linears(network, "onednn"):
+        wide = Product(matrix.double())(rows.double())
+    assert wide.dtype == torch.float64

@@ -1,0 +1,38 @@
+"""Is every word of the results explained once, with its source?"""
+
+import pytest
+
+from headscope import terms
+from headscope.analyses.mixing import METHODS
+from headscope.analyses.surface import TARGETS
+from headscope.batch import CATEGORIES
+
+
+@pytest.mark.parametrize("word", terms.TERMS)
+def test_a_term_has_a_name_one_sentence_and_a_source(word):
+    term = terms.TERMS[word]
+    assert term.name
+    assert term.meaning[0].isupper()
+    assert term.meaning.endswith(".")
+    assert term.source in {"", terms.OURS} | terms.SOURCES.keys() or any(
+        term.source.startswith(known) for known in terms.SOURCES
+    )
+
+
+def test_every_source_has_a_reference_and_a_link():
+    for source in terms.SOURCES.values():
+        assert source.reference.endswith(".")
+        assert source.link.startswith("https://")
+
+
+def test_every_unit_has_a_label():
+    assert {"probability", "nats", "tokens", "1"} <= terms.UNITS.keys()
+
+
+def test_an_unknown_word_stands_for_itself():
+    assert terms.name("never heard of") == "never heard of"
+
+
+@pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS])
+def test_every_word_of_the_results_is_in_the_dictionary(word):
+    assert word in terms.TERMS
