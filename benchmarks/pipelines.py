@@ -81,7 +81,7 @@ def streamed(
 
 
 def fastest(network: BertModel, inputs: Inputs) -> str:
-    """"onednn" or "stock": what headscope chooses, timed on the last batch as a run does."""
+    """ "onednn" or "stock": what headscope chooses, timed on the last batch as a run does."""
     batch = inputs.batch(inputs.rows[-1])
 
     def once() -> torch.Tensor:

@@ -19,6 +19,7 @@ PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless somethi
 QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "400")
 QUICK += ("--linears", "stock")
 SHARDS = 7
+WHOLE = {"shard_tokens": 400, "replicates": 20}  # settings of the fixture `whole`
 
 
 def environment() -> dict[str, str]:

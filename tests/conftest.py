@@ -21,3 +21,17 @@ def demo():
     import headscope
 
     return headscope.load("demo")
+
+
+@pytest.fixture(scope="session")
+def whole(demo, tmp_path_factory):
+    """A finished run of all analyses on the bundled corpus, with its report."""
+    import headscope as hs
+    from commands import WHOLE
+
+    run = hs.atlas(
+        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("whole") / "run", **WHOLE,
+        execution=hs.Execution(linears="stock", threads=1),
+    )  # fmt: skip
+    run.report()
+    return run

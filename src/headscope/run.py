@@ -39,7 +39,7 @@ class Execution:
 
     workers    processes; each holds a copy of the model. In a script, atlas(...) with several
                must stand below `if __name__ == "__main__":`
-    threads    threads of each process; None: all cores shared among the workers
+    threads    threads of each process; None: all cores (or OMP_NUM_THREADS) shared by the workers
     linears    "auto", "onednn" or "stock"; a continued run keeps what it began with
     overwrite  replace a run of another spec in the same folder
     progress   called as progress(shards_done, shards)
@@ -239,7 +239,11 @@ def _ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray
 
 
 def _fastest(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str) -> str:
-    """Time the linear maps on the longest inputs of the first shard."""
+    """Time the linear maps on the longest inputs of the first shard.
+
+    In one thread, whatever the run will use: on a busy machine threads wait for each other longer
+    than they compute, and the same run would be decided this way today and that way tomorrow.
+    """
     examples = Reader(model, corpus, settings).examples(plan.shards[0])
     rows = list(batches(examples, budget=settings.batch_tokens))[-1]
     batch = Batch.of(
@@ -250,7 +254,8 @@ def _fastest(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked
         output = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
         return output[0][batch.mask]  # type: ignore[no-any-return]
 
-    return choose_linears(model.network, once, asked=asked)
+    with threads_of(1):
+        return choose_linears(model.network, once, asked=asked)
 
 
 def _run(

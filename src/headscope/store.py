@@ -153,11 +153,13 @@ class RunFolder:
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 raise RunFolderError(
                     f"another headscope is writing to {self.path}; "
                     "wait until it has finished, or choose another folder with -o"
                 ) from error
+            except OSError:
+                pass  # a file system without locks
             yield
 
     # --- results ----------------------------------------------------------------------------

@@ -238,7 +238,8 @@ def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """[category, attention_bin, value_norm_bin] the fine histogram in the bins that are drawn."""
     drawn = np.zeros((len(pairs), len(DRAWN_WEIGHT), len(DRAWN_NORM)), np.int64)
     rows, columns = DRAWN_WEIGHT.coarsen(WEIGHT), DRAWN_NORM.coarsen(NORM)
-    np.add.at(drawn, (slice(None), rows[:, None], columns[None]), pairs)
+    for category, counts in enumerate(pairs):
+        np.add.at(drawn[category], (rows[:, None], columns[None]), counts)
     return drawn
 
 

@@ -27,4 +27,5 @@ def keep_freed_memory() -> bool:
     except (AttributeError, OSError):
         return False
     asked = ((_MMAP_THRESHOLD, _LARGEST_KEPT), (_TRIM_THRESHOLD, _ALWAYS), (_TOP_PAD, 64 << 20))
-    return all([bool(mallopt(option, value)) for option, value in asked])
+    taken = [bool(mallopt(option, value)) for option, value in asked]
+    return all(taken)

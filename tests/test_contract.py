@@ -1,0 +1,146 @@
+"""Does a run folder hold what other tools may rely on: names, dims, units, intervals, files?"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import headscope as hs
+from commands import shard_files
+
+LAYERS, HEADS = 6, 12
+GRID = ("layer", "head")
+CATEGORIES = ["cls", "sep", "punctuation", "other"]
+# group: {variable: (dims, units, whether it is an estimate with an interval)}
+CONTRACT = {
+    "surface": {"attention": ((*GRID, "target"), "probability", True)},
+    "entropy": {"entropy": ((*GRID, "query"), "nats", True), "uniform": ((), "nats", True)},
+    "norms": {
+        "attention": ((*GRID, "category"), "probability", True),
+        "value_norm": ((*GRID, "category"), "1", True),
+        "weighted_norm": ((*GRID, "category"), "1", True),
+        "layer_weighted_norm": (("layer", "category"), "1", True),
+        "value_norm_mean": (GRID, "1", True),
+        "value_norm_sd": (GRID, "1", True),
+        "value_norm_cv": (GRID, "1", True),
+        "spearman_attention_value_norm": (("category",), "1", True),
+        "spearman_frequency": (("quantity",), "1", True),
+    },
+    "mixing": {"ratio": (("layer", "method"), "1", True)},
+    "divergence": {
+        "js": (("unit", "unit_other"), "nats", True),
+        "mds": (("unit", "axis"), "nats", False),
+        "mds_stress": ((), "1", False),
+    },
+}
+COORDS = {
+    ("surface", "target"): [
+        "self", "previous", "next", "first", "cls", "sep", "punctuation", "sep_from_sep",
+        "sep_from_other",
+    ],
+    ("entropy", "query"): ["all", "cls"],
+    ("norms", "category"): CATEGORIES,
+    ("norms", "quantity"): ["value_norm", "attention"],
+    ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
+    ("divergence", "axis"): ["x", "y"],
+    ("divergence", "unit"): list(range(LAYERS * HEADS)),
+    ("surface", "layer"): list(range(LAYERS)),
+    ("surface", "head"): list(range(HEADS)),
+}  # fmt: skip
+
+
+def test_the_groups_are_those_of_the_contract(whole):
+    assert set(whole) == set(CONTRACT)
+    assert len(whole) == 5
+    assert "entropy" in whole
+
+
+@pytest.mark.parametrize("group", CONTRACT)
+def test_a_group_has_its_variables_dims_units_and_intervals(whole, group):
+    dataset = whole[group]
+    for name, (dims, units, interval) in CONTRACT[group].items():
+        assert dataset[name].dims == dims
+        assert dataset[name].attrs["units"] == units
+        ends = [f"{name}_ci_{end}" for end in ("low", "high")]
+        assert [end in dataset for end in ends] == [interval, interval], name
+        if interval:
+            low, high = (dataset[end] for end in ends)
+            assert low.dims == high.dims == dims
+            assert bool(((low <= high) | low.isnull()).all())
+            assert bool((low.isnull() == high.isnull()).all())
+            assert int(low.notnull().sum()) > 0, name
+
+
+def test_every_variable_says_what_it_is_in_what_unit_from_where(whole):
+    for group in whole:
+        for name, variable in whole[group].data_vars.items():
+            assert {"long_name", "units", "source"} <= set(variable.attrs), (group, name)
+            assert all(variable.attrs[key] for key in ("long_name", "units", "source"))
+
+
+@pytest.mark.parametrize("place", COORDS, ids="/".join)
+def test_coordinates_are_words_or_count_from_zero(whole, place):
+    group, dim = place
+    assert whole[group][dim].values.tolist() == COORDS[place]
+
+
+def test_values_lie_in_their_ranges(whole):
+    for name, low, high in [
+        (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
+        (whole["mixing"]["ratio"], 0, 1), (whole["divergence"]["js"], 0, np.log(2)),
+        (whole["norms"]["spearman_frequency"], -1, 1),
+    ]:  # fmt: skip
+        values = name.values[np.isfinite(name.values)]
+        assert values.size
+        assert low <= values.min() <= values.max() <= high + 1e-12
+
+
+def test_the_root_says_what_was_run_on_what(whole):
+    attrs = whole.tree.attrs
+    expected = {
+        "model": "demo", "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
+        "documents": 14, "examples": 195, "skipped": 0, "windowed": 0, "seed": 0,
+        "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
+        "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
+    }  # fmt: skip
+    assert {key: attrs[key] for key in expected} == expected
+    assert attrs["model_sha256"].startswith("53aa51172d142c89")
+    assert attrs["corpus"].startswith("treebank: ")
+
+
+def test_the_manifest_says_the_rest(whole):
+    manifest = hs.open_run(whole.path).manifest
+    assert manifest["versions"].keys() >= {"headscope", "python", "torch", "transformers"}
+    assert manifest["counts"]["tokens"] == whole.tree.attrs["tokens"]
+    assert manifest["corpus"]["files"][0]["sha256"]
+    assert manifest["shards"] == len(shard_files(whole.path)) == 7
+    assert manifest["linears"] == "stock"
+    assert manifest["model"]["revision"] == ""
+
+
+def test_tables_are_tidy_in_parquet_and_csv(whole):
+    leading = [
+        "model",
+        "revision",
+        "analysis",
+        "metric",
+        "layer",
+        "head",
+        "value",
+        "n",
+        "ci_low",
+        "ci_high",
+    ]
+    for group in CONTRACT:
+        table = pd.read_parquet(whole.path / "tables" / f"{group}.parquet")
+        assert list(table.columns[: len(leading)]) == leading
+        assert set(table["analysis"]) == {group}
+        text = pd.read_csv(whole.path / "tables" / f"{group}.csv")
+        assert list(text.columns) == list(table.columns)
+        assert len(text) == len(table) > 0
+
+
+def test_every_figure_is_there_as_svg_and_png(whole):
+    names = {p.name for p in (whole.path / "figures").iterdir()}
+    stems = {name.rpartition(".")[0] for name in names}
+    assert len(stems) >= 8
+    assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
