@@ -1,7 +1,8 @@
 """What is compared? Bare forward passes, and headscope's own analyses during one.
 
 Everything is what a run of headscope uses (`engine.compute`): its batches, instrument, analyses and
-choice of linear maps. Only the reading of a corpus and the merging of shards are left out.
+choice of linear maps. Left out is what happens once in a run or a shard: loading, reading a corpus,
+factors of W_O, merging.
 """
 
 from __future__ import annotations
@@ -49,32 +50,42 @@ def bare_padded(network: BertModel, inputs: Inputs) -> None:
         forward(network, ids_t, mask_t.bool(), torch.zeros_like(ids_t))
 
 
-def streamed(
-    network: BertModel, inputs: Inputs, options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Analysis]:
-    """Analyses by name, {name: options}, after one pass over the inputs."""
-    config = network.config
-    scope = Scope(
-        config.num_hidden_layers, config.num_attention_heads, documents=len(inputs.examples),
-        special_tokens=SPECIAL, frequency_rank=np.arange(config.vocab_size) + 1,
-    )  # fmt: skip
-    known = known_analyses()
-    # In the order of a run: by name.
-    running = [known[name](scope, **options[name]) for name in sorted(options)]
-    shown: list[Batch] = []
+class Streamed:
+    """Analyses, {name: options}, during forward passes over the inputs.
 
-    def observe(layer: LayerView) -> None:
-        for analysis in running:
-            analysis.observe(layer, shown[-1])
+    Made once and run again and again, as a process of headscope runs batch after batch of a shard:
+    instrument, factors of W_O and accumulators stay.
+    """
 
-    with Instrument(network, observers=[observe]), torch.inference_mode():
-        for rows in inputs.rows:
-            batch = inputs.batch(rows, replicates=scope.replicates)
-            shown[:] = [batch]
-            forward(network, batch.input_ids, batch.mask, batch.segment_ids)
-            for analysis in running:
-                analysis.finish(batch)
-    return {analysis.name: analysis for analysis in running}
+    def __init__(
+        self, network: BertModel, inputs: Inputs, options: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self.network, self.inputs = network, inputs
+        config = network.config
+        self.scope = Scope(
+            config.num_hidden_layers, config.num_attention_heads, documents=len(inputs.examples),
+            special_tokens=SPECIAL, frequency_rank=np.arange(config.vocab_size) + 1,
+        )  # fmt: skip
+        known = known_analyses()
+        # In the order of a run: by name.
+        self.analyses = [known[name](self.scope, **options[name]) for name in sorted(options)]
+        self.instrument = Instrument(network, observers=[self._observe])
+        self._batch: Batch | None = None
+
+    def __call__(self) -> dict[str, Analysis]:
+        """One pass; returns the analyses by name."""
+        with self.instrument, torch.inference_mode():
+            for rows in self.inputs.rows:
+                batch = self._batch = self.inputs.batch(rows, replicates=self.scope.replicates)
+                forward(self.network, batch.input_ids, batch.mask, batch.segment_ids)
+                for analysis in self.analyses:
+                    analysis.finish(batch)
+        return {analysis.name: analysis for analysis in self.analyses}
+
+    def _observe(self, layer: LayerView) -> None:
+        assert self._batch is not None
+        for analysis in self.analyses:
+            analysis.observe(layer, self._batch)
 
 
 # --- the fastest forward pass ---------------------------------------------------------------

@@ -23,6 +23,7 @@ class Row:
     run      does the work once
     tokens   real tokens that one run is worth; below those of other rows where it is slow
     limits   {baseline's row: the largest ratio we allow ourselves}
+    rounds   run in the first so many only; None for all
     seconds  of each round
     """
 
@@ -30,12 +31,13 @@ class Row:
     run: Callable[[], object]
     tokens: float
     limits: Mapping[str, float] = field(default_factory=dict)
+    rounds: int | None = None
     seconds: list[float] = field(default_factory=list)
 
     def ratios(self, other: Row) -> list[float]:
         """Time per token over that of another row, round by round."""
         scale = other.tokens / self.tokens
-        return [s / o * scale for s, o in zip(self.seconds, other.seconds, strict=True)]
+        return [s / o * scale for s, o in zip(self.seconds, other.seconds, strict=False)]
 
     def verdict(self, rows: Mapping[str, Row]) -> str:
         """PASS or miss against each limit."""
@@ -52,7 +54,8 @@ def interleave(rows: Sequence[Row], *, rounds: int, clock: str) -> None:
     for row in rows:
         row.run()
     for number in range(rounds):
-        for row in rows if number % 2 == 0 else reversed(rows):
+        turn = [row for row in rows if row.rounds is None or number < row.rounds]
+        for row in turn if number % 2 == 0 else reversed(turn):
             gc.collect()
             start = now()
             row.run()

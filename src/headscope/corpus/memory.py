@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headscope.corpus.document import Corpus, Document, Passage
@@ -43,7 +43,11 @@ class MemoryCorpus:
 
 @dataclass(frozen=True, init=False)
 class Concatenation:
-    """Several corpora read one after the other, as if they were one."""
+    """Several corpora read one after the other, as if they were one.
+
+    Each document's id gets the place of its corpus in front: two corpora may use the same ids, and
+    documents of one id would be resampled together.
+    """
 
     corpora: tuple[Corpus, ...]
 
@@ -54,8 +58,9 @@ class Concatenation:
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents of the first corpus, then of the second, and so on."""
-        for corpus in self.corpora:
-            yield from corpus
+        for place, corpus in enumerate(self.corpora):
+            for document in corpus:
+                yield replace(document, id=f"{place}/{document.id}")
 
     def describe(self) -> dict[str, Any]:
         """What was read: `kind`, `files` of all, and the description of each of the `parts`."""

@@ -46,12 +46,13 @@ def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     norms = group(tree, "norms")
     pairs = float(norms[HISTOGRAM].sum()) if norms is not None and HISTOGRAM in norms else 0
+    rho = norms[SPEARMAN].attrs.get("long_name", "") if norms is not None else ""
     return (
-        "All pairs of tokens, heads and layers: attention α across, value norm ‖f(x)‖ of the token "
+        "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
         "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
-        f"ρ (Spearman, {INTERVALS}) mean that the norm cancels the weight; {pairs:,.0f} pairs "
-        f"shown, {over(tree)}. After Kobayashi et al. (2020), Table 2."
+        f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; {INTERVALS}; "
+        f"{pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
     )
 
 
