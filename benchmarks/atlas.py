@@ -22,7 +22,7 @@ import torch
 import transformers
 
 from benchmarks import papers
-from benchmarks.inputs import Inputs, bert, fixed, treebank, twin
+from benchmarks.inputs import FULL, Inputs, bert, fixed, treebank, twin
 from benchmarks.pipelines import (
     BASIC,
     EVERYTHING,
@@ -39,8 +39,9 @@ from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_freed_memory
 from headscope.linears import linears
 
-TREEBANK_PER_FIXED = 16  # sentences for each segment of 128 tokens: enough for several batches
-SLOW_HEADS = 12  # of the half-precision loop, which takes minutes for all
+TREEBANK_PER_FIXED = 8  # sentences for each segment of 128 tokens: enough for several batches
+SLOW_HEADS = 4  # of the half-precision loop, which takes minutes for all
+SLOW_ROUNDS = 2
 
 
 class Bench:
@@ -60,20 +61,20 @@ class Bench:
             stack.enter_context(fused_gelu(self.fused))
             stack.enter_context(linears(self.fused, "onednn"))
 
-    def rows(self, inputs: Inputs, *, slow: Inputs) -> list[Row]:
-        """All pipelines; the slowest on a few examples."""
-        n = inputs.tokens
+    def rows(self, inputs: Inputs, *, few: Inputs) -> list[Row]:
+        """All pipelines; the papers' on a few inputs."""
+        n = inputs.shown
         rows = [Row("A", lambda: bare(self.stock, inputs), n)]
-        if inputs.padded < 100 * len(inputs.examples):
+        if inputs.padded < FULL * len(inputs.examples):
             some = Inputs(inputs.name, inputs.examples[::8], [])
             rows.append(Row(
                 "A, padded to 128 (an eighth of the inputs)",
-                lambda: bare_padded(self.stock, some), some.tokens,
+                lambda: bare_padded(self.stock, some), sum(map(len, some.examples)),
             ))  # fmt: skip
         rows.append(Row("B", lambda: bare(self.fast, inputs), n))
         if self.kind == "onednn":
             rows.append(Row("B + gelu fused", lambda: bare(self.fused, inputs), n))
-        return rows + self._ours(inputs) + self._papers(inputs, slow)
+        return rows + self._ours(inputs) + self._papers(inputs, few)
 
     def _ours(self, inputs: Inputs) -> list[Row]:
         # 0.6 × A was set for CPUs on which B takes about 0.47 A.
@@ -85,29 +86,33 @@ class Bench:
             "everything: … + all-pairs divergence": (EVERYTHING, {"B": 1.50}),
         }
         return [
-            Row(name, Streamed(self.fast, inputs, options), inputs.tokens, limits)
+            Row(name, Streamed(self.fast, inputs, options), inputs.shown, limits)
             for name, (options, limits) in ours.items()
         ]
 
-    def _papers(self, inputs: Inputs, slow: Inputs) -> list[Row]:
+    def _papers(self, inputs: Inputs, few: Inputs) -> list[Row]:
+        """On a few inputs, in few rounds: what takes many times as long needs no digits."""
+        middle = Inputs(inputs.name, inputs.examples, inputs.rows[len(inputs.rows) // 2 :][:1])
+        half = [papers.maps_of(self.eager, few)[0].astype(np.float16)]
+        share = SLOW_HEADS / len(half[0])
+
         def extract_and_average() -> None:
-            papers.extract(self.eager, inputs, self.file)
+            papers.extract(self.eager, middle, self.file)
             papers.average(self.file)
 
-        share = SLOW_HEADS / (self.stock.config.num_hidden_layers * 12)
-        some = f"({len(slow.examples)} of the inputs, scaled)"
-        return [
-            Row("papers: maps to fp16 pickle, then averages, entropies", extract_and_average,
-                inputs.tokens),
-            Row(f"papers: norms through (heads, T, T, d) {some}",
-                lambda: papers.norms(self.eager, slow), slow.tokens),
-            Row(f"papers: all-pairs JS, numpy loop, fp32 {some}",
-                lambda: papers.divergences(self.eager, slow), slow.tokens),
-            Row(f"papers: the same in fp16, as stored ({SLOW_HEADS} of 144 heads, scaled)",
-                lambda: papers.divergences(
-                    self.eager, slow.first(1), dtype=np.float16, heads=SLOW_HEADS
-                ), slow.first(1).tokens * share),
-        ]  # fmt: skip
+        # name: (run, tokens)
+        slow = {
+            f"maps to fp16 pickle, then averages and entropies (on {_count(middle)}, scaled)":
+                (extract_and_average, middle.shown),
+            f"norms through (heads, T, T, d) (on {_count(few)}, scaled)":
+                (lambda: papers.norms(self.eager, few), few.shown),
+            f"all-pairs JS in a numpy loop, fp32 (on {_count(few)}, scaled)":
+                (lambda: papers.divergences(papers.maps_of(self.eager, few)), few.shown),
+            f"the loop alone in fp16, as stored (on 1 input, {SLOW_HEADS} of {len(half[0])} heads, "
+            "scaled)":
+                (lambda: papers.divergences(half, heads=SLOW_HEADS), half[0].shape[-1] * share),
+        }  # fmt: skip
+        return [Row(f"papers: {k}", run, n, rounds=SLOW_ROUNDS) for k, (run, n) in slow.items()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -122,13 +127,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         bench = Bench(stack, Path(folder))
         print(_conditions(given, bench.kind, kept))
-        for inputs, few in (
+        for inputs, count in (
             (fixed(given.examples), 1),
             (treebank(given.examples * TREEBANK_PER_FIXED), 8),
         ):
-            middle = inputs.examples[len(inputs.examples) // 2 :][:few]
-            slow = Inputs(inputs.name, middle, [[n] for n in range(len(middle))])
-            rows = bench.rows(inputs, slow=slow)
+            rows = bench.rows(inputs, few=inputs.first(count))
             interleave(rows, rounds=given.rounds, clock=given.clock)
             print(f"\n**{inputs.name}**: {_size(inputs)}\n\n{table(rows)}", flush=True)
             found[inputs.name] = record(rows)
@@ -138,14 +141,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.atlas", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.atlas",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parser.add_argument("--rounds", type=int, default=7, help="after one to warm up (7)")
+    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
     parser.add_argument("--threads", type=int, default=cores, help="of torch (all cores)")
     parser.add_argument("--examples", type=int, default=32, help="of 128 tokens (32)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall",
-                        help="cpu: time of this process, for one thread on a busy machine")  # fmt: skip
+    only = "cpu: time of this process alone, for one thread on a busy machine"
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help=only)
     parser.add_argument("--quick", action="store_true", help="3 rounds, 16 examples")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all timings")
     given = parser.parse_args(arguments)
@@ -158,8 +164,8 @@ def _conditions(given: argparse.Namespace, kind: str, kept: bool) -> str:
     freed = "kept by the process, for all pipelines alike" if kept else "given back to the system"
     return (
         f"BERT-base shape, random weights, float32; linear maps of B: {kind}; {given.threads} "
-        f"threads of torch, numpy's BLAS with one; {given.rounds} interleaved rounds, {given.clock} "
-        f"time, medians of the ratios within a round; freed memory is {freed}. torch "
+        f"threads of torch, numpy's BLAS with one; {given.rounds} interleaved rounds, "
+        f"{given.clock} time, medians of the ratios within a round; freed memory is {freed}. torch "
         f"{torch.__version__}, transformers {transformers.__version__}, {_processor()}."
     )
 
@@ -174,10 +180,15 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def _count(inputs: Inputs) -> str:
+    count = sum(map(len, inputs.rows))
+    return f"{count} input{'s' if count > 1 else ''}"
+
+
 def _size(inputs: Inputs) -> str:
-    share = 1 - inputs.tokens / inputs.padded
+    share = 1 - inputs.shown / inputs.padded
     return (
-        f"{len(inputs.examples)} inputs, {inputs.tokens:,} tokens in {len(inputs.rows)} batches "
+        f"{len(inputs.examples)} inputs, {inputs.shown:,} tokens in {len(inputs.rows)} batches "
         f"sorted by length, {share:.0%} padding"
     )
 

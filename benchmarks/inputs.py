@@ -63,9 +63,9 @@ class Inputs:
         return cls(name, examples, list(batches(examples, budget=budget)))
 
     @property
-    def tokens(self) -> int:
-        """Real tokens, padding left out."""
-        return sum(map(len, self.examples))
+    def shown(self) -> int:
+        """Real tokens in the batches."""
+        return sum(len(self.examples[i]) for rows in self.rows for i in rows)
 
     @property
     def padded(self) -> int:
@@ -73,9 +73,8 @@ class Inputs:
         return sum(len(r) * max(len(self.examples[i]) for i in r) for r in self.rows)
 
     def first(self, count: int) -> Inputs:
-        """The first examples alone, in batches of one: for what is too slow for all of them."""
-        some = self.examples[:count]
-        return Inputs(self.name, some, [[n] for n in range(len(some))])
+        """The first examples alone, in batches of one."""
+        return Inputs(self.name, self.examples[:count], [[n] for n in range(count)])
 
     def batch(self, rows: list[int], *, replicates: int = 0) -> Batch:
         """The examples of one batch as the product pads them."""

@@ -74,16 +74,20 @@ def _entropies(maps: Array) -> dict[str, Array]:
     return {"entropy": nats.mean(-1), "entropy_cls": nats[..., 0]}
 
 
-def divergences(
-    network: BertModel, inputs: Inputs, *, dtype: Any = np.float32, heads: int | None = None
-) -> Array:
-    """[unit, unit] Σ over tokens and examples of the divergence; the first `heads` rows alone."""
-    total = np.zeros(())
+def maps_of(network: BertModel, inputs: Inputs) -> list[Array]:
+    """[unit, query, key] all maps of each example, which have batches of their own."""
+    found = []
     for rows in inputs.rows:
         batch = inputs.batch(rows)
         output = forward(network, batch.input_ids, batch.mask, batch.segment_ids)
-        n = batch.input_ids.shape[1]
-        flat = torch.cat(output.attentions, 1).numpy().reshape(-1, n, n).astype(dtype)
+        found.append(torch.cat(output.attentions, 1)[0].numpy())
+    return found
+
+
+def divergences(maps: list[Array], *, heads: int | None = None) -> Array:
+    """[unit, unit] Σ over tokens and examples of the divergence; the first `heads` rows alone."""
+    total: Array = np.zeros(())
+    for flat in maps:
         units = len(flat) if heads is None else heads
         total = total + np.stack([_from_one(flat, unit) for unit in range(units)])
     return total

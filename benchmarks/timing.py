@@ -54,9 +54,9 @@ def interleave(rows: Sequence[Row], *, rounds: int, clock: str) -> None:
     for row in rows:
         row.run()
     for number in range(rounds):
+        gc.collect()
         turn = [row for row in rows if row.rounds is None or number < row.rounds]
         for row in turn if number % 2 == 0 else reversed(turn):
-            gc.collect()
             start = now()
             row.run()
             row.seconds.append(now() - start)

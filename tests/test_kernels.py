@@ -116,7 +116,7 @@ def test_uniform_attention_has_log2_n_bits() -> None:
         columns = np.zeros((1, 2, 2, 37), np.float32)
         lengths = np.array([n])
         kernels.scan(attention, lengths, np.zeros((1, 37), np.int64), entropy, columns)
-        np.testing.assert_allclose(entropy[:, :, :n], np.log2(n), rtol=2e-7, atol=1e-7)
+        np.testing.assert_allclose(entropy[:, :, :n], np.log2(n), rtol=3e-7, atol=1e-7)
 
 
 def test_the_logarithm_is_good_to_seven_digits_over_all_floats() -> None:
@@ -132,7 +132,7 @@ def test_the_logarithm_is_good_to_seven_digits_over_all_floats() -> None:
     )
     exact = -x.astype(np.float64) * np.log2(x.astype(np.float64))
     near_one = np.abs(x - 1) < 0.3  # there x log2 x passes through 0
-    np.testing.assert_allclose(entropy[~near_one, 0, 0], exact[~near_one], rtol=2.5e-7)
+    np.testing.assert_allclose(entropy[~near_one, 0, 0], exact[~near_one], rtol=3e-7)
     np.testing.assert_allclose(entropy[near_one, 0, 0], exact[near_one], rtol=4e-7, atol=1e-12)
 
 

@@ -69,22 +69,14 @@ def probabilities(
             scores = scores + bias
         wide = torch.promote_types(scores.dtype, torch.float32)
         return scores.softmax(-1, dtype=wide).to(query.dtype)
-    return _in_place(_scaled_products(query, key, scale), biases, softcap)
-
-
-def _scaled_products(query: torch.Tensor, key: torch.Tensor, scale: float) -> torch.Tensor:
-    """[example, head, query, key] scale · q·k, the scale applied as each product is written."""
-    examples, heads, queries, dim = query.shape
-    q, k = query.reshape(-1, queries, dim), key.reshape(-1, key.shape[2], dim)
-    room = query.new_empty(len(q), queries, key.shape[2])  # [example·head, query, key]
-    torch.baddbmm(room, q, k.transpose(1, 2), beta=0, alpha=scale, out=room)
-    return room.view(examples, heads, queries, -1)
+    return _in_place(query @ key.transpose(2, 3), biases, scale, softcap)
 
 
 def _in_place(
-    scores: torch.Tensor, biases: list[torch.Tensor], softcap: float | None
+    scores: torch.Tensor, biases: list[torch.Tensor], scale: float, softcap: float | None
 ) -> torch.Tensor:
-    """Caps, biases and softmax in one buffer: half the time of the above on long inputs."""
+    """The same, in one buffer: half the time of the above on long inputs."""
+    scores.mul_(scale)
     if softcap is not None:
         scores.div_(softcap).tanh_().mul_(softcap)
     for bias in biases:

@@ -6,9 +6,9 @@ behind the layer-level norm. They work on float32 on the host; `headscope.instru
 analyses hold the same formulas in torch for any other device and precision.
 
 x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are
-already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends. The
-logarithm errs by less than 1e-6, its sum over a row by less than 2e-7. x must not be negative; what
-is below the normal floats (1e-38) adds nothing that float32 can hold.
+already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends, with an
+error below 1e-7. x must not be negative; what is below the normal floats (1e-38) adds nothing that
+float32 can hold.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
     return tuple(np.float32(c) for c in power[::-1])
 
 
-_R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(5)
+_R6, _R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(6)
 _ONE = np.float32(1)
 _BITS_OF_ONE = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
@@ -93,8 +93,8 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     bits = _bits(x)  # type: ignore[call-arg, var-annotated]
     octaves = np.float32(np.int32(bits - _BITS_OF_ONE)) * _PER_OCTAVE
     t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
-    p = _R5
-    for coefficient in (_R4, _R3, _R2, _R1, _R0):
+    p = _R6
+    for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
         p = p * t + coefficient
     return x * (octaves + (t - t * t) * p)
 

@@ -51,8 +51,8 @@ def caption(tree: xr.DataTree) -> str:
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
         "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
-        f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; {INTERVALS}; "
-        f"{pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
+        f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; "
+        f"{INTERVALS}; {pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
     )
 
 

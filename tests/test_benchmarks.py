@@ -1,0 +1,150 @@
+"""Do the benchmark's pipelines run, and do the papers' own ways give headscope's numbers?"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from benchmarks import atlas, memory, papers
+from benchmarks.inputs import bert, fixed, treebank, twin
+from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
+from benchmarks.timing import Row, interleave, table
+
+from headscope.analyses.surface import TARGETS
+from headscope.batch import CATEGORIES
+from headscope.linears import linears
+
+TINY = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48}
+TINY |= {"intermediate_size": 64}
+LIKE_CLARK = {
+    **EVERYTHING,
+    "entropy": {"smoothing": papers.EPSILON},
+    "divergence": {"smoothing": papers.SMOOTHING, "reduction": "sum"},
+}
+
+
+@pytest.fixture(scope="module")
+def network():
+    return bert(**TINY)
+
+
+@pytest.fixture(scope="module")
+def eager(network):
+    other = twin(network, "eager")
+    other.config.output_attentions = True
+    return other
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    return treebank(9, budget=150)  # three batches with padding
+
+
+@pytest.fixture(scope="module")
+def ours(network, inputs):
+    return {name: a.result() for name, a in Streamed(network, inputs, LIKE_CLARK)().items()}
+
+
+# --- the papers' own ways agree with headscope's ------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-6), (np.float16, 2e-4)])
+def test_extracting_to_disk_and_averaging_gives_our_surface_and_entropy(
+    eager, inputs, ours, tmp_path, dtype, tolerance
+):
+    papers.extract(eager, inputs, tmp_path / "maps", dtype=dtype)
+    theirs = papers.average(tmp_path / "maps")
+    attention = ours["surface"]["attention"]
+    for target in set(TARGETS) - {"first"}:
+        np.testing.assert_allclose(attention.sel(target=target), theirs[target], atol=tolerance)
+    entropy = ours["entropy"]["entropy"]
+    np.testing.assert_allclose(entropy.sel(query="all"), theirs["entropy"], atol=10 * tolerance)
+    np.testing.assert_allclose(entropy.sel(query="cls"), theirs["entropy_cls"], atol=10 * tolerance)
+
+
+@pytest.mark.parametrize(
+    "quantity", ["attention", "value_norm", "weighted_norm", "layer_weighted_norm"]
+)
+def test_norms_through_the_full_tensor_are_our_norms(eager, inputs, ours, quantity):
+    theirs = papers.norms(eager, inputs)[quantity]
+    assert theirs.shape[-1] == len(CATEGORIES)
+    np.testing.assert_allclose(ours["norms"][quantity], theirs, rtol=2e-5, atol=1e-6)
+
+
+def test_the_numpy_loop_over_pairs_of_heads_gives_our_divergences(eager, inputs, ours):
+    alone = inputs.first(len(inputs.examples))
+    theirs = papers.divergences(papers.maps_of(eager, alone))
+    assert theirs.max() > 0.5
+    np.testing.assert_allclose(ours["divergence"]["js"], theirs, rtol=2e-5, atol=2e-4)
+
+
+# --- the pipelines run, and compute the same thing ----------------------------------------------
+
+
+def test_the_fastest_forward_passes_compute_what_the_stock_one_does(network, inputs):
+    batch = inputs.batch(inputs.rows[0])
+    call = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
+    fused = twin(network, "sdpa")
+    with torch.inference_mode():
+        stock = network(**call)[0]
+        with fused_gelu(fused), linears(fused, "onednn"):
+            packed = fused(**call)[0]
+        again = fused(**call)[0]
+    torch.testing.assert_close(packed, stock, atol=1e-5, rtol=0)
+    torch.testing.assert_close(again, stock, atol=1e-6, rtol=0)
+
+
+def test_bare_passes_run_on_sorted_and_on_padded_batches(network, inputs):
+    bare(network, inputs)
+    bare_padded(network, inputs)
+
+
+def test_a_treebank_mix_has_the_lengths_it_says():
+    lengths = [len(e) for e in treebank(2000).examples]
+    assert (min(lengths), max(lengths)) == (8, 60)
+    assert np.mean(lengths) == pytest.approx(26, abs=0.5)
+
+
+def test_the_command_measures_every_pipeline_and_keeps_what_it_found(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(atlas, "bert", lambda: bert(**TINY))
+    monkeypatch.setattr(atlas, "TREEBANK_PER_FIXED", 4)
+    file = tmp_path / "found.json"
+    atlas.main(["--rounds", "1", "--threads", "1", "--examples", "2", "--json", str(file)])
+    printed = capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert {"conditions", fixed(1).name, treebank(1).name} == set(found)
+    for name in (fixed(1).name, treebank(1).name):
+        pipelines = [row["pipeline"] for row in found[name]]
+        assert {"A", "B", "surface + entropy + norms"} <= set(pipelines)
+        assert sum(p.startswith("papers") for p in pipelines) == 4
+        assert all(f"| {p} |" in printed for p in pipelines)
+
+
+def test_ratios_are_formed_within_a_round_and_per_token():
+    slow, fast = Row("A", lambda: None, 10), Row("B", lambda: None, 10, {"A": 0.5})
+    part = Row("C", lambda: None, 5, {"A": 0.5})
+    slow.seconds, fast.seconds, part.seconds = [4.0, 8.0, 2.0], [2.0, 4.0, 1.0], [2.0]
+    assert fast.ratios(slow) == [0.5, 0.5, 0.5]
+    assert part.ratios(slow) == [1.0]
+    text = table([slow, fast, part])
+    assert "| B | 0.50 | 1.00 (1.00–1.00) | 5 | PASS (≤ 0.50 × A) |" in text
+    assert "| C | 1.00 | 2.00 (2.00–2.00) | 2 | miss (≤ 0.50 × A) |" in text
+
+
+def test_every_second_round_runs_backwards():
+    order = []
+    rows = [Row(name, lambda n=name: order.append(n), 1) for name in "AB"]
+    rows.append(Row("C", lambda: order.append("C"), 1, rounds=1))
+    interleave(rows, rounds=2, clock="wall")
+    assert "".join(order) == "ABC" + "ABC" + "BA"
+
+
+def test_peak_memory_is_that_of_the_command_line(tmp_path, monkeypatch):
+    fake = tmp_path / "headscope.py"
+    fake.write_text("room = b'x' * (300 << 20)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    found, seconds = memory.peak(tmp_path, 3, threads=1)
+    assert 300 << 20 < found < 3000 << 20
+    assert seconds > 0
+    assert (tmp_path / "3.txt").read_text().count("\n\n") == 3
