@@ -96,7 +96,7 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     p = _R6
     for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
         p = p * t + coefficient
-    return x * (octaves + (t - t * t) * p)
+    return x * (octaves + t * (_ONE - t) * p)
 
 
 @_threaded
