@@ -19,6 +19,21 @@ def results(run):
     return (run.path / "atlas.nc").read_bytes()
 
 
+def test_a_model_in_training_is_read_without_dropout_and_stays_in_training(demo):
+    settings = {"limit": 1, "analyses": ["entropy"], "replicates": 2}
+    calm = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **settings)
+    network = demo.network
+    network.encoder.train()
+    network.encoder.layer[0].eval()
+    modes = [module.training for module in network.modules()]
+    try:
+        run = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **settings)
+        assert [module.training for module in network.modules()] == modes
+    finally:
+        network.eval()
+    xr.testing.assert_identical(run["entropy"], calm["entropy"])
+
+
 # --- the same bits --------------------------------------------------------------------------
 
 

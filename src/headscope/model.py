@@ -8,6 +8,8 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -218,6 +220,18 @@ def _positions(network: PreTrainedModel) -> int | None:
             return module.num_embeddings - before
     stated = getattr(network.config, "max_position_embeddings", None)
     return stated if isinstance(stated, int) else None
+
+
+@contextmanager
+def evaluating(network: PreTrainedModel) -> Iterator[None]:
+    """Inside the context nothing drops out; each module's training mode comes back afterwards."""
+    training = [module for module in network.modules() if module.training]
+    network.train(False)
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def forward(

@@ -27,7 +27,7 @@ from headscope.errors import InputError, RunFolderError
 from headscope.linears import CHOICES as LINEARS
 from headscope.linears import choose as choose_linears
 from headscope.manifest import differs, found_manifest, label, new_manifest, spec_of
-from headscope.model import Model, forward
+from headscope.model import Model, evaluating, forward
 from headscope.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.spec import Settings, settings_of
 from headscope.store import RESULTS, RunFolder, why_unwritten
@@ -102,7 +102,11 @@ def atlas(
         replicates=settings.replicates, seed=settings.seed,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
-    with folder.locked() if folder else nullcontext(), threads_of(execution.threads_each):
+    with (
+        folder.locked() if folder else nullcontext(),
+        threads_of(execution.threads_each),
+        evaluating(model.network),
+    ):
         manifest = None
         if folder is not None:
             folder.prepare(overwrite=execution.overwrite and differs(folder, spec))

@@ -108,11 +108,12 @@ def _run(model: str, given: dict[str, Any]) -> None:
     if given["frequency"] is not None:
         read_ranks(given["frequency"], 1)
     RunFolder(given["output"]).check()
-    from headscope.engine.memory import keep_freed_memory
+    from headscope.engine.memory import keep_few_products, keep_freed_memory
     from headscope.model import load
     from headscope.run import Execution, atlas
 
     keep_freed_memory()
+    keep_few_products()
     loaded = load(
         model, **{k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
     )

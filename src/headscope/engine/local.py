@@ -18,7 +18,7 @@ from multiprocessing import get_context, parent_process
 from typing import Any
 
 from headscope.engine.compute import Computer, Task
-from headscope.engine.memory import keep_freed_memory
+from headscope.engine.memory import keep_few_products, keep_freed_memory
 from headscope.errors import HeadscopeError
 from headscope.model import Model, load
 from headscope.plan import Shard
@@ -106,6 +106,7 @@ _WORKER: list[tuple[ModelPlace, Task] | Computer] = []
 
 def _begin(place: ModelPlace, task: Task) -> None:
     keep_freed_memory()
+    keep_few_products()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, daemon=True).start()
     _WORKER[:] = [(place, task)]

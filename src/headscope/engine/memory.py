@@ -1,18 +1,23 @@
-"""Why does a process of ours keep the memory that it frees?
+"""Why does a process of ours keep the memory that it frees, and few compiled products?
 
 Attention maps of one batch take tens of megabytes. glibc gives blocks of that size back to the
 system as soon as they are freed and fetches them anew for the next layer, page by page: a tenth of
 the time of a run. Told to keep them, the process holds what its largest batch needed, and no more.
+
+oneDNN compiles a product for every shape that it meets and keeps 1,024 of them, a quarter of a
+megabyte each. Batches of text come in hundreds of shapes, so memory would grow with the corpus.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 _LARGEST_KEPT = 32 << 20  # bytes; the most that mallopt takes on 64-bit systems
 _ALWAYS = 1 << 30
+_COMPILED_KEPT = 128  # one batch of a model with 16 heads needs about 20
 
 
 def keep_freed_memory() -> bool:
@@ -29,3 +34,11 @@ def keep_freed_memory() -> bool:
     asked = ((_MMAP_THRESHOLD, _LARGEST_KEPT), (_TRIM_THRESHOLD, _ALWAYS), (_TOP_PAD, 64 << 20))
     taken = [bool(mallopt(option, value)) for option, value in asked]
     return all(taken)
+
+
+def keep_few_products() -> None:
+    """Tell oneDNN to keep few compiled products; before its first one, in processes of our own.
+
+    Whoever has set ONEDNN_PRIMITIVE_CACHE_CAPACITY keeps that.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_COMPILED_KEPT))
