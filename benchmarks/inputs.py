@@ -12,6 +12,7 @@ from transformers import BertConfig, BertModel
 
 from headscope.batch import Batch, Vocabulary
 from headscope.corpus import Example, batches
+from headscope.corpus.batches import padded_length
 from headscope.spec import BATCH_TOKENS
 
 CLS, SEP, COMMA, STOP = 101, 102, 1010, 1012
@@ -60,7 +61,8 @@ class Inputs:
         """Random examples of these lengths, batched by length under a token budget."""
         random = np.random.default_rng(0)
         examples = [_example(n, int(length), random) for n, length in enumerate(lengths)]
-        return cls(name, examples, list(batches(examples, budget=budget)))
+        # Longest first, as a run does.
+        return cls(name, examples, list(batches(examples, budget=budget))[::-1])
 
     @property
     def shown(self) -> int:
@@ -70,7 +72,8 @@ class Inputs:
     @property
     def padded(self) -> int:
         """Tokens with padding."""
-        return sum(len(r) * max(len(self.examples[i]) for i in r) for r in self.rows)
+        longest = [max(len(self.examples[i]) for i in rows) for rows in self.rows]
+        return sum(len(rows) * padded_length(n) for rows, n in zip(self.rows, longest, strict=True))
 
     def first(self, count: int) -> Inputs:
         """The first examples alone, in batches of one."""

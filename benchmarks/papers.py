@@ -80,7 +80,8 @@ def maps_of(network: BertModel, inputs: Inputs) -> list[Array]:
     for rows in inputs.rows:
         batch = inputs.batch(rows)
         output = forward(network, batch.input_ids, batch.mask, batch.segment_ids)
-        found.append(torch.cat(output.attentions, 1)[0].numpy())
+        n = batch.lengths[0]
+        found.append(torch.cat(output.attentions, 1)[0, :, :n, :n].numpy())
     return found
 
 

@@ -170,6 +170,11 @@ class Analysis:
                 )
             array[...] = state[name]
 
+    def reset(self) -> None:
+        """Forget all that was seen, in the same memory."""
+        for array in self.state().values():
+            array[...] = 0
+
     def merge(self, other: Analysis) -> None:
         """Add what another instance, made with the same scope and options, has seen."""
         theirs = other.accumulators

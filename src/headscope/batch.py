@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from headscope.accumulate import Float64, bootstrap_weights
+from headscope.corpus.batches import padded_length
 from headscope.corpus.document import Example
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
@@ -72,7 +73,7 @@ class Batch:
         device: torch.device | str = "cpu",
     ) -> Batch:
         """Pad examples to the longest of them and draw their bootstrap weights."""
-        longest = max(len(e) for e in examples)
+        longest = padded_length(max(len(e) for e in examples))
         ids = np.full((len(examples), longest), vocabulary.pad, np.int64)
         segments, mask = np.zeros_like(ids), np.zeros(ids.shape, bool)
         for row, example in enumerate(examples):

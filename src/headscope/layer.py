@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headscope.families import Site
 
 LN2 = float(np.log(2.0))
+_ROWS = 128
 
 
 class OutputProjection:
@@ -151,13 +152,21 @@ class LayerView:
         examples, heads, tokens, _ = self.values.shape
         parts = zip(self.projection.lengths, self._by_head, strict=True)
         norms = torch.stack([torch.linalg.vector_norm(turn(rows), dim=-1) for turn, rows in parts])
-        return norms.view(heads, examples, tokens).transpose(0, 1)  # [example, head, key]
+        real = norms[:, : examples * tokens]  # [head, example·key]
+        return real.view(heads, examples, tokens).transpose(0, 1)  # [example, head, key]
 
     @cached_property
     def _by_head(self) -> torch.Tensor:
-        """[head, example·key, dim] the values, head by head."""
+        """[head, row, dim] the values, head by head: row is example·key, filled up with zeros.
+
+        In whole blocks of rows, because every new number of rows is a product to compile and keep.
+        """
         assert self.values is not None
-        return self.values.transpose(0, 1).flatten(1, 2)
+        examples, heads, tokens, dim = self.values.shape
+        rows = examples * tokens
+        by_head = self.values.new_zeros(heads, -(-rows // _ROWS) * _ROWS, dim)
+        by_head[:, :rows].view(heads, examples, tokens, dim).copy_(self.values.transpose(0, 1))
+        return by_head
 
     @cached_property
     def gram(self) -> torch.Tensor:
@@ -165,11 +174,11 @@ class LayerView:
         assert self.values is not None
         examples, heads, tokens, dim = self.values.shape
         by_head = self._by_head
-        gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, example·key]
+        gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, row]
         for g, product in enumerate(self.projection.products):
-            moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, …·key, dim]
+            moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, row, dim]
             gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
-        by_example = gram.view(heads, heads, examples, tokens)
+        by_example = gram[..., : examples * tokens].view(heads, heads, examples, tokens)
         return by_example.permute(2, 0, 1, 3).contiguous()  # [example, head g, head h, key]
 
     def entropy(self, batch: Batch) -> torch.Tensor:

@@ -1,12 +1,11 @@
 """Are batches complete, within budget, and as little padded as sorting allows?"""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.corpus import batches
+from headscope.corpus.batches import padded_length
 from headscope.errors import InputError
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=200)
@@ -34,11 +33,26 @@ def test_examples_come_by_length_and_equal_ones_in_their_order(lengths, budget):
     assert order == sorted(order, key=lambda i: (lengths[i], i))
 
 
+@given(st.integers(1, 300), st.integers(1, 200), BUDGET)
+def test_equal_examples_fill_every_batch_to_a_multiple_of_eight(length, count, budget):
+    room = max(1, budget // padded_length(length))
+    full = room - room % 8 or room
+    *filled, last = made([length] * count, budget)
+    assert all(len(batch) == full for batch in filled)
+    assert len(last) <= room
+
+
 @given(LENGTHS, BUDGET)
-def test_no_batch_had_room_for_the_next_example(lengths, budget):
+def test_batches_come_in_few_sizes(lengths, budget):
     found = made(lengths, budget)
-    for batch, following in pairwise(found):
-        assert lengths[following[0]] * (len(batch) + 1) > budget
+    assert all(len(batch) < 8 or len(batch) % 8 == 0 for batch in found[:-1])
+
+
+@given(st.integers(1, 5000))
+def test_padding_to_a_step_costs_less_than_a_step(length):
+    padded = padded_length(length)
+    assert length <= padded < length + (4 if length <= 32 else 8)
+    assert padded % 4 == 0
 
 
 def test_no_examples_make_no_batches():

@@ -52,12 +52,17 @@ class Computer:
         self.model, self.task = model, task
         self.reader = Reader(model, task.corpus, task.settings)
         self.instrument = Instrument(model.network, observers=[self._observe], stacks=[task.stack])
-        self._analyses: list[Analysis] = []
+        self._analyses = task.new_analyses()
         self._batch: Batch | None = None
 
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
-        """The state of all analyses after one shard: {"analysis/accumulator": array}."""
-        self._analyses = self.task.new_analyses()
+        """The state of all analyses after one shard: {"analysis/accumulator": array}.
+
+        The arrays are overwritten by the next shard: tens of megabytes allocated anew for each
+        would leave holes in memory.
+        """
+        for analysis in self._analyses:
+            analysis.reset()
         with threads_of(self.task.threads):
             self._run(self.reader.examples(shard))
         return {
@@ -68,7 +73,8 @@ class Computer:
         """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
         network, task = self.model.network, self.task
         with linears(network, task.linears), self.instrument, torch.inference_mode():
-            for rows in batches(examples, budget=task.settings.batch_tokens):
+            # Longest first: buffers that grow a little each time would leave a hole in memory each.
+            for rows in reversed(list(batches(examples, budget=task.settings.batch_tokens))):
                 batch = self._batch = Batch.of(
                     [examples[row] for row in rows],
                     self.model.vocabulary,

@@ -29,7 +29,7 @@ def gather(
     done      numbers of the shards that the folder has
     raises    RunStopped on Ctrl-C
     """
-    merged, waiting = task.new_analyses(), dict[int, State]()
+    merged, part, waiting = task.new_analyses(), task.new_analyses(), dict[int, State]()
     todo = [shard for shard in plan.shards if shard.number not in done]
     keep = folder.put_shard if folder else waiting.__setitem__
     report = progress or (lambda done, total: None)
@@ -40,14 +40,14 @@ def gather(
             count += 1
             report(count, total)
             while following in waiting:
-                _merge(merged, waiting.pop(following), task)
+                _merge(merged, part, waiting.pop(following))
                 following += 1
     except KeyboardInterrupt as error:
         kept = " and kept: the same command goes on from here" if folder else ""
         raise RunStopped(f"stopped; {count} of {total} shards are finished{kept}") from error
     if folder is not None:
         for shard in plan.shards:
-            _merge(merged, folder.shard(shard.number), task)
+            _merge(merged, part, folder.shard(shard.number))
     return merged
 
 
@@ -66,9 +66,9 @@ def _computed(
     )
 
 
-def _merge(merged: list[Analysis], state: State, task: Task) -> None:
-    """Add one shard's sums."""
-    for whole, part in zip(merged, task.new_analyses(), strict=True):
-        prefix = f"{part.name}/"
-        part.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
-        whole.merge(part)
+def _merge(merged: list[Analysis], part: list[Analysis], state: State) -> None:
+    """Add one shard's sums, by way of analyses that hold only them."""
+    for whole, shard in zip(merged, part, strict=True):
+        prefix = f"{shard.name}/"
+        shard.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        whole.merge(shard)
