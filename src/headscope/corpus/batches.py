@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence, Sized
 from headscope.errors import InputError
 
 # Batches come in few shapes: matrix libraries compile a product for every new one and keep it, so
-# that memory would grow with the corpus. Lengths up to 32 are padded to a multiple of 4, longer ones
-# to a multiple of 8; a full batch of more than 8 examples holds a multiple of 8.
+# that memory would grow with the corpus. Lengths up to 32 are padded to a multiple of 4, longer
+# ones to a multiple of 8; a full batch of more than 8 examples holds a multiple of 8.
 SHORT = 32
 COUNT_STEP = 8
 
