@@ -133,16 +133,20 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     out     [unit, unit] float64, the upper triangle is written
     """
     units = maps.shape[0]
-    for g in prange(units):
-        for h in range(g + 1, units):
-            total = np.float64(0)
-            for i in range(length):
-                a, b = maps[g, i], maps[h, i]
-                bits = np.float32(0)
-                for j in range(length):
-                    bits += _xlog2x(a[j] + b[j])
-                total += bits
-            out[g, h] = total
+    # The first row has the most pairs and the last none: each step takes one from either end (the
+    # middle one twice), so that every thread gets equally many pairs.
+    for p in prange((units + 1) // 2):
+        for end in range(2):
+            g = p + end * (units - 1 - 2 * p)
+            for h in range(g + 1, units):
+                total = np.float64(0)
+                for i in range(length):
+                    a, b = maps[g, i], maps[h, i]
+                    bits = np.float32(0)
+                    for j in range(length):
+                        bits += _xlog2x(a[j] + b[j])
+                    total += bits
+                out[g, h] = total
 
 
 @_threaded
