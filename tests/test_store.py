@@ -45,14 +45,18 @@ def test_a_file_is_as_it_was_when_writing_fails_at_the_last_moment(tmp_path, mon
     assert os.listdir(tmp_path) == ["content"]
 
 
-def test_what_a_killed_process_had_begun_to_write_is_removed(folder, monkeypatch):
-    def killed(*_):
-        raise KeyboardInterrupt  # nothing after it runs, as with kill -9
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+import numpy as np
+from headscope.store import RunFolder
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+RunFolder(sys.argv[1]).put_shard(0, {"a": np.zeros(3)})
+"""
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            folder.put_shard(0, STATE)
+
+def test_what_a_killed_process_had_begun_to_write_is_removed(folder):
+    command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(folder.path)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     drafts = list(folder.path.glob("*/.part-*"))
     assert drafts
     assert folder.finished() == set()

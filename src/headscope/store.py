@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import HeadscopeError, RunFolderError
+from headscope.whole_file import DRAFT, write_whole
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
-DRAFT = ".part-"
 State = dict[str, np.ndarray[Any, Any]]
 
 
@@ -36,19 +35,9 @@ def put(path: Path, content: bytes) -> None:
 
     raises  HeadscopeError when the disk is full or the place cannot be written
     """
-    draft = ""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
+        write_whole(path, lambda draft: Path(draft).write_bytes(content))
     except OSError as error:
-        if draft:
-            Path(draft).unlink(missing_ok=True)
         raise why_unwritten(error, path) from error
 
 

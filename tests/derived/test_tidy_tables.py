@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from headscope.derived import tidy, write_tables
-from headscope.derived.whole_file import write_whole
+from headscope.whole_file import write_whole
 from report.synthetic import make_tree
 
 COLUMNS = "model revision analysis metric layer head value n ci_low ci_high"

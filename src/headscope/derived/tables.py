@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.derived.reading import documents, estimate, estimates, shape
-from headscope.derived.whole_file import write_whole
+from headscope.whole_file import write_whole
 
 LEADING = [
     "model",

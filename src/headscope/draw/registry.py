@@ -11,7 +11,6 @@ import matplotlib as mpl
 import xarray as xr
 from matplotlib.figure import Figure
 
-from headscope.derived.whole_file import write_whole
 from headscope.draw import (
     cancellation,
     divergence,
@@ -24,6 +23,7 @@ from headscope.draw import (
 )
 from headscope.draw.panel import Picture, compose
 from headscope.draw.style import house_style
+from headscope.whole_file import write_whole
 
 PICTURES: dict[str, Picture] = {
     picture.name: picture

@@ -13,7 +13,6 @@ import xarray as xr
 from markupsafe import Markup
 
 from headscope.derived.reading import printable, shape
-from headscope.derived.whole_file import write_whole
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
@@ -22,6 +21,7 @@ from headscope.report.sections import sections
 from headscope.report.svg import Styles
 from headscope.report.theme import theme_css
 from headscope.terms import SOURCES, TERMS, unit_label
+from headscope.whole_file import write_whole
 
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js")
 TELLING = 20
