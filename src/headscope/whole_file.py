@@ -13,12 +13,12 @@ DRAFT = ".part-"
 def write_whole(path: Path, write: Callable[[str], object]) -> Path:
     """Lets `write` fill a draft beside `path`, then syncs it and renames it into place.
 
-    write    gets the draft's path; it carries the suffix of `path`, which some writers go by
+    write    gets the draft's path, which has no suffix: nobody takes it for a finished file
     returns  `path`
     raises   what `write` raises, and OSError; then no draft is left and `path` is as before
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT, suffix=path.suffix)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
     os.close(handle)
     try:
         write(draft)
