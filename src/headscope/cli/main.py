@@ -47,10 +47,8 @@ class Lazy(click.Group):
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="headscope")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def group(context: click.Context, debug: bool) -> None:
+def group(debug: bool) -> None:  # main reads --debug itself: it must know before anything fails
     """Tell what every attention head of a transformer does."""
-    context.obj = {"debug": debug}
 
 
 def main() -> None:

@@ -17,15 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.derived.reading import (
-    Estimate,
-    Floats,
-    documents,
-    estimate,
-    group,
-    shape,
-    token_names,
-)
+from headscope.accumulate import Estimate
+from headscope.derived.reading import Floats, documents, estimate, group, shape, token_names
 from headscope.derived.roles import POSITION, has_cls, is_broad
 from headscope.derived.wording import number, percent, plain
 

@@ -15,20 +15,12 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope import terms
+from headscope.accumulate import Estimate
 
 Floats = npt.NDArray[np.float64]
 LIMITS = ("_ci_low", "_ci_high")
 ORDER = ("surface", "entropy", "norms", "mixing", "divergence")  # in which papers tell them
 COMPANIONS = (*LIMITS, "_n")
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its 95 % interval; all three of one shape, NaN where there is none."""
-
-    value: Floats
-    low: Floats
-    high: Floats
 
 
 @dataclass(frozen=True, slots=True)

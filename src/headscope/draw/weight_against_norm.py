@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.derived.reading import Estimate, estimate, group
+from headscope.accumulate import Estimate
+from headscope.derived.reading import estimate, group
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, over_heads, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.wording import INTERVALS, over, special
