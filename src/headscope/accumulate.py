@@ -23,6 +23,9 @@ Float64 = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 REPLICATES = 200
+# A cell that one document alone speaks to is missing in e^-1 = 37 % of the replicates, one of two
+# documents in 14 %: above this share there is nothing to resample, and no interval.
+ALONE = 0.25
 
 
 def bootstrap_weights(documents: Sequence[str], *, replicates: int, seed: int) -> Float64:
@@ -130,13 +133,14 @@ def estimate(draws: Float64, *, documents: int) -> Estimate:
     """The value and its bootstrap interval (percentile method).
 
     draws       [replicate + 1, *cell]  the statistic on the data and on every replicate
-    documents   how many documents were resampled; fewer than two give no interval
+    documents   how many documents were resampled; fewer than two give no interval, nor does a cell
+                that only one of them speaks to
     """
     value = draws[0]
     if documents < 2 or len(draws) < 3:
         return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
     low, high = _quantiles(draws[1:])
-    absent = np.isnan(value)
+    absent = np.isnan(value) | (np.isnan(draws[1:]).mean(0) > ALONE)
     return Estimate(value, np.where(absent, np.nan, low), np.where(absent, np.nan, high))
 
 

@@ -49,6 +49,8 @@ from headscope.accumulate import (
     estimate,
     ratio,
 )
+from headscope.corpus.annotations import ANNOTATIONS
+from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
 
 if TYPE_CHECKING:
@@ -57,7 +59,12 @@ if TYPE_CHECKING:
     from headscope.batch import Batch
     from headscope.instrument import LayerView
 
-NEEDS = frozenset({"attention", "values", "projection", "residual"})
+# What the model must let be seen, and what the corpus must say.
+MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual"})
+CORPUS_NEEDS = frozenset(ANNOTATIONS)
+NEEDS = MODEL_NEEDS | CORPUS_NEEDS
+# What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
+MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 Kind = TypeVar("Kind", bound="type[Analysis]")
 
 
@@ -69,6 +76,8 @@ class Scope:
     documents       documents in the corpus; fewer than two give no intervals
     special_tokens  which category names exist for this tokenizer, with the token: {"cls": "[CLS]"}
     frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
+    relations       labels of the corpus's trees, the most frequent first
+    showcase        a few sentences that are to be drawn
     replicates      bootstrap replicates
     seed            of every random choice
     """
@@ -78,6 +87,8 @@ class Scope:
     documents: int = 0
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     frequency_rank: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    relations: tuple[str, ...] = ()
+    showcase: tuple[Example, ...] = ()
     replicates: int = REPLICATES
     seed: int = 0
 
@@ -95,7 +106,7 @@ class Analysis:
     """One question asked of every head; see the module's docstring for a whole one.
 
     name     the group's name in the results, and the word on the command line
-    needs    what the instrument must provide: a subset of NEEDS
+    needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
     source   the paper and section
     """
@@ -107,6 +118,11 @@ class Analysis:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+
+    @classmethod
+    def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
+        """What must be provided under these options: a measure may need more than attention."""
+        return cls.needs | MEASURES.get(options.get("measure", "attention"), frozenset())
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Look at one layer of one batch and add to the sums; called in order of the layers."""

@@ -17,6 +17,7 @@ import torch
 from headscope.accumulate import Float64, bootstrap_weights
 from headscope.corpus.batches import padded_length
 from headscope.corpus.document import Example
+from headscope.words import Words
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
@@ -125,6 +126,11 @@ class Batch:
         named = torch.stack([self.is_cls, self.is_sep, self.is_punctuation], -1)
         other = self.mask & ~named.any(-1)
         return torch.cat([named, other[..., None]], -1).float()  # [example, token, category]
+
+    @cached_property
+    def words(self) -> Words:
+        """The annotated words of each input; none in inputs that are plain text."""
+        return Words.of(self.examples, tokens=self.input_ids.shape[1])
 
     @cached_property
     def query_classes(self) -> torch.Tensor:

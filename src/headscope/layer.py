@@ -95,6 +95,7 @@ class LayerView:
     output: torch.Tensor | None = None
     plain_projection: bool = True
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Half precision is widened: sums over hundreds of tokens need more digits."""
@@ -133,7 +134,7 @@ class LayerView:
 
     @property
     def offers(self) -> frozenset[str]:
-        """What an analysis may ask of this layer: a subset of `analysis.NEEDS`."""
+        """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
         there = {
             "attention": True,
             "values": self.values is not None,
@@ -180,6 +181,25 @@ class LayerView:
             gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
         by_example = gram[..., : examples * tokens].view(heads, heads, examples, tokens)
         return by_example.permute(2, 0, 1, 3).contiguous()  # [example, head g, head h, key]
+
+    def measured(self, measure: str) -> torch.Tensor:
+        """[example, head, query, key] of MEASURES: "attention" α, or "weighted_norm" ‖α f(x_j)‖."""
+        if measure == "attention":
+            return self.attention
+        return self._weighted_norm
+
+    @cached_property
+    def _weighted_norm(self) -> torch.Tensor:
+        return self.attention * self.value_norm[:, :, None, :]  # [example, head, query, key]
+
+    def word_maps(
+        self, batch: Batch, *, measure: str = "attention", pieces: str = "mean"
+    ) -> torch.Tensor:
+        """[example, head, place, place] the measure between words, see `Words.maps`."""
+        key = (id(batch), measure, pieces)
+        if key not in self._word_maps:
+            self._word_maps[key] = batch.words.maps(self.measured(measure), pieces=pieces)
+        return self._word_maps[key]
 
     def entropy(self, batch: Batch) -> torch.Tensor:
         """[example, head, query] Shannon entropy in nats; 0 for padding queries."""

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
+from headscope.corpus.annotations import Annotations
+from headscope.corpus.showcase import Showcase
 from headscope.errors import CorpusError
 from headscope.model import Model
 from headscope.spec import Settings
@@ -45,12 +47,16 @@ class Plan:
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
     token_counts  [vocabulary] how often each token id occurs
+    annotations   which annotations there are
+    showcase      a few sentences to draw
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
     shards: tuple[Shard, ...]
     counts: EncodeCounts
     token_counts: npt.NDArray[np.int64]
+    annotations: Annotations
+    showcase: tuple[Example, ...]
     digest: str
 
 
@@ -75,6 +81,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     encoder = encoder_for(model, settings)
     token_counts = np.zeros(len(model.tokenizer), np.int64)
     digest = hashlib.sha256()
+    annotations, showcase = Annotations(), Showcase(seed=settings.seed)
     shards: list[Shard] = []
     first = tokens = read = 0
     for document in islice(corpus, settings.limit):
@@ -83,6 +90,8 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         for example in examples:
             tokens += len(example)
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
+            annotations.add(example)
+            showcase.consider(example)
             _feed(digest, example)
         if tokens >= settings.shard_tokens:
             shards.append(Shard(len(shards), first, read - first, tokens))
@@ -94,7 +103,10 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             f"nothing to show to the model: {read} documents were read, none gave an input "
             f"({encoder.counts.skipped} passages skipped)"
         )
-    return Plan(tuple(shards), encoder.counts, token_counts, digest.hexdigest())
+    return Plan(
+        tuple(shards), encoder.counts, token_counts, annotations, showcase.chosen(),
+        digest.hexdigest(),
+    )  # fmt: skip
 
 
 class Reader:
@@ -151,5 +163,5 @@ def _feed(digest: Any, example: Example) -> None:
     digest.update(example.input_ids.astype("<i8").tobytes())
     digest.update(example.segment_ids.astype("<i8").tobytes())
     if example.words is not None:  # analyses may read the annotations
-        digest.update(repr((example.words, example.mentions)).encode())
+        digest.update(repr((example.words, example.mentions, example.frames)).encode())
         digest.update(b"" if example.word_index is None else example.word_index.tobytes())

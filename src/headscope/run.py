@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import Scope, choose, known_analyses
+from headscope.analysis import CORPUS_NEEDS, MODEL_NEEDS, Scope, choose, known_analyses
 from headscope.batch import Batch
 from headscope.corpus import Corpus, batches
 from headscope.engine.compute import Task, threads_of
@@ -96,9 +96,11 @@ def atlas(
     if folder is not None:
         folder.check()
     plan = make_plan(model, corpus, settings)
+    names = _annotated(names, plan, settings)
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=_ranks(plan, frequency, model),
+        relations=plan.annotations.labels, showcase=plan.showcase,
         replicates=settings.replicates, seed=settings.seed,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
@@ -225,7 +227,8 @@ def _possible(model: Model, settings: Settings) -> list[str]:
     known = known_analyses()
     names = []
     for name in sorted(choose(settings.analyses)):  # one order, however they were asked for
-        missing = known[name].needs - allowed
+        needs = known[name].needs_with(settings.options.get(name, {}))
+        missing = (needs & MODEL_NEEDS) - allowed
         if not missing:
             names.append(name)
         elif settings.analyses is not None:
@@ -234,6 +237,21 @@ def _possible(model: Model, settings: Settings) -> list[str]:
                 f"{model.architecture}; leave it out of --analyses"
             )
     return names
+
+
+def _annotated(names: list[str], plan: Plan, settings: Settings) -> list[str]:
+    """Of these the analyses whose annotations the corpus has; InputError for one asked for."""
+    known, kept = known_analyses(), []
+    for name in names:
+        missing = (known[name].needs & CORPUS_NEEDS) - plan.annotations.kinds
+        if not missing:
+            kept.append(name)
+        elif settings.analyses is not None:
+            raise InputError(
+                f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
+                "give --treebank, --coref or --frames, or text with --annotate"
+            )
+    return kept
 
 
 def _ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:

@@ -20,7 +20,8 @@ from transformers import BertConfig, BertModel
 
 from headscope.analysis import Analysis, Scope
 from headscope.batch import Batch, Vocabulary
-from headscope.corpus.document import Example
+from headscope.corpus.annotations import Annotations
+from headscope.corpus.document import Example, Frame, FrameElement, Mention, Word
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
 
@@ -49,6 +50,8 @@ class Bench:
             documents=len({e.document for e in self.examples}),
             special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
             frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
+            relations=Annotations.of(self.examples).labels,
+            showcase=tuple(e for e in self.examples if e.words)[:2],
             replicates=20,
         )
 
@@ -208,8 +211,43 @@ def tiny_examples() -> list[Example]:
         segments = (np.cumsum(closes) - closes > 0).astype(np.int64)
         document = "abcd"[index % 4]
         special = closes | (ids == CLS)
-        examples.append(Example(f"{document}{index}", document, ids, segments, special))
+        example = Example(f"{document}{index}", document, ids, segments, special)
+        examples.append(annotated(example) if length > 2 else example)
     return examples
+
+
+def annotated(example: Example) -> Example:
+    """The example with words, some of two tokens, and with a tree, tags, mentions and a frame."""
+    content = np.flatnonzero(~example.special)
+    word_index = np.full(len(example), -1, np.int64)
+    word_index[content] = np.arange(len(content)) * 2 // 3  # words of two tokens and of one
+    count = int(word_index.max()) + 1
+    words = tuple(
+        Word(*_WORDS[at % len(_WORDS)][:3], head=_head(at, count), relation=_WORDS[at % 5][3])
+        for at in range(count)
+    )
+    mentions = tuple(
+        Mention("e1" if at % 2 else "e2", at, at, at, kind=_KINDS[at % 3]) for at in range(count)
+    )
+    element = FrameElement("Theme", count - 1, count - 1)
+    frames = (Frame("Motion", 0, 0, (element,)),)
+    return replace(example, word_index=word_index, words=words, mentions=mentions, frames=frames)
+
+
+_WORDS = (
+    ("dog", "NOUN", "NN", "nsubj"),
+    ("barks", "VERB", "VBZ", "obj"),
+    ("not", "PART", "RB", "nmod:poss"),
+    ("it", "PRON", "PRP", "det"),
+    (".", "PUNCT", ".", "punct"),
+)
+_KINDS = ("pronoun", "proper", "nominal")
+
+
+def _head(at: int, count: int) -> int:
+    """The second word is the root; the others hang from their neighbour on its side."""
+    root = min(1, count - 1)
+    return -1 if at == root else at + 1 if at < root else at - 1
 
 
 def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
@@ -230,4 +268,4 @@ def refilled(view: LayerView, batch: Batch) -> LayerView:
         real = batch.mask.view(len(batch.mask), *[1] * (tensor.ndim - 3), -1, 1)
         other = torch.rand(tensor.shape, generator=noise, dtype=tensor.dtype)
         changed[name] = torch.where(real, tensor, other)
-    return replace(view, _scans={}, **changed)
+    return replace(view, _scans={}, _word_maps={}, **changed)

@@ -11,6 +11,7 @@ import xarray as xr
 
 from headscope.analysis import Analysis, Scope, known_analyses
 from headscope.batch import Batch, Vocabulary
+from headscope.corpus.annotations import Annotations
 from headscope.corpus.document import Example
 from headscope.instrument import Call, Instrument
 from headscope.layer import LayerView
@@ -44,7 +45,8 @@ def run(
         if not running:
             documents = len({e.document for e in examples})
             heads = views[0].attention.shape[1]
-            scope = Scope(len(views), heads, documents, special, rank, replicates=20)
+            relations = Annotations.of(examples).labels
+            scope = Scope(len(views), heads, documents, special, rank, relations, replicates=20)
             running = [known_analyses()[name](scope, **o) for name, o in wanted.items()]
         with torch.no_grad():
             for analysis in running:

@@ -7,7 +7,16 @@ from headscope.corpus.batches import batches
 from headscope.corpus.conllu import TreebankCorpus
 from headscope.corpus.counts import EncodeCounts
 from headscope.corpus.demo_corpus import demo_corpus
-from headscope.corpus.document import Corpus, Document, Example, Mention, Passage, Word
+from headscope.corpus.document import (
+    Corpus,
+    Document,
+    Example,
+    Frame,
+    FrameElement,
+    Mention,
+    Passage,
+    Word,
+)
 from headscope.corpus.encode import Encoder
 from headscope.corpus.memory import Concatenation, MemoryCorpus
 from headscope.corpus.segments import SegmentsCorpus
@@ -20,6 +29,8 @@ __all__ = [
     "EncodeCounts",
     "Encoder",
     "Example",
+    "Frame",
+    "FrameElement",
     "MemoryCorpus",
     "Mention",
     "Passage",

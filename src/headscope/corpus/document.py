@@ -7,7 +7,7 @@ The document is the unit that the bootstrap resamples; a passage becomes one or 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,12 +28,36 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One coreference mention inside a sentence: words first..last (0-based, inclusive)."""
+    """One coreference mention of a passage: words first..last (0-based, inclusive).
+
+    kind  "pronoun", "proper" or "nominal"; None where the reader cannot tell
+    """
 
     entity: str
     first: int
     last: int
     head: int  # 0-based index of the head word
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameElement:
+    """One role of a frame: words first..last (0-based, inclusive); core as the frame declares."""
+
+    name: str
+    first: int
+    last: int
+    core: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One evoked frame: the words first..last that evoke it, and its elements."""
+
+    name: str
+    first: int
+    last: int
+    elements: tuple[FrameElement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +66,10 @@ class Passage:
 
     text        running text; with text_pair, the two segments of one input
     tokens      pre-tokenised input, special tokens included, used as it is
-    words       an annotated sentence
+    words       an annotated sentence, or a document of which mentions or frames are known
     packable    whether neighbouring passages of the document may share a window
+    fault       instead of all of them: what is wrong with its source and where, for a reader that
+                was told to go on; it is counted as skipped
     """
 
     id: str
@@ -52,7 +78,9 @@ class Passage:
     tokens: tuple[str, ...] | None = None
     words: tuple[Word, ...] | None = None
     mentions: tuple[Mention, ...] = ()
+    frames: tuple[Frame, ...] = ()
     packable: bool = False
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +122,8 @@ class Example:
     special: npt.NDArray[np.bool_]
     word_index: npt.NDArray[np.int64] | None = None
     words: tuple[Word, ...] | None = None
-    mentions: tuple[Mention, ...] = field(default=())
+    mentions: tuple[Mention, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
     def __len__(self) -> int:
         """Number of tokens, special ones included."""

@@ -121,6 +121,9 @@ class Encoder:
 
     def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
         """The examples of a passage that shares its window with no other."""
+        if passage.fault is not None:
+            self.counts.skip(passage.fault, reason="malformed")
+            return
         if not self._readable(passage):
             return
         if passage.tokens is not None:
@@ -128,7 +131,9 @@ class Encoder:
             return
         for name, content in self._fitted(passage.id, self._content(passage), self.limit):
             example = self._example(name, document, content)
-            yield replace(example, words=passage.words, mentions=passage.mentions)
+            yield replace(
+                example, words=passage.words, mentions=passage.mentions, frames=passage.frames
+            )
 
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:
