@@ -48,6 +48,15 @@ def bootstrap_weights(documents: Sequence[str], *, replicates: int, seed: int) -
     return weights
 
 
+def halves(documents: Sequence[str], *, seed: int) -> npt.NDArray[np.int64]:
+    """[example] 0 or 1: the half of the corpus that each document belongs to.
+
+    A head is chosen on one half and scored on the other. Depends on nothing but the seed and the
+    document's id.
+    """
+    return np.array([generator(seed, "half", d).integers(2) for d in documents], np.int64)
+
+
 def generator(seed: int, *names: str) -> np.random.Generator:
     """A random generator that depends on the seed and the names only (never on Python's hash)."""
     text = "\x1f".join((str(seed), *names)).encode("utf-8", "surrogatepass")

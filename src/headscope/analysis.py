@@ -32,7 +32,7 @@ it holds as attributes; saving, loading and merging are inherited.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -241,6 +241,12 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
     """The keyword options of an analysis with their defaults."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def check_option(name: str, value: object, allowed: Collection[str]) -> None:
+    """Raises ValueError unless the value of an option is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(allowed)}")
 
 
 def choose(names: tuple[str, ...] | None) -> list[str]:

@@ -220,7 +220,9 @@ def annotated(example: Example) -> Example:
     """The example with words, some of two tokens, and with a tree, tags, mentions and a frame."""
     content = np.flatnonzero(~example.special)
     word_index = np.full(len(example), -1, np.int64)
-    word_index[content] = np.arange(len(content)) * 2 // 3  # words of two tokens and of one
+    # Words of two tokens and of one in turn; none goes on behind a special token.
+    starts = (np.arange(len(content)) % 3 != 1) | (np.diff(content, prepend=-1) > 1)
+    word_index[content] = np.cumsum(starts) - 1
     count = int(word_index.max()) + 1
     words = tuple(
         Word(*_WORDS[at % len(_WORDS)][:3], head=_head(at, count), relation=_WORDS[at % 5][3])
