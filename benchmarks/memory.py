@@ -1,6 +1,6 @@
 """Does peak memory depend on how long the corpus is? It must not.
 
-python -m benchmarks.memory [--documents N N] [--json FILE]
+python -m benchmarks.memory [--documents N N] [--treebank] [--json FILE]
 
 Runs the command line itself, all analyses and the report included, in a fresh process for each
 size, and asks the system for the peak of that process. This process imports nothing large: a
@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 LIMIT = 0.05  # growth of the peak that we allow ourselves
@@ -35,27 +36,42 @@ BertModel(BertConfig(vocab_size=2000, **shape)).save_pretrained(sys.argv[1])
 """
 
 
-def write_text(file: Path, documents: int) -> None:
-    """Paragraphs of one to six sentences of 4 to 25 words, common ones more often."""
-    import random
-
+def sentences(documents: int) -> Iterator[list[list[str]]]:
+    """For each document one to six sentences of 4 to 25 words, common ones more often."""
     draw = random.Random(0)
+    for _ in range(documents):
+        yield [
+            [f"word{int(1993 * draw.random() ** 3)}" for _ in range(draw.randint(4, 25))]
+            for _ in range(draw.randint(1, 6))
+        ]
+
+
+def write_text(file: Path, documents: int) -> None:
+    """Paragraphs of plain text."""
     with file.open("w") as out:
-        for _ in range(documents):
-            for _ in range(draw.randint(1, 6)):
-                words = [
-                    f"word{int(1993 * draw.random() ** 3)}" for _ in range(draw.randint(4, 25))
-                ]
-                out.write(" ".join(words).capitalize() + ".\n")
+        for document in sentences(documents):
+            out.writelines(" ".join(words).capitalize() + ".\n" for words in document)
             out.write("\n")
 
 
-def peak(folder: Path, documents: int, threads: int) -> tuple[int, float]:
+def write_treebank(file: Path, documents: int) -> None:
+    """CoNLL-U: the words of a sentence in a chain of 40 relations."""
+    with file.open("w") as out:
+        for document in sentences(documents):
+            out.write("# newdoc\n")
+            for words in document:
+                for n, word in enumerate(words):
+                    relation = f"r{int(word[4:]) % 40}" if n else "root"
+                    out.write(f"{n + 1}\t{word}\t_\tNOUN\tNN\t_\t{n}\t{relation}\t_\t_\n")
+                out.write("\n")
+
+
+def peak(folder: Path, documents: int, threads: int, *, kind: str) -> tuple[int, float]:
     """Peak resident memory in bytes and seconds of one run of the command line."""
-    text, run = folder / f"{documents}.txt", folder / f"run-{documents}"
-    write_text(text, documents)
+    corpus, run = folder / f"{documents}.{kind}", folder / f"run-{documents}"
+    {"text": write_text, "treebank": write_treebank}[kind](corpus, documents)
     command = [
-        sys.executable, "-m", "headscope", "atlas", str(folder / "model"), "--text", str(text),
+        sys.executable, "-m", "headscope", "atlas", str(folder / "model"), f"--{kind}", str(corpus),
         "-o", str(run), "--threads", str(threads), "--quiet",
     ]  # fmt: skip
     start = time.perf_counter()
@@ -75,9 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory")
     parser.add_argument("--documents", type=int, nargs=2, default=[1_000, 20_000])
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--treebank", action="store_true", help="with trees, else plain text")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
-    print(f"{MODEL}; headscope atlas, all analyses with report, {given.threads} thread(s)\n")
+    kind = "treebank" if given.treebank else "text"
+    print(
+        f"{MODEL}; {kind}; headscope atlas, all analyses with report, {given.threads} thread(s)\n"
+    )
     print("| documents | peak memory | seconds |\n|---:|---:|---:|")
     peaks = []
     with tempfile.TemporaryDirectory() as name:
@@ -85,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         subprocess.run([sys.executable, "-c", MAKE_MODEL, str(folder / "model")], check=True,
                        capture_output=True)  # fmt: skip
         for documents in given.documents:
-            found, seconds = peak(folder, documents, given.threads)
+            found, seconds = peak(folder, documents, given.threads, kind=kind)
             peaks.append(found)
             print(f"| {documents:,} | {found / 2**20:,.0f} MiB | {seconds:.0f} |", flush=True)
     growth = peaks[1] / peaks[0] - 1

@@ -20,6 +20,7 @@ from benchmarks.inputs import FULL, SPECIAL, Inputs
 from headscope import linears
 from headscope.analysis import Analysis, Scope, known_analyses
 from headscope.batch import Batch
+from headscope.corpus.annotations import Annotations
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
 from headscope.model import forward
@@ -65,6 +66,7 @@ class Streamed:
         self.scope = Scope(
             config.num_hidden_layers, config.num_attention_heads, documents=len(inputs.examples),
             special_tokens=SPECIAL, frequency_rank=np.arange(config.vocab_size) + 1,
+            relations=Annotations.of(inputs.examples).labels,
         )  # fmt: skip
         known = known_analyses()
         # In the order of a run: by name.

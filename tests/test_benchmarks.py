@@ -1,11 +1,12 @@
 """Do the benchmark's pipelines run, and do the papers' own ways give headscope's numbers?"""
 
 import json
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, memory, papers
+from benchmarks import atlas, language, memory, papers
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
@@ -139,12 +140,25 @@ def test_every_second_round_runs_backwards():
     assert "".join(order) == "ABC" + "ABC" + "BA"
 
 
-def test_peak_memory_is_that_of_the_command_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("kind", "mark"), [("text", "\n\n"), ("treebank", "# newdoc\n")])
+def test_peak_memory_is_that_of_the_command_line(tmp_path, monkeypatch, kind, mark):
     fake = tmp_path / "headscope.py"
     fake.write_text("room = b'x' * (300 << 20)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    found, seconds = memory.peak(tmp_path, 3, threads=1)
+    found, seconds = memory.peak(tmp_path, 3, threads=1, kind=kind)
     assert 300 << 20 < found < 3000 << 20
     assert seconds > 0
-    assert (tmp_path / "3.txt").read_text().count("\n\n") == 3
+    assert (tmp_path / f"3.{kind}").read_text().count(mark) == 3
+
+
+def test_the_linguistic_pipelines_run_on_annotated_inputs(network, monkeypatch):
+    """Every word of the random treebank is asked for, by every analysis that is timed."""
+    monkeypatch.setattr(language, "bert", lambda: network)
+    some = language.annotated(treebank(9, budget=150))
+    words = sum(len(e.words) for e in some.examples)
+    with ExitStack() as stack:
+        rows = {row.name: row for row in language.pipelines(some, stack)}
+        found = rows["… + dependency"].run()["dependency"].result()
+    assert int(found["count"].sel(relation="all")) == words > 100
+    assert 0.02 < np.mean([(np.diff(e.word_index[1:]) == 0).mean() for e in some.examples]) < 0.2
