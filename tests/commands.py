@@ -16,10 +16,10 @@ import psutil
 
 PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless something hangs
 # Seven shards of the bundled corpus, small sums: enough to be interrupted in the middle of.
-QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "400")
+QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "800")
 QUICK += ("--linears", "stock")
 SHARDS = 7
-WHOLE = {"shard_tokens": 400, "replicates": 20}  # settings of the fixture `whole`
+WHOLE = {"shard_tokens": 800, "replicates": 20}  # settings of the fixture `whole`
 
 
 def environment() -> dict[str, str]:

@@ -210,6 +210,13 @@ def test_an_absent_value_has_an_absent_interval(method) -> None:
     assert found.value[0] == found.low[0] == found.high[0] == 1
 
 
+@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
+def test_where_every_value_is_absent_there_is_no_interval(method) -> None:
+    """The quantiles of nothing raised, as when a corpus has documents but all in one half."""
+    found = method(np.full((21, 2), np.nan), documents=9)
+    assert np.isnan([found.value, found.low, found.high]).all()
+
+
 # --- logarithmic bins -----------------------------------------------------------------------
 
 

@@ -31,7 +31,49 @@ CONTRACT = {
         "mds": (("unit", "axis"), "nats", False),
         "mds_stress": ((), "1", False),
     },
+    "dependency": {
+        "accuracy": ((*GRID, "direction", "relation"), "1", True),
+        "offset_accuracy": (("offset", "relation"), "1", True),
+        "count": (("relation",), "1", False),
+        **dict.fromkeys(
+            ["best_layer", "best_head", "best_direction", "best_offset"],
+            (("relation",), "1", False),
+        ),
+        **dict.fromkeys(
+            ["best_accuracy", "baseline", "held_out", "advantage"], (("relation",), "1", True)
+        ),
+        "left_out": (("reason",), "1", False),
+    },
+    "coreference": {
+        "accuracy": ((*GRID, "mention_type"), "1", True),
+        "accuracy_strict": ((*GRID, "mention_type"), "1", True),
+        "baseline": (("system", "mention_type"), "1", True),
+        "count": (("mention_type",), "1", False),
+        **dict.fromkeys(["best_layer", "best_head"], (("mention_type",), "1", False)),
+        **dict.fromkeys(["best_accuracy", "held_out"], (("mention_type",), "1", True)),
+        "advantage": (("system", "mention_type"), "1", True),
+        "left_out": (("reason",), "1", False),
+    },
+    "features": {
+        "attention": ((*GRID, "feature"), "probability", True),
+        "count": (("feature",), "1", False),
+    },
+    "cls_attention": {
+        "attention": (("head", "feature"), "probability", True),
+        "count": (("feature",), "1", False),
+    },
+    "pairs": {
+        "attention": ((*GRID, "pair"), "probability", True),
+        "count": (("pair",), "1", False),
+    },
+    "examples": {
+        "attention": (("example", *GRID, "word", "word_other"), "probability", False),
+    },
 }
+FEATURES = [
+    "noun", "verb", "pronoun", "subject", "object", "negation", "punctuation", "cls", "sep",
+]  # fmt: skip
+UNTIDY = {"examples"}  # maps to draw, no numbers to tabulate
 COORDS = {
     ("surface", "target"): [
         "self", "previous", "next", "first", "cls", "sep", "punctuation", "sep_from_sep",
@@ -43,6 +85,15 @@ COORDS = {
     ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
     ("divergence", "axis"): ["x", "y"],
     ("divergence", "unit"): list(range(LAYERS * HEADS)),
+    ("dependency", "direction"): ["dependent_to_head", "head_to_dependent"],
+    ("dependency", "offset"): [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5],
+    ("coreference", "mention_type"): ["all", "pronoun", "proper", "nominal"],
+    ("coreference", "system"): ["nearest", "head_match", "rule_based"],
+    ("features", "feature"): FEATURES,
+    ("cls_attention", "feature"): [name for name in FEATURES if name != "cls"],
+    ("pairs", "pair"): [
+        "subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun",
+    ],
     ("surface", "layer"): list(range(LAYERS)),
     ("surface", "head"): list(range(HEADS)),
 }  # fmt: skip
@@ -50,7 +101,7 @@ COORDS = {
 
 def test_the_groups_are_those_of_the_contract(whole):
     assert set(whole) == set(CONTRACT)
-    assert len(whole) == 5
+    assert len(whole) == 11
     assert "entropy" in whole
 
 
@@ -88,6 +139,9 @@ def test_values_lie_in_their_ranges(whole):
         (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
         (whole["mixing"]["ratio"], 0, 1), (whole["divergence"]["js"], 0, np.log(2)),
         (whole["norms"]["spearman_frequency"], -1, 1),
+        (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),
+        (whole["coreference"]["accuracy"], 0, 1), (whole["features"]["attention"], 0, 1),
+        (whole["pairs"]["attention"], 0, 1), (whole["examples"]["attention"], 0, 1),
     ]:  # fmt: skip
         values = name.values[np.isfinite(name.values)]
         assert values.size
@@ -98,7 +152,7 @@ def test_the_root_says_what_was_run_on_what(whole):
     attrs = whole.tree.attrs
     expected = {
         "model": "demo", "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
-        "documents": 14, "examples": 195, "skipped": 0, "windowed": 0, "seed": 0,
+        "documents": 14, "examples": 209, "skipped": 0, "windowed": 0, "seed": 0,
         "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
         "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
     }  # fmt: skip
@@ -130,7 +184,7 @@ def test_tables_are_tidy_in_parquet_and_csv(whole):
         "ci_low",
         "ci_high",
     ]
-    for group in CONTRACT:
+    for group in CONTRACT.keys() - UNTIDY:
         table = pd.read_parquet(whole.path / "tables" / f"{group}.parquet")
         assert list(table.columns[: len(leading)]) == leading
         assert set(table["analysis"]) == {group}
@@ -140,7 +194,10 @@ def test_tables_are_tidy_in_parquet_and_csv(whole):
 
 
 def test_every_figure_is_there_as_svg_and_png(whole):
-    names = {p.name for p in (whole.path / "figures").iterdir()}
+    folder = whole.path / "figures"
+    names = {p.name for p in folder.iterdir()} - {"dependency"}
     stems = {name.rpartition(".")[0] for name in names}
-    assert len(stems) >= 8
+    assert len(stems) >= 15
     assert names == {f"{stem}.{kind}" for stem in stems for kind in ("svg", "png")}
+    drawn = [p.name for p in (folder / "dependency").iterdir()]
+    assert {"nsubj.svg", "det.svg"} <= set(drawn)

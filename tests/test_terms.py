@@ -3,7 +3,10 @@
 import pytest
 
 from headscope import terms
+from headscope.analyses import antecedents, coreference, dependency
+from headscope.analyses.features import FEATURES
 from headscope.analyses.mixing import METHODS
+from headscope.analyses.pairs import PAIRS
 from headscope.analyses.surface import TARGETS
 from headscope.batch import CATEGORIES
 
@@ -33,6 +36,14 @@ def test_an_unknown_word_stands_for_itself():
     assert terms.name("never heard of") == "never heard of"
 
 
-@pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS])
+LANGUAGE = {
+    *dependency.DIRECTIONS, dependency.CLEAN, *dependency.LEFT_OUT, *FEATURES, *PAIRS,
+    *coreference.MENTION_TYPES[1:], *antecedents.SYSTEMS, *antecedents.LEFT_OUT,
+    "accuracy", "accuracy_strict", "offset_accuracy", "baseline", "held_out", "advantage",
+    "score", "chance", "p_value",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS, *sorted(LANGUAGE)])
 def test_every_word_of_the_results_is_in_the_dictionary(word):
     assert word in terms.TERMS

@@ -72,6 +72,20 @@ def test_word_maps_are_sums_to_words_and_means_from_them(all_sizes, pieces, seed
         assert not single[row, :, n:].any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("pieces", PIECES)
+def test_a_few_rows_are_those_of_the_whole_map(pieces, dtype):
+    examples = [example(1, 2, 1, name="a"), example(2, 0, 1, 1, name="b"), example(1, name="c")]
+    maps = torch.from_numpy(random_maps(np.random.default_rng(2), examples)).to(dtype)
+    words = Words.of(examples, tokens=maps.shape[-1])
+    of = np.array([[3, 1], [2, -1], [-1, -1]])
+    whole, rows = words.maps(maps, pieces=pieces), words.maps(maps, pieces=pieces, of=of)
+    assert rows.shape == (3, 2, 2, words.most)
+    for (row, at), place in np.ndenumerate(of):
+        wanted = whole[row, :, place] if place >= 0 else torch.zeros(2, words.most)
+        assert torch.equal(rows[row, :, at], wanted.to(dtype))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SIZES, min_size=1, max_size=3))
 def test_every_token_belongs_to_one_word_or_is_special(all_sizes):

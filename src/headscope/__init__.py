@@ -14,8 +14,12 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "Analysis": "headscope.analysis",
+    "AnnotatedCorpus": "headscope.corpus",
     "Batch": "headscope.batch",
+    "CorefCorpus": "headscope.corpus",
     "Execution": "headscope.run",
+    "FrameFilters": "headscope.corpus",
+    "FramesCorpus": "headscope.corpus",
     "HeadscopeError": "headscope.errors",
     "Instrument": "headscope.instrument",
     "LayerView": "headscope.layer",

@@ -192,7 +192,8 @@ def _quantiles(draws: Float64) -> tuple[Float64, Float64]:
         return low, high
     low, high = (np.full(draws.shape[1:], np.nan) for _ in range(2))
     some = usable.any(axis=0)
-    low[some], high[some] = np.nanquantile(draws[:, some], [tail, 1 - tail], axis=0)
+    if some.any():
+        low[some], high[some] = np.nanquantile(draws[:, some], [tail, 1 - tail], axis=0)
     return low, high
 
 

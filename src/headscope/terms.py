@@ -7,48 +7,21 @@ SOURCES  the short citation used in TERMS → the full reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
+from headscope.terms_of_language import LANGUAGE
 
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One entry of the dictionary: `name` in running text, `meaning` in one sentence, `source`."""
-
-    name: str
-    meaning: str
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One paper: `reference` in words, `link` to its page (shown, never loaded)."""
-
-    reference: str
-    link: str
-
-
-CLARK = "Clark et al. 2019"
-KOBAYASHI20 = "Kobayashi et al. 2020"
-KOBAYASHI21 = "Kobayashi et al. 2021"
-OURS = "headscope"
-
-SOURCES = {
-    CLARK: Source(
-        "Kevin Clark, Urvashi Khandelwal, Omer Levy, Christopher D. Manning. 2019. What Does BERT "
-        "Look At? An Analysis of BERT’s Attention. BlackboxNLP.",
-        "https://aclanthology.org/W19-4828",
-    ),
-    KOBAYASHI20: Source(
-        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2020. Attention is Not Only "
-        "a Weight: Analyzing Transformers with Vector Norms. EMNLP.",
-        "https://aclanthology.org/2020.emnlp-main.574",
-    ),
-    KOBAYASHI21: Source(
-        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2021. Incorporating "
-        "Residual and Normalization Layers into Analysis of Masked Language Models. EMNLP.",
-        "https://aclanthology.org/2021.emnlp-main.373",
-    ),
-}
+__all__ = [
+    "LABELS",
+    "OURS",
+    "SOURCES",
+    "TERMS",
+    "UNITS",
+    "Source",
+    "Term",
+    "label",
+    "name",
+    "unit_label",
+]
 
 TERMS = {
     "head": Term(
@@ -192,6 +165,7 @@ TERMS = {
         "How far the map’s distances miss the divergences; 0 would be exact.",
         f"{CLARK}, §6",
     ),
+    **LANGUAGE,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -208,13 +182,26 @@ TERMS = {
         "effect",
         "How far a head stands above what is ordinary, of the way it could go: (lower end of its "
         "interval − reference) / (ceiling − reference), where the reference is the larger of "
-        "uniform attention and the mean head.",
+        "uniform attention and the mean head; for what a head knows of language, the baseline, or "
+        "what chance gives.",
         OURS,
     ),
 }
 
 LABELS = {
     ("surface", "attention"): "attention to {choice}",
+    ("frames", "score"): "frame element to target",
+    ("frames", "score_reversed"): "target to frame element",
+    ("frames", "chance"): "chance, frame element to target",
+    ("frames", "chance_reversed"): "chance, target to frame element",
+    ("frames", "p_value"): "p, frame element to target",
+    ("frames", "p_value_reversed"): "p, target to frame element",
+    ("frames", "distribution"): "sentences, frame element to target",
+    ("frames", "score_quantile"): "quantile of sentences, frame element to target",
+    ("coreference", "accuracy"): "antecedent found, {choice}",
+    ("coreference", "accuracy_strict"): "antecedent found among all words, {choice}",
+    ("features", "attention"): "attention to {choice}",
+    ("pairs", "attention"): "attention, {choice}",
     ("entropy", "entropy", "all"): "entropy, all tokens",
     ("entropy", "entropy", "cls"): "entropy, [CLS] only",
     ("norms", "attention"): "summed attention to {choice}",

@@ -81,22 +81,35 @@ class Words:
         """[example, place] number of tokens at each place; 0 beyond `count`."""
         return np.stack([np.bincount(row[row >= 0], minlength=self.most) for row in self.of_token])
 
-    def maps(self, attention: torch.Tensor, *, pieces: str = "mean") -> torch.Tensor:
+    def maps(
+        self, attention: torch.Tensor, *, pieces: str = "mean", of: Ints | None = None
+    ) -> torch.Tensor:
         """Token-level maps as word-level ones.
 
         attention  [example, head, query, key]  rows of padding are not looked at
         pieces     attention from a word of several tokens: their "mean", that of the "first", or
                    their "max", rescaled to the mean of their row sums
-        returns    [example, head, place, place]; 0 beyond `count`
+        of         [example, row] the places whose rows are wanted, with -1 behind the last; None:
+                   all
+        returns    [example, head, place, place], or [example, head, row, place]; 0 beyond `count`
+                   and where -1 stands
         """
         compiled = attention.device.type == "cpu" and attention.dtype == torch.float32
+        row = np.arange(len(self.count))[:, None]
         if pieces == "max" or not compiled:
-            return self._torch_maps(attention, pieces)
+            whole = self._torch_maps(attention, pieces)
+            if of is None:
+                return whole
+            there = torch.from_numpy(of >= 0).to(whole)[:, None, :, None]
+            return whole[row, :, np.maximum(of, 0)].transpose(1, 2) * there
         end = np.cumsum(self.pieces, 1)
         start = end - self.pieces
         rows = np.stack([start, start + 1 if pieces == "first" else end], -1)  # [example, place, 2]
-        out = np.zeros((*attention.shape[:2], self.most, self.most), np.float32)
-        kernels.word_maps(attention.contiguous().numpy(), self.of_token, rows, self.count, out)
+        count = self.count
+        if of is not None:
+            rows, count = rows[row, np.maximum(of, 0)], (of >= 0).sum(1)  # [example, row, 2]
+        out = np.zeros((*attention.shape[:2], rows.shape[1], self.most), np.float32)
+        kernels.word_maps(attention.contiguous().numpy(), self.of_token, rows, count, out)
         return torch.from_numpy(out)
 
     def _torch_maps(self, attention: torch.Tensor, pieces: str) -> torch.Tensor:

@@ -19,6 +19,8 @@ HEAVY = [
     "matplotlib",
     "jinja2",
     "h5py",
+    "spacy",
+    "stanza",
 ]
 CODE = """
 import sys

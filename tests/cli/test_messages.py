@@ -205,7 +205,7 @@ def test_a_full_disk_is_one_and_the_run_goes_on_later(atlas, tmp_path):
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("needs the right to mount a small tmpfs (root)")
     try:
-        given = ["--demo", "--shard-tokens", 400, "-o", "disk/run"]
+        given = ["--demo", "--shard-tokens", 800, "-o", "disk/run"]
         refused(atlas(*given), "no space left", "finished shards are kept", code=1)
         kept = len(list(disk.glob("run/shards/*.shard")))
         assert kept

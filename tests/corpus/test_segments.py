@@ -67,6 +67,18 @@ def test_a_malformed_line_is_named_with_file_line_and_reason(write, line, reason
         list(SegmentsCorpus(path))
 
 
+@pytest.mark.parametrize("line", [b"{", b"{}", b"[" * 100_000, b'{"text_a": "\xff"}'])
+def test_with_skip_only_the_malformed_line_is_left_out(write, line):
+    good = [json.dumps({"id": str(n), "text_a": "x"}).encode() for n in range(2)]
+    path = write(b"\n".join([good[0], line, good[1]]), "s.jsonl")
+    with pytest.raises(CorpusError, match=r"s\.jsonl:2: ") as caught:
+        list(SegmentsCorpus(path))
+    before, bad, after = (d.passages[0] for d in SegmentsCorpus(path, on_error="skip"))
+    assert (before.id, bad.id, after.id) == ("0", "s.jsonl:2", "1")
+    assert bad.fault == str(caught.value)
+    assert SegmentsCorpus(path, on_error="skip").describe()["on_error"] == "skip"
+
+
 def test_a_file_of_blank_lines_is_refused(write):
     with pytest.raises(CorpusError, match="only blank lines"):
         list(SegmentsCorpus(write("\n\n")))

@@ -98,6 +98,24 @@ def test_invalid_utf8_is_named_with_file_line_and_byte_offset(write):
         list(TextCorpus(path))
 
 
+@pytest.mark.parametrize("passages", ["packed", "line"])
+def test_with_skip_only_the_line_with_invalid_utf8_is_left_out(write, passages):
+    path = write(b"One.\nt\xffwo\nThree.\n\n= \xff =\n")
+    with pytest.raises(CorpusError, match=r"corpus\.txt:2: byte 0xff at offset 6"):
+        list(TextCorpus(path, passages=passages))
+    first, second = TextCorpus(path, passages=passages, on_error="skip")
+    assert texts(first) == ["One.", None, "Three."]
+    assert "corpus.txt:2: byte 0xff at offset 6" in first.passages[1].fault
+    assert "corpus.txt:5: " in second.passages[0].fault
+
+
+def test_with_skip_a_title_of_invalid_utf8_names_no_document(write):
+    path = write(b"= A =\nx\n= \xff =\ny\n")
+    (document,) = TextCorpus(path, documents="heading", on_error="skip")
+    assert (document.id, texts(document)) == ("A", ["= A =", "x", None, "y"])
+    assert TextCorpus(path, on_error="skip").describe()["on_error"] == "skip"
+
+
 def test_an_invalid_first_byte_behind_a_byte_order_mark_has_its_true_offset(write):
     with pytest.raises(CorpusError, match="offset 3"):
         list(TextCorpus(write(b"\xef\xbb\xbf\xff")))

@@ -9,6 +9,7 @@ import pytest
 from headscope.derived import tidy, write_tables
 from headscope.whole_file import write_whole
 from report.synthetic import make_tree
+from report.synthetic_language import LANGUAGE_GROUPS, make_language_tree
 
 COLUMNS = "model revision analysis metric layer head value n ci_low ci_high"
 
@@ -72,6 +73,66 @@ def test_files_hold_the_tables(tmp_path):
         pd.testing.assert_frame_equal(parquet, table, check_dtype=False)
         csv = pd.read_csv(tmp_path / "tables" / f"{group}.csv")
         np.testing.assert_allclose(csv["value"], table["value"], rtol=1e-14)
+
+
+def test_relations_directions_and_offsets_are_columns():
+    tree = make_language_tree(2, 3)
+    table = tidy(tree)["dependency"]
+    row = table.query(
+        "metric == 'accuracy' and layer == 1 and head == 2 and relation == 'obj' "
+        "and direction == 'head_to_dependent'"
+    ).iloc[0]
+    where = {"layer": 1, "head": 2, "relation": "obj", "direction": "head_to_dependent"}
+    assert row["value"] == float(tree["dependency"]["accuracy"].sel(where))
+    assert row["ci_high"] == float(tree["dependency"]["accuracy_ci_high"].sel(where))
+    offset = table.query("metric == 'offset_accuracy' and offset == -2 and relation == 'obj'")
+    (value,) = offset["value"]
+    assert value == float(tree["dependency"]["offset_accuracy"].sel(offset=-2, relation="obj"))
+
+
+@pytest.mark.parametrize("group", [name for name in LANGUAGE_GROUPS if name != "examples"])
+def test_every_number_of_a_linguistic_group_has_a_row(group):
+    tree = make_language_tree(2, 3)
+    dataset = tree[group].to_dataset()
+    table = tidy(tree)[group]
+    for metric, rows in table.groupby("metric"):
+        assert len(rows) == dataset[metric].size
+        assert sorted(rows["value"]) == sorted(dataset[metric].values.ravel())
+
+
+def test_where_the_best_head_is_is_no_metric():
+    metrics = set(tidy(make_language_tree(2, 3))["dependency"]["metric"])
+    assert metrics == {
+        "accuracy", "offset_accuracy", "count", "best_accuracy", "baseline", "held_out",
+        "advantage", "left_out",
+    }  # fmt: skip
+
+
+def test_sentences_to_draw_and_strings_are_in_no_table():
+    tree = make_language_tree(2, 3)
+    assert "examples" not in tidy(tree)
+    dataset = tree["frames"].to_dataset().assign(note=("layer", ["a", "b"]))
+    tree["frames"].dataset = dataset
+    assert "note" not in set(tidy(tree)["frames"]["metric"])
+
+
+def test_best_heads_stand_beside_the_tidy_tables(tmp_path):
+    tree = make_language_tree(2, 3)
+    names = {path.name for path in write_tables(tree, tmp_path)}
+    best = {"best_heads", "best_coreference_heads", "top_frame_heads"}
+    assert {f"{name}.{kind}" for name in best for kind in ("csv", "parquet")} <= names
+    papers = {"clark_table_1", "clark_table_2"}
+    assert {f"{name}.{kind}" for name in papers for kind in ("csv", "md", "tex")} <= names
+    written = pd.read_csv(tmp_path / "best_heads.csv", keep_default_na=False)
+    again = pd.read_parquet(tmp_path / "best_heads.parquet")
+    assert list(written["relation"]) == list(again["relation"])
+    assert list(again["relation"]) == list(tree["dependency"]["relation"].values)
+
+
+@pytest.mark.parametrize("group", LANGUAGE_GROUPS)
+def test_each_linguistic_group_can_be_written_alone(tmp_path, group):
+    tree = make_language_tree(2, 3, groups=(group,), documents=1, hostile=True)
+    assert bool(write_tables(tree, tmp_path)) == (group != "examples")
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from headscope.report import build_report
 from report.synthetic import make_manifest, make_tree
+from report.synthetic_language import add_language
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -27,6 +28,7 @@ def browser():
 def report(tmp_path_factory):
     hostile = "<img src=x onerror=alert(1)></script>"
     tree = make_tree(6, 12, model=hostile, sep_token="</s>")
+    tree = add_language(tree, hostile=True)
     return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
 
 
@@ -65,7 +67,7 @@ def names(page):
 def test_sorting_a_column_orders_its_numbers(opened):
     page = opened()
     page.get_by_role("button", name="to previous token").click()
-    values = page.locator("#heads tbody td:nth-child(3)").evaluate_all(
+    values = page.locator("#heads tbody td:nth-child(4)").evaluate_all(
         "cells => cells.map((cell) => Number(cell.dataset.order))"
     )
     assert values == sorted(values, reverse=True)
@@ -84,6 +86,42 @@ def test_filtering_finds_a_layer_and_a_kind(opened):
     shown = page.locator("#heads tbody tr:visible td:nth-child(2)").all_text_contents()
     assert set(shown) == {"previous token"}
     assert page.locator("#shown").text_content() == f"{len(shown)} of 72 heads"
+
+
+def test_filtering_finds_what_a_head_knows_of_language(opened):
+    page = opened()
+    page.fill("#search", "copula")
+    shown = page.locator("#heads tbody tr:visible .words").all_text_contents()
+    assert len(shown) == 1
+    assert "copula → predicate" in shown[0]
+
+
+def test_sorting_by_language_brings_the_heads_that_know_some(opened):
+    page = opened()
+    page.get_by_role("button", name="Language").click()
+    words = page.locator("#heads tbody .words").all_text_contents()
+    known = [text for text in words if text]
+    assert words[: len(known)] == known
+
+
+def test_the_panel_tells_what_a_head_knows_of_language(opened):
+    page = opened()
+    row = page.locator("#heads tbody tr").filter(has_text="copula → predicate")
+    row.locator("th").click()
+    assert "copula → predicate, 66" in page.locator("#panel").text_content()
+    page.select_option("#metric", label="copula → predicate")
+    name = row.locator("th").text_content()
+    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith(f"{name}, 66")
+
+
+def test_wide_tables_scroll_within_themselves(opened):
+    width = 360
+    page = opened(width)
+    sheet = page.locator("#syntax .sheet")
+    inside, seen = sheet.evaluate("sheet => [sheet.scrollWidth, sheet.clientWidth]")
+    assert inside > seen
+    assert seen <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_the_grid_answers_to_keys_and_shows_the_number_with_its_interval(opened):

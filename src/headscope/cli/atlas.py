@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from headscope.cli.annotating import annotate
 from headscope.cli.options import (
     FILE,
+    READING,
+    analysis_options,
     corpus_options,
+    linguistic_options,
     model_options,
-    parse_options,
     read_corpus,
 )
+from headscope.cli.sections import sectioned
 from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
@@ -23,12 +28,24 @@ if TYPE_CHECKING:
     from headscope.run import Run
 
 
-@click.command("atlas")
+SECTIONS = {
+    "What to read": (*READING, "limit"),
+    "What to compute": ("analyses", "options", "relations", "subtypes", "measure", "frequency",
+                        "replicates", "seed"),
+    "Lengths": ("max_length", "long", "segment_ids"),
+    "The model": ("device", "dtype", "revision", "trust_remote_code"),
+    "How to run": ("output", "workers", "threads", "linears", "batch_tokens", "shard_tokens",
+                   "overwrite", "no_report", "quiet", "as_json"),
+}  # fmt: skip
+
+
+@click.command("atlas", cls=sectioned(SECTIONS))
 @click.argument("model")
 @corpus_options
 @click.option("-o", "--output", type=FILE, required=True, help="Run folder; re-running resumes.")
 @click.option("--analyses", help="Comma-separated names; all by default (`headscope analyses`).")
 @click.option("--set", "options", multiple=True, help="ANALYSIS.OPTION=VALUE, repeatable.")
+@linguistic_options
 @click.option("--frequency", type=FILE, help="Frequency ranks, lines 'rank count token-id'.")
 @model_options
 @click.option("--max-length", type=int, help="Tokens of an input; 128 packed, else up to 512.")
@@ -83,6 +100,8 @@ def command(model: str, **given: Any) -> None:
     headscope atlas demo --demo -o atlas-demo
     headscope atlas bert-base-uncased --text wiki.txt --documents heading -o run
     headscope atlas ./my-model --treebank dev.conllu --workers 4 -o run
+    headscope atlas ./my-model --treebank dev.conllu --coref dev.conll --frames fndata-1.7 -o run
+    headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """  # fmt: skip
     try:
         _run(model, given)
@@ -92,22 +111,23 @@ def command(model: str, **given: Any) -> None:
 
 def _run(model: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before the model is loaded.
-    names = ("demo", "text", "treebank", "segments", "documents", "passages")
-    corpus = read_corpus(**{name: given[name] for name in names})
+    corpus = read_corpus(given, limit=given["limit"])
     from headscope.plan import read_ranks
     from headscope.spec import Settings
     from headscope.store import RunFolder
 
     asked = given["analyses"]
+    names = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
     settings = Settings(
-        analyses=None if asked is None else tuple(filter(None, map(str.strip, asked.split(",")))),
-        options=parse_options(given["options"]),
+        analyses=names,
+        options=analysis_options(given, names),
         **{k: given[k] for k in ("max_length", "long", "segment_ids", "batch_tokens",
                                  "shard_tokens", "limit", "seed", "replicates")},
     )  # fmt: skip
     if given["frequency"] is not None:
         read_ranks(given["frequency"], 1)
     RunFolder(given["output"]).check()
+    notes = annotate(corpus, quiet=given["quiet"])
     from headscope.engine.memory import keep_few_products, keep_freed_memory
     from headscope.model import load
     from headscope.run import Execution, atlas
@@ -131,7 +151,7 @@ def _run(model: str, given: dict[str, Any]) -> None:
     if given["as_json"]:
         click.echo(json.dumps(_summary(run), ensure_ascii=True))
     else:
-        _tell(run, progress)
+        _tell(run, progress, notes)
 
 
 class _Progress:
@@ -171,13 +191,15 @@ def _summary(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tell(run: Run, progress: _Progress) -> None:
+def _tell(run: Run, progress: _Progress, notes: Sequence[str]) -> None:
     """What was run on what, what was left out of it and why, and where it is."""
     counts, model = run.manifest["counts"], run.manifest["model"]
     say(
         f"{model['name']}: {model['layers']} layers × {model['heads']} heads on "
         f"{counts['documents']} documents, {counts['examples']} inputs, {counts['tokens']} tokens"
     )
+    for note in notes:
+        say(note)
     if progress.found:
         say(f"resumed: {progress.found} of {progress.total} shards were finished before")
     if counts["windowed"]:

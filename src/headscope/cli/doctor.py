@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from headscope.cli import terminal
-from headscope.cli.options import corpus_options, model_options, read_corpus
+from headscope.cli.options import CORPORA, corpus_options, model_options, read_corpus
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"
@@ -49,10 +49,9 @@ def command(model: str, as_json: bool, **given: Any) -> None:
     findings = Findings()
     _installation(findings)
     loaded = _model(findings, model, given)
-    names = ("demo", "text", "treebank", "segments", "documents", "passages")
-    if any(given[name] for name in names[:4]):
+    if any(given[name] for name in CORPORA):
         with findings.check("corpus") as say:
-            _corpus(say, loaded, read_corpus(**{name: given[name] for name in names}))
+            _corpus(say, loaded, read_corpus(given))
     if as_json:
         click.echo(json.dumps(findings.lines, ensure_ascii=False, indent=2))
     else:
@@ -81,6 +80,12 @@ def _installation(findings: Findings) -> None:
             say(f"{torch.cuda.get_device_name(0)}: use --device cuda")
         else:
             say("none; the CPU is used", verdict=WARN)
+    with findings.check("annotation of text") as say:
+        from headscope.corpus.annotate_parsers import installed_parsers
+
+        parsers = installed_parsers()
+        say(", ".join(parsers) or 'no parser: pip install "headscope[annotate]"',
+            verdict=OK if parsers else WARN)  # fmt: skip
 
 
 def _kernel_error() -> float:

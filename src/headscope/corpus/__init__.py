@@ -3,8 +3,11 @@
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
 """
 
+from headscope.corpus.annotate import AnnotatedCorpus
+from headscope.corpus.annotate_parsers import Annotator
 from headscope.corpus.batches import batches
 from headscope.corpus.conllu import TreebankCorpus
+from headscope.corpus.coreference import CorefCorpus
 from headscope.corpus.counts import EncodeCounts
 from headscope.corpus.demo_corpus import demo_corpus
 from headscope.corpus.document import (
@@ -18,12 +21,17 @@ from headscope.corpus.document import (
     Word,
 )
 from headscope.corpus.encode import Encoder
+from headscope.corpus.exemplars import FrameFilters
+from headscope.corpus.framenet import FramesCorpus
 from headscope.corpus.memory import Concatenation, MemoryCorpus
 from headscope.corpus.segments import SegmentsCorpus
 from headscope.corpus.text import TextCorpus
 
 __all__ = [
+    "AnnotatedCorpus",
+    "Annotator",
     "Concatenation",
+    "CorefCorpus",
     "Corpus",
     "Document",
     "EncodeCounts",
@@ -31,6 +39,8 @@ __all__ = [
     "Example",
     "Frame",
     "FrameElement",
+    "FrameFilters",
+    "FramesCorpus",
     "MemoryCorpus",
     "Mention",
     "Passage",

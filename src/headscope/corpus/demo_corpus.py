@@ -11,9 +11,10 @@ FOLDER = "demo"
 
 
 def demo_corpus() -> TreebankCorpus:
-    """The bundled English documents, with UD trees and coreference, in the order of their names.
+    """The bundled English documents, in the order of their names.
 
+    Each gives its sentences, with UD trees, and then the whole document once more, with mentions.
     They were written for headscope and stand under its licence.
     """
     folder = Path(str(files("headscope.corpus"))) / FOLDER
-    return TreebankCorpus(sorted(folder.glob("*.conllu")))
+    return TreebankCorpus(sorted(folder.glob("*.conllu")), coreference=True)

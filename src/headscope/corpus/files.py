@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from headscope.errors import CorpusError
 
@@ -48,24 +49,32 @@ def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
     return found
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of a UTF-8 file with their numbers from 1, line ends and a byte order mark removed.
+class Line(NamedTuple):
+    """One line of a file; of one that is not UTF-8, the bad bytes as lone surrogates."""
 
-    raises  CorpusError that names the file and the byte offset of the first invalid byte
-    """
+    number: int
+    text: str
+    fault: str | None = None  # what is wrong with its bytes
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """Lines of a file with their numbers from 1, line ends and a byte order mark removed."""
     offset = 0
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 body = raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+                fault = None
                 try:
-                    yield number, body.decode("utf-8").rstrip("\r\n")
+                    text = body.decode("utf-8")
                 except UnicodeDecodeError as error:
+                    text = body.decode("utf-8", "surrogateescape")
                     place = offset + len(raw) - len(body) + error.start
-                    raise CorpusError(
-                        f"{path}:{number}: byte 0x{body[error.start]:02x} at offset {place} is not "
-                        "valid UTF-8; convert the file to UTF-8"
-                    ) from error
+                    fault = (
+                        f"byte 0x{body[error.start]:02x} at offset {place} is not valid UTF-8; "
+                        "convert the file to UTF-8"
+                    )
+                yield Line(number, text.rstrip("\r\n"), fault)
                 offset += len(raw)
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import Files, checked_files, described, labels, numbered_lines
-from headscope.errors import CorpusError
+from headscope.corpus.files import Files, checked_files, described, labels, read_lines
+from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed
 
 
 @dataclass(frozen=True, init=False)
@@ -28,44 +28,62 @@ class SegmentsCorpus:
                       the same name, hence resampled with the first
 
     Other keys are ignored, blank lines too.
+
+    on_error  what to do with a malformed line: `stop`, or `skip` it and go on (the encoder counts
+              it as malformed, with its place)
     """
 
     files: tuple[Path, ...]
+    on_error: OnError
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
         object.__setattr__(self, "files", checked_files(files))
+        object.__setattr__(self, "on_error", checked_policy(on_error))
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents of all files, in order.
 
-        raises  CorpusError with file and line for a line that is not such an object
+        raises  CorpusError with file and line for a line that is not such an object, unless
+                on_error is `skip`
         """
+        return obeyed(self._documents(), self.on_error)
+
+    def describe(self) -> dict[str, Any]:
+        """What was read: `kind`, `files` (name and sha256 of each), options beside the default."""
+        policy = described_policy(self.on_error)
+        return {"kind": "segments", "files": described(self.files), **policy}
+
+    def _documents(self) -> Iterator[Document]:
         for path, label in zip(self.files, labels(self.files), strict=True):
             found = False
             for name, rows in groupby(_rows(path, label), key=lambda row: row[0]):
                 found = True
                 yield Document(name, tuple(passage for _, passage in rows))
             if not found:
-                raise CorpusError(f"{path} holds only blank lines; wanted one JSON object a line")
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind` and `files` (name and sha256 of each)."""
-        return {"kind": "segments", "files": described(self.files)}
+                fault = f"{path} holds only blank lines; wanted one JSON object a line"
+                yield left_out(label, fault)
 
 
 def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
     """Document name and passage of each line of one file."""
-    for number, line in numbered_lines(path):
-        if not line.strip():
+    for line in read_lines(path):
+        if not line.text.strip():
             continue
+        place = f"{label}:{line.number}"
         try:
-            row = json.loads(line)
-            yield _row(row, f"{label}:{number}")
-        except json.JSONDecodeError as error:
-            reason = f"not valid JSON ({error.msg} at column {error.colno})"
-            raise CorpusError(f"{path}:{number}: {reason}; wanted one object a line") from error
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number}: {error}") from error
+            if line.fault:
+                raise ValueError(line.fault)
+            found = _row(json.loads(line.text), place)
+        except (ValueError, RecursionError) as error:  # thousands of digits are a ValueError too
+            fault = f"{path}:{line.number}: {_reason(error)}"
+            found = place, Passage(place, fault=fault)
+        yield found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not valid JSON ({error.msg} at column {error.colno}); wanted one object a line"
+    return str(error)
 
 
 def _row(row: object, place: str) -> tuple[str, Passage]:

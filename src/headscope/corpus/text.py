@@ -11,13 +11,15 @@ from typing import Any, Literal
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import (
     Files,
+    Line,
     UniqueNames,
     checked_files,
     described,
     labels,
-    numbered_lines,
+    read_lines,
 )
-from headscope.errors import CorpusError, InputError
+from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed
+from headscope.errors import InputError
 
 DOCUMENTS = ("blank_line", "file", "heading")
 PASSAGES = ("packed", "line")
@@ -26,8 +28,6 @@ PASSAGES = ("packed", "line")
 SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s+(?=\S)")
 # WikiText writes ` = Title = ` for an article and ` = = Section = = ` below it.
 TOP_HEADING = re.compile(r"=\s+(?!=)(\S.*?)(?<!=)\s+=")
-
-Line = tuple[int, str]
 
 
 @dataclass(frozen=True, init=False)
@@ -39,6 +39,8 @@ class TextCorpus:
                document, and every heading stays in the text as a sentence)
     passages   `packed`: the sentences of a document share windows, as in Clark et al. (2019);
                `line`: every line is a model input of its own
+    on_error   what to do with a line that is not valid UTF-8: `stop`, or `skip` it and go on (the
+               encoder counts it as malformed, with its place)
 
     Documents are held one at a time, so `file` needs memory for its longest file.
     """
@@ -46,6 +48,7 @@ class TextCorpus:
     files: tuple[Path, ...]
     documents: Literal["blank_line", "file", "heading"]
     passages: Literal["packed", "line"]
+    on_error: OnError
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class TextCorpus:
         *,
         documents: Literal["blank_line", "file", "heading"] = "blank_line",
         passages: Literal["packed", "line"] = "packed",
+        on_error: OnError = "stop",
     ) -> None:
         if documents not in DOCUMENTS:
             raise InputError(f"documents={documents!r}; wanted one of {', '.join(DOCUMENTS)}")
@@ -61,58 +65,70 @@ class TextCorpus:
         object.__setattr__(self, "files", checked_files(files))
         object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "passages", passages)
+        object.__setattr__(self, "on_error", checked_policy(on_error))
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents of all files, in order.
 
-        raises  CorpusError for invalid UTF-8 (file and byte offset), or a file without any text
+        raises  CorpusError for invalid UTF-8 (file and byte offset), or a file without any text,
+                unless on_error is `skip`
         """
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            found = False
-            for name, lines in self._groups(path, label):
-                found = True
-                place = f"{label}:{lines[0][0]}"
-                yield Document(names.of(name, place=place), self._passages(label, lines))
-            if not found:
-                raise CorpusError(f"{path} holds only white space; wanted lines of text")
+        return obeyed(self._documents(), self.on_error)
 
     def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), `documents`, `passages`."""
+        """What was read: `kind`, `files` (name and sha256 of each), `documents`, `passages`, and
+        `on_error` if it is not the default."""
         return {
             "kind": "text",
             "files": described(self.files),
             "documents": self.documents,
             "passages": self.passages,
+            **described_policy(self.on_error),
         }
+
+    def _documents(self) -> Iterator[Document]:
+        names = UniqueNames()
+        for path, label in zip(self.files, labels(self.files), strict=True):
+            found = False
+            for name, lines in self._groups(path, label):
+                found = True
+                place = f"{label}:{lines[0].number}"
+                yield Document(names.of(name, place=place), self._passages(path, label, lines))
+            if not found:
+                yield left_out(label, f"{path} holds only white space; wanted lines of text")
 
     def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[Line]]]:
         """The name and the non-blank lines of each document of one file."""
         name, lines = label, list[Line]()
-        for number, raw in numbered_lines(path):
-            line = raw.strip()
-            title = TOP_HEADING.fullmatch(line) if self.documents == "heading" else None
-            ends = title or (not line and self.documents == "blank_line")
+        for line in read_lines(path):
+            text = line.text.strip()
+            headings = self.documents == "heading" and not line.fault
+            title = TOP_HEADING.fullmatch(text) if headings else None
+            ends = title or (not text and self.documents == "blank_line")
             if ends and lines:
                 yield name, lines
                 lines = []
             if title:
                 name = title[1]
             elif not lines and self.documents == "blank_line":
-                name = f"{label}:{number}"
-            if line:
-                lines.append((number, line))
+                name = f"{label}:{line.number}"
+            if text:
+                lines.append(Line(line.number, text, line.fault))
         if lines:
             yield name, lines
 
-    def _passages(self, label: str, lines: list[Line]) -> tuple[Passage, ...]:
-        if self.passages == "line":
-            return tuple(Passage(f"{label}:{number}", text=line) for number, line in lines)
-        return tuple(
-            Passage(f"{label}:{number}.{count}", text=sentence, packable=True)
-            for number, line in lines
-            for count, sentence in enumerate(sentences(line), start=1)
-        )
+    def _passages(self, path: Path, label: str, lines: list[Line]) -> tuple[Passage, ...]:
+        return tuple(passage for line in lines for passage in self._line(path, label, line))
+
+    def _line(self, path: Path, label: str, line: Line) -> Iterator[Passage]:
+        place = f"{label}:{line.number}"
+        if line.fault:
+            yield Passage(place, fault=f"{path}:{line.number}: {line.fault}")
+        elif self.passages == "line":
+            yield Passage(place, text=line.text)
+        else:
+            for count, sentence in enumerate(sentences(line.text), start=1):
+                yield Passage(f"{place}.{count}", text=sentence, packable=True)
 
 
 def sentences(line: str) -> list[str]:

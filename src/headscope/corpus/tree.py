@@ -1,6 +1,6 @@
-"""What do the rows of one parsed sentence say: which words, which tree, which mentions?
+"""What do the rows of one parsed sentence say: which words, and which tree?
 
-Pure: rows in, words and mentions out. A fault carries the row it was found in.
+Pure: rows in, words out. A fault carries the row it was found in.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headscope.corpus.document import Mention, Word
-from headscope.corpus.entities import EntityFault, read_mentions
+from headscope.corpus.document import Word
 
 Row = dict[str, Any]
 
@@ -23,22 +22,18 @@ class SentenceFault(ValueError):
         self.row = row
 
 
-def read_sentence(
-    rows: Sequence[Row], *, entity_fields: Sequence[str]
-) -> tuple[tuple[Word, ...], tuple[Mention, ...]]:
-    """Words and mentions of one sentence.
+def read_words(rows: Sequence[Row]) -> tuple[Word, ...]:
+    """The words of one sentence; multiword ranges and empty nodes are none.
 
-    rows           as the conllu package parses them, with `misc` left as text
-    entity_fields  names of the dash-separated parts of an opening `Entity=` mark
+    rows  as the conllu package parses them, with `misc` left as text
 
-    raises  SentenceFault for ids out of order, a head that is missing or out of range, a graph
-            that is no tree (several roots are allowed, as older treebanks have them), or
-            `Entity=` brackets that do not match
+    raises  SentenceFault for ids out of order, a head that is missing or out of range, or a graph
+            that is no tree (several roots are allowed, as older treebanks have them)
     """
     numbered = [index for index, row in enumerate(rows) if isinstance(row["id"], int)]
     heads = _heads(rows, numbered)
     glued = _glued(rows)
-    words = tuple(
+    return tuple(
         Word(
             form=rows[index]["form"],
             upos=_given(rows[index], "upos"),
@@ -49,20 +44,20 @@ def read_sentence(
         )
         for place, (index, head) in enumerate(zip(numbered, heads, strict=True))
     )
-    return words, _mentions(rows, heads, entity_fields)
 
 
-def _given(row: Row, column: str) -> str | None:
-    value = row.get(column)
-    return None if value in ("", "_") else value
-
-
-def _misc(row: Row, key: str) -> str | None:
+def misc(row: Row, key: str) -> str | None:
+    """The value of one `key=value` part of the last column."""
     for part in (row.get("misc") or "").split("|"):
         name, _, value = part.partition("=")
         if name == key:
             return value
     return None
+
+
+def _given(row: Row, column: str) -> str | None:
+    value = row.get(column)
+    return None if value in ("", "_") else value
 
 
 def _heads(rows: Sequence[Row], numbered: Sequence[int]) -> list[int]:
@@ -79,7 +74,9 @@ def _heads(rows: Sequence[Row], numbered: Sequence[int]) -> list[int]:
                 "the head (column 7) is '_'; wanted a number: a treebank needs heads", row=index
             )
         if not 0 <= head <= len(numbered):
-            raise SentenceFault(f"head {head} is outside 0..{len(numbered)}", row=index)
+            raise SentenceFault(
+                f"head {head} is outside 0..{len(numbered)}; wanted 0 or a word's number", row=index
+            )
         heads.append(head - 1)
     _check_tree(heads, numbered)
     return heads
@@ -88,7 +85,9 @@ def _heads(rows: Sequence[Row], numbered: Sequence[int]) -> list[int]:
 def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
     """Every word must reach a root; what has been seen to reach one is not walked again."""
     if -1 not in heads:
-        raise SentenceFault("no word has head 0: the sentence has no root", row=numbered[0])
+        raise SentenceFault(
+            "no word has head 0: the sentence has no root; wanted at least one", row=numbered[0]
+        )
     reaches = [False] * len(heads)
     for start in range(len(heads)):
         path: dict[int, None] = {}
@@ -96,7 +95,8 @@ def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
         while word >= 0 and not reaches[word]:
             if word in path:
                 raise SentenceFault(
-                    f"the heads of word {word + 1} run in a cycle", row=numbered[word]
+                    f"the heads of word {word + 1} run in a cycle; wanted a path to a root",
+                    row=numbered[word],
                 )
             path[word] = None
             word = heads[word]
@@ -113,7 +113,7 @@ def _glued(rows: Sequence[Row]) -> set[int]:
     glued = set()
     forms = {row["id"]: row["form"] for row in rows if isinstance(row["id"], int)}
     for row in rows:
-        number, no_space = row["id"], _misc(row, "SpaceAfter") == "No"
+        number, no_space = row["id"], misc(row, "SpaceAfter") == "No"
         if isinstance(number, int) and no_space:
             glued.add(number - 1)
         elif isinstance(number, tuple) and number[1] == "-":
@@ -123,21 +123,3 @@ def _glued(rows: Sequence[Row]) -> set[int]:
             if no_space:
                 glued.add(last - 1)
     return glued
-
-
-def _mentions(
-    rows: Sequence[Row], heads: Sequence[int], entity_fields: Sequence[str]
-) -> tuple[Mention, ...]:
-    # Empty nodes (8.1) carry marks too, and the head field of a mark counts them; ranges do not.
-    nodes = [
-        index
-        for index, row in enumerate(rows)
-        if isinstance(row["id"], int) or (isinstance(row["id"], tuple) and row["id"][1] == ".")
-    ]
-    marks = [_misc(rows[index], "Entity") or "" for index in nodes]
-    numbers = [rows[index]["id"] for index in nodes]
-    word_of = [number - 1 if isinstance(number, int) else None for number in numbers]
-    try:
-        return read_mentions(marks, word_of=word_of, heads=heads, fields=entity_fields)
-    except EntityFault as fault:
-        raise SentenceFault(str(fault), row=nodes[fault.node]) from fault

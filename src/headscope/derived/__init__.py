@@ -1,6 +1,10 @@
 """What follows from results without a model: tables, roles of heads, telling sentences."""
 
-from headscope.derived.claims import Claim, all_claims
+from headscope.derived.best_heads import best_heads, coreference_heads, top_frame_heads
+from headscope.derived.claim import Claim
+from headscope.derived.claims import all_claims
+from headscope.derived.functions import functions
+from headscope.derived.paper_tables import clark_table_1, clark_table_2
 from headscope.derived.reading import HeadMetric, head_metrics, head_name
 from headscope.derived.roles import CLARK_BROAD_NATS, ROLES, head_roles
 from headscope.derived.tables import tidy, write_tables
@@ -12,10 +16,16 @@ __all__ = [
     "Claim",
     "HeadMetric",
     "all_claims",
+    "best_heads",
+    "clark_table_1",
+    "clark_table_2",
+    "coreference_heads",
+    "functions",
     "head_metrics",
     "head_name",
     "head_roles",
     "telling_heads",
     "tidy",
+    "top_frame_heads",
     "write_tables",
 ]

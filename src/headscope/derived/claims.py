@@ -1,62 +1,34 @@
 """What can be said of a head in one sentence, and how far does it stand out?
 
-A claim's effect is how far the head stands above what is ordinary, of the way it could go:
-
-    effect = (lower end of the interval − reference) / (ceiling − reference)
-
-with reference = the larger of uniform attention and the mean head, and ceiling = 1 for shares and
-the uniform entropy for entropy. Low entropy is the mirror image, from the mean head down to 0.
-Without an interval the value itself stands in for its lower end.
+Effects (see `claim`) are taken with reference = the larger of uniform attention and the mean head,
+and ceiling = 1 for shares and the uniform entropy for entropy. Low entropy is the mirror image,
+from the mean head down to 0. What a head knows of language is in `functions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from headscope.accumulate import Estimate
+from headscope.derived.claim import LEAST_EFFECT, Claim, effects
+from headscope.derived.functions import function_claims
 from headscope.derived.reading import Floats, documents, estimate, group, shape, token_names
 from headscope.derived.roles import POSITION, has_cls, is_broad
 from headscope.derived.wording import number, percent, plain
 
 TARGETS = ("previous", "next", "self", "first", "cls", "sep", "punctuation")
-LEAST_EFFECT = 0.05  # ours: below, a head is not told apart from an ordinary one
 NARROW_SHARE = 0.5  # ours: of the uniform entropy; what is above is not called narrow
 SINK_SHARE = 1 / 3  # ours: of the attention; less is no resting place
 SINK_NORM = 0.5  # ours: a sink's tokens contribute less than half of what all other tokens do
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One thing to say of one head.
-
-    kind       previous, next, self, first, cls, sep, punctuation, broad or narrow
-    effect     see the module; at most 1
-    sentence   without the head's name: "attends to the previous token, 87 % [85, 89]"
-    value, low, high   the number behind it, as a share of the ceiling, 0 to 1
-    reference  on the same scale
-    n          documents behind it
-    """
-
-    layer: int
-    head: int
-    kind: str
-    effect: float
-    sentence: str
-    value: float
-    low: float
-    high: float
-    reference: float
-    n: int
-
-
 def all_claims(tree: xr.DataTree) -> list[Claim]:
     """Every claim of an effect above LEAST_EFFECT, in no meant order; several per head."""
     claims = [claim for kind in TARGETS for claim in _target_claims(tree, kind)]
-    return claims + _broad_claims(tree) + _narrow_claims(tree)
+    return claims + _broad_claims(tree) + _narrow_claims(tree) + function_claims(tree)
 
 
 def _target_claims(tree: xr.DataTree, kind: str) -> list[Claim]:
@@ -125,9 +97,7 @@ def _claims(
     kind: str, share: Estimate, reference: float, n: int, say: Callable[[int, int], str]
 ) -> list[Claim]:
     """One claim per head whose value is clearly above the reference."""
-    lower = np.where(np.isfinite(share.low), share.low, share.value)
-    effect = (lower - reference) / (1 - reference) if reference < 1 else lower * np.nan
-    effect = np.where(np.isfinite(share.value), effect, np.nan)
+    effect = effects(share, reference)
     claims = []
     for layer, head in np.argwhere(effect > LEAST_EFFECT).tolist():
         value, low, high = _at(share, layer, head)

@@ -16,11 +16,22 @@ import xarray as xr
 
 from headscope import terms
 from headscope.accumulate import Estimate
+from headscope.derived.relations import TOTALS, arrow
 
 Floats = npt.NDArray[np.float64]
 LIMITS = ("_ci_low", "_ci_high")
-ORDER = ("surface", "entropy", "norms", "mixing", "divergence")  # in which papers tell them
+# In which papers tell them.
+ORDER = (
+    "surface", "entropy", "norms", "mixing", "divergence", "dependency", "coreference", "frames",
+    "features", "pairs",
+)  # fmt: skip
 COMPANIONS = (*LIMITS, "_n")
+PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
+SHARES = ("accuracy", "accuracy_strict")
+BESIDE = ("distribution", "score_quantile", "chance", "p_value")  # of frames: they go with a score
+NO_SYNTAX = ("root", "punct", "P")  # no head finds the root; punctuation hangs by convention
+MOST_RELATIONS = 20  # ours: as metrics; the rest stands in the tables
+LEAST_WORDS = 25  # ours: of fewer words, an accuracy says little
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,7 @@ class HeadMetric:
 
     key       group.variable or group.variable.choice, as in the data
     label     the same in words
-    unit      as in the data: probability, nats, tokens, 1
+    unit      as in the data: probability, nats, tokens, 1; an accuracy is written as a share too
     estimate  [layer, head]
     n         documents behind it
     """
@@ -49,9 +60,9 @@ def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the variables of a dataset that are estimates, not the companions of one."""
-    names = [str(name) for name in dataset.data_vars]
-    return [name for name in names if not _is_companion(name, names)]
+    """Names of the variables that are numbers of their own: no companions, PLACES or strings."""
+    names = [str(name) for name in dataset.data_vars if dataset[name].dtype.kind in "biuf"]
+    return [name for name in names if name not in PLACES and not _is_companion(name, names)]
 
 
 def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
@@ -76,6 +87,21 @@ def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
         else:
             array = array.isel({dim: 0}, drop=True) * np.nan
     return array
+
+
+def shown_relations(dependency: xr.Dataset, *, least: int = LEAST_WORDS) -> list[int]:
+    """Positions of the relations of at least `least` words, the most frequent first.
+
+    TOTALS, root and punctuation are left out: the paper does not show them, and no head is known
+    by them.
+    """
+    names = [str(name) for name in dependency["relation"].values]
+    counts = dependency["count"].values
+    return [
+        at
+        for at in range(len(TOTALS), len(names))
+        if counts[at] >= least and names[at].partition(":")[0] not in NO_SYNTAX
+    ]
 
 
 def documents(tree: xr.DataTree, array: xr.DataArray | None = None) -> int:
@@ -121,6 +147,12 @@ def _metrics_of(tree: xr.DataTree, name: str, variable: str) -> list[HeadMetric]
     dataset = tree.children[name].to_dataset()
     array = dataset[variable]
     dims = [str(dim) for dim in array.dims]
+    if (name, variable) == ("dependency", "accuracy"):
+        return [
+            _relation_metric(tree, dataset, at) for at in shown_relations(dataset)[:MOST_RELATIONS]
+        ]
+    if name == "frames" and variable.removesuffix("_reversed") in BESIDE:
+        return []
     if dims[:2] != ["layer", "head"] or len(dims) > 3:
         return []
     choices = [{dims[2]: value} for value in array[dims[2]].values] if dims[2:] else [{}]
@@ -134,9 +166,23 @@ def _metric(tree: xr.DataTree, name: str, variable: str, choice: dict[str, Any])
     return HeadMetric(
         key=".".join([name, variable, *words]),
         label=terms.label(name, variable, *words, long_name=str(attrs.get("long_name", ""))),
-        unit=str(attrs.get("units", "1")),
+        unit="probability" if variable in SHARES else str(attrs.get("units", "1")),
         estimate=estimate(dataset, variable, **choice),
         n=documents(tree, dataset[variable]),
+    )
+
+
+def _relation_metric(tree: xr.DataTree, dependency: xr.Dataset, at: int) -> HeadMetric:
+    """The accuracy at one relation, in the direction in which its best head is best."""
+    relation = str(dependency["relation"].values[at])
+    way = int(np.nan_to_num(dependency["best_direction"].values[at]))
+    direction = str(dependency["direction"].values[way])
+    return HeadMetric(
+        key=".".join(["dependency", "accuracy", direction, relation]),
+        label=arrow(printable(relation), direction),
+        unit="probability",
+        estimate=estimate(dependency.isel(relation=at, direction=way), "accuracy"),
+        n=documents(tree, dependency["accuracy"]),
     )
 
 

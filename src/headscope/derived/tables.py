@@ -2,10 +2,13 @@
 
 One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
 then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
+What is no number (strings) and what names a place (best_layer, …) is left out; groups that say so
+(`tidy` = 0) are, as a whole. Beside the tidy tables stand those of the best heads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +16,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.derived.best_heads import best_heads, coreference_heads, top_frame_heads
+from headscope.derived.paper_tables import (
+    clark_table_1,
+    clark_table_2,
+    latex,
+    markdown,
+    note_1,
+    note_2,
+)
 from headscope.derived.reading import documents, estimate, estimates, shape
 from headscope.whole_file import write_whole
 
@@ -37,21 +49,46 @@ def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     returns  group name → columns of LEADING, then the group's other dimensions; a dimension that
              a metric does not have is missing there, as are layer and head
     """
-    return {str(name): _group_table(tree, str(name)) for name in tree.children}
+    kept = [str(name) for name, child in tree.children.items() if child.attrs.get("tidy", 1)]
+    return {name: _group_table(tree, name) for name in kept}
 
 
 def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
-    """Writes every table as .parquet and .csv; each file appears whole or not at all.
+    """Writes every table; each file appears whole or not at all.
+
+    The tidy tables and those of the best heads become .parquet and .csv, the tables in a paper's
+    layout .csv, .md and .tex.
 
     returns  the paths written
     raises   OSError if the folder cannot be written
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, table in tidy(tree).items():
-        written.append(write_whole(folder / f"{name}.parquet", partial(_parquet, table)))
-        written.append(write_whole(folder / f"{name}.csv", partial(_csv, table)))
-    return written
+    found: dict[str, Callable[[str], None]] = {}
+    for name, table in {**tidy(tree), **best_tables(tree)}.items():
+        found |= {f"{name}.parquet": partial(_parquet, table), f"{name}.csv": partial(_csv, table)}
+    for name, (table, note) in _paper_tables(tree).items():
+        found[f"{name}.csv"] = partial(_csv, table)
+        for kind, write in (("md", markdown), ("tex", latex)):
+            found[f"{name}.{kind}"] = partial(_text, write(table, note))
+    return [write_whole(folder / name, write) for name, write in found.items()]
+
+
+def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of best heads that the run allows, by the name of their files."""
+    tables = {
+        "best_heads": best_heads(tree),
+        "best_coreference_heads": coreference_heads(tree),
+        "top_frame_heads": top_frame_heads(tree),
+    }
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _paper_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str]]:
+    tables = {
+        "clark_table_1": (clark_table_1(tree), note_1(tree)),
+        "clark_table_2": (clark_table_2(tree), note_2(tree)),
+    }
+    return {name: (table, note) for name, (table, note) in tables.items() if len(table)}
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -119,6 +156,10 @@ def _counts(tree: xr.DataTree, dataset: xr.Dataset, variable: str) -> object:
 
 def _parquet(table: pd.DataFrame, path: str) -> None:
     table.to_parquet(path, index=False)
+
+
+def _text(text: str, path: str) -> None:
+    Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _csv(table: pd.DataFrame, path: str) -> None:

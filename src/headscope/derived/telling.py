@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 import xarray as xr
 
-from headscope.derived.claims import Claim, all_claims
+from headscope.derived.claim import Claim
+from headscope.derived.claims import all_claims
 
 REPEAT = 0.85  # ours: what a claim counts after one of its kind is taken
 

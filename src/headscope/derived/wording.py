@@ -35,8 +35,8 @@ def plain(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return MISSING
     if unit == "probability":
-        return f"{_fixed(100 * value, 0)} %"
-    return _fixed(value, fewest_digits(value))
+        return f"{fixed(100 * value, 0)} %"
+    return fixed(value, fewest_digits(value))
 
 
 def fewest_digits(value: float) -> int:
@@ -51,16 +51,16 @@ def _with_interval(
     if not math.isfinite(value):
         return MISSING
     if not (math.isfinite(low) and math.isfinite(high)):
-        return _fixed(value, fewest) + suffix
+        return fixed(value, fewest) + suffix
     digits = next(
-        (d for d in range(fewest, most) if _fixed(low, d) != _fixed(high, d)),
+        (d for d in range(fewest, most) if fixed(low, d) != fixed(high, d)),
         fewest if low == high else most,
     )
-    ends = f"[{_fixed(low, digits)}, {_fixed(high, digits)}]"
-    return f"{_fixed(value, digits)}{suffix} {ends}"
+    ends = f"[{fixed(low, digits)}, {fixed(high, digits)}]"
+    return f"{fixed(value, digits)}{suffix} {ends}"
 
 
-def _fixed(value: float, digits: int) -> str:
+def fixed(value: float, digits: int) -> str:
     """Fixed decimals with a true minus sign and no negative zero."""
     text = f"{value:.{digits}f}"
     if float(text) == 0:

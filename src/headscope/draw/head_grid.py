@@ -7,11 +7,13 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from headscope.derived.reading import Floats, HeadMetric, head_metrics
 from headscope.derived.wording import plain
 from headscope.draw.marks import cell_key, cells
 from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color
 from headscope.draw.wording import over
 from headscope.terms import unit_label
 
@@ -46,7 +48,7 @@ def metric_panel(metric: HeadMetric) -> Panel:
     return Panel(
         title.replace("Attention to", "To").replace(", all tokens", ""),
         partial(draw_grid, metric.estimate.value, unit=metric.unit),
-        height=0.4 + 0.65 * metric.estimate.value.shape[0] / metric.estimate.value.shape[1],
+        height=grid_height(metric.estimate.value),
     )
 
 
@@ -59,14 +61,27 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def draw_grid(values: Floats, axes: Axes, *, unit: str = "1") -> None:
-    """A heat map of values [layer, head]; 0 is page, the largest value the end of the ramp."""
+def draw_grid(
+    values: Floats,
+    axes: Axes,
+    *,
+    unit: str = "1",
+    top: float | None = None,
+    best: tuple[int, int] | None = None,
+) -> None:
+    """A heat map of values [layer, head]; 0 is page.
+
+    top   the value at the end of the ramp; else the largest value
+    best  (layer, head) of a cell to put a frame around
+    """
     layers, heads = values.shape
-    top = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
-    top = top if top > 0 else 1.0
+    top = largest(values) if top is None else top
     cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=0.08)
+    if best is not None:
+        corner = (best[1] - 0.5, best[0] - 0.5)
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=color("vermillion"), lw=1.1))
     axes.invert_yaxis()
-    axes.set_aspect("equal")
+    axes.set_aspect("equal", anchor="N")  # level with its neighbours
     for setter, count in ((axes.set_xticks, heads), (axes.set_yticks, layers)):
         step = 1 if count <= FEW else 2 if count <= 2 * FEW else 4
         shown = range(0, count, step)
@@ -77,6 +92,24 @@ def draw_grid(values: Floats, axes: Axes, *, unit: str = "1") -> None:
     axes.set_xlabel("head", loc="left")
     axes.set_ylabel("layer")
     cell_key(axes, plain(top, unit))
+
+
+def grid_height(values: Floats) -> float:
+    """The height of a panel with such a heat map, as a share of its width."""
+    layers, heads = values.shape
+    return float(0.4 + 0.65 * layers / heads)
+
+
+def best_place(values: Floats) -> tuple[int, int]:
+    """(layer, head) of the largest of values [layer, head], of which one is not NaN."""
+    layer, head = np.unravel_index(np.nanargmax(values), values.shape)
+    return int(layer), int(head)
+
+
+def largest(values: Floats) -> float:
+    """The largest value, or 1 where there is none above 0: where a ramp can end."""
+    top: float = np.nan_to_num(values).max(initial=0)
+    return float(top) or 1.0
 
 
 PICTURE = Picture("head_grid", "All heads at a glance", (), panels, caption, columns=4)

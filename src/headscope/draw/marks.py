@@ -88,11 +88,18 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
     )
 
 
-def legend(axes: Axes, entries: Sequence[tuple[str, str]], *, line: bool = True) -> None:
+def legend(
+    axes: Axes,
+    entries: Sequence[tuple[str, str]],
+    *,
+    line: bool = True,
+    start: float = LEGEND_START,
+) -> None:
     """A row above the axes, below the title, so that it never covers data.
 
     entries  (word of the data, text); colour and marker follow from the word
     line     whether the marks are joined in the picture
+    start    points right of the axes' left border, by default above the tick labels
     """
     style = "-" if line else "none"
     handles = [
@@ -101,8 +108,7 @@ def legend(axes: Axes, entries: Sequence[tuple[str, str]], *, line: bool = True)
     ]
     columns = min(len(handles), LEGEND_COLUMNS)
     row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
-    # A row as wide as the panel: it begins above the tick labels, not above the axes.
-    shift = ScaledTranslation(LEGEND_START / 72, 0, axes.figure.dpi_scale_trans)
+    shift = ScaledTranslation(start / 72, 0, axes.figure.dpi_scale_trans)
     row.set_bbox_to_anchor((0, 1), axes.transAxes + shift)
     row.set_in_layout(False)  # else a long row narrows the axes; `compose` leaves it its height
 

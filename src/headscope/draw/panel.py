@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import Bbox, ScaledTranslation
 
 from headscope.draw.style import DOUBLE, SINGLE, house_style
 
@@ -23,12 +25,19 @@ LEGEND_COLUMNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """title; draw(axes); height as a share of the width; whether a key stands above the axes."""
+    """One set of axes.
+
+    draw       draws on them, all but the title
+    height     as a share of the width
+    key_above  whether a key stands between title and axes
+    left       where title and legend begin, in points from the left border of the axes
+    """
 
     title: str
     draw: Callable[[Axes], None]
     height: float = 0.72
     key_above: bool = False
+    left: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class Picture:
     panels   tree → panels; empty where the groups lack what it takes
     caption  tree → how to read it, in which unit, on how many documents
     columns  panels side by side at double width
+    wide     one column of panels, each as wide as a page, however narrow the rest is set
     """
 
     name: str
@@ -49,10 +59,27 @@ class Picture:
     panels: Callable[[xr.DataTree], list[Panel]]
     caption: Callable[[xr.DataTree], str]
     columns: int = 2
+    wide: bool = False
 
     def available(self, tree: xr.DataTree) -> bool:
         """Whether the run holds what the picture needs."""
         return all(name in tree.children for name in self.needs) and bool(self.panels(tree))
+
+
+class _SteadyLayout(ConstrainedLayoutEngine):
+    """Constrained layout to the millionth of the figure.
+
+    Its solver takes constraints in the order of their addresses, so that the last digits differ
+    from run to run, and with them the bytes of a file.
+    """
+
+    def execute(self, fig: Figure) -> None:
+        """Lay out, then round."""
+        super().execute(fig)
+        for axes in fig.axes:
+            corners = axes.get_position(original=True).get_points()
+            axes.set_position(Bbox(corners.round(6)))
+            axes.set_in_layout(True)  # `set_position` takes axes out of it
 
 
 def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = None) -> Figure:
@@ -66,16 +93,19 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
     inches = width or (SINGLE if columns == 1 else DOUBLE)
     each = inches / columns
     with house_style():
-        height = sum(_row_height(panels, row, columns, each) for row in range(rows))
-        figure = Figure(figsize=(inches, height), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()  # [row*column]
+        heights = [_row_height(panels, row, columns, each) for row in range(rows)]
+        figure = Figure(figsize=(inches, sum(heights)), layout=_SteadyLayout())
+        grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
+        axes = grid.ravel()  # [row*column]
         for place, panel in zip(axes, panels, strict=False):
             panel.draw(place)
         for at, (place, panel) in enumerate(zip(axes, panels, strict=False)):
             beside = range(at - at % columns, min(at - at % columns + columns, len(panels)))
             above = max(_rows_above(axes[other], panels[other]) for other in beside)
             letter = f"{string.ascii_lowercase[at]}   " if len(panels) > 1 else ""
-            place.set_title(letter + panel.title, pad=6 + LEGEND_ROW * above)
+            title = place.set_title(letter + panel.title, pad=6 + LEGEND_ROW * above)
+            start = ScaledTranslation(panel.left / 72, 0, figure.dpi_scale_trans)
+            title.set_transform(title.get_transform() + start)
         for place in axes[len(panels) :]:
             place.set_axis_off()
     return figure

@@ -12,17 +12,24 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.draw import (
+    best_heads,
     cancellation,
+    coreference,
     divergence,
     entropy_by_layer,
+    example_sentences,
+    features,
+    frames,
     frequency,
     head_grid,
     mixing,
+    pairs,
+    relations,
     surface_by_layer,
     weight_against_norm,
 )
 from headscope.draw.panel import Picture, compose
-from headscope.draw.style import house_style
+from headscope.draw.style import DOUBLE, house_style
 from headscope.whole_file import write_whole
 
 PICTURES: dict[str, Picture] = {
@@ -37,8 +44,17 @@ PICTURES: dict[str, Picture] = {
         mixing.PICTURE,
         divergence.MAP,
         divergence.MATRIX,
+        best_heads.PICTURE,
+        relations.PICTURE,
+        example_sentences.PICTURE,
+        coreference.PICTURE,
+        frames.PICTURE,
+        features.BY_LAYER,
+        features.CLS,
+        pairs.PICTURE,
     )
 }
+RELATIONS = "dependency"
 # No date and no version: the same numbers give the same bytes.
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
@@ -57,14 +73,17 @@ def draw(tree: xr.DataTree, name: str, *, columns: int | None = None) -> Figure:
     if not picture.available(tree):
         there = ", ".join(map(str, tree.children)) or "nothing"
         raise ValueError(
-            f"cannot draw {name}: found the groups {there}; wanted {', '.join(picture.needs)}; "
-            "run the atlas with these analyses"
+            f"cannot draw {name}: found the groups {there}; wanted {', '.join(picture.needs)}, "
+            "with numbers to draw; run the atlas with these analyses"
         )
-    return compose(picture.panels(tree), columns=columns or picture.columns)
+    width = DOUBLE if picture.wide else None
+    return compose(picture.panels(tree), columns=columns or picture.columns, width=width)
 
 
 def save_figures(tree: xr.DataTree, folder: Path) -> list[Path]:
     """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all.
+
+    The folder `dependency` in it gets a heat map of each relation, as .svg.
 
     returns  the paths written; the same tree gives the same bytes
     """
@@ -75,6 +94,9 @@ def save_figures(tree: xr.DataTree, folder: Path) -> list[Path]:
             for kind in ("svg", "png"):
                 path = folder / f"{picture.name}.{kind}"
                 written.append(write_whole(path, partial(_save, figure, kind)))
+    for _, name, figure in relations.relation_figures(tree):
+        path = folder / RELATIONS / name
+        written.append(write_whole(path, partial(_save, figure, "svg")))
     return written
 
 

@@ -51,6 +51,14 @@ MARKS = {
     "sep_from_sep": ("vermillion", "^"),
     "sep_from_other": ("grey", "o"),
     "all": ("blue", "o"),
+    "best_head": ("blue", "o"),
+    "offset": ("grey", "D"),
+    "nearest": ("grey", "D"),
+    "head_match": ("orange", "s"),
+    "rule_based": ("vermillion", "^"),
+    "chance": ("grey", "D"),
+    "mean": ("grey", "o"),
+    "strongest": ("blue", "D"),
 }
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.derived.reading import documents, token_names
+from headscope.derived.reading import documents, printable, token_names
+from headscope.terms import name
 
 INTERVALS = "95 % intervals, bootstrap over documents"
 
@@ -29,3 +30,30 @@ def with_interval(symbol: str, value: float, low: float, high: float) -> str:
         return f"{symbol} = –"
     ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) and np.isfinite(high) else ""
     return f"{symbol} = {value:.2f}{ends}".replace("-", "−")
+
+
+def quantity(dataset: xr.Dataset) -> str:
+    """What a linguistic analysis measured: `attention`, or the name of the weighted norm."""
+    measure = str(dataset.attrs.get("measure", "attention"))
+    return "attention" if measure == "attention" else name(measure)
+
+
+def by_measure(dataset: xr.Dataset | None) -> str:
+    """` by the weighted norm …` where an accuracy is not by attention; else nothing."""
+    if dataset is None or quantity(dataset) == "attention":
+        return ""
+    return f" by the {quantity(dataset)}"
+
+
+def clipped(text: object, most: int) -> str:
+    """A word or label of the data as text that any file can hold, at most so many characters."""
+    shown = "".join("\ufffd" if c in "\ufffe\uffff" else c for c in printable(text))
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def inputs(dataset: xr.Dataset | None) -> str:
+    """`n = 240 to 2,001 inputs`, from the smallest to the largest `count` that is not 0."""
+    counts = np.zeros(1) if dataset is None else dataset["count"].values.reshape(-1)  # [kind]
+    there = counts[counts > 0].tolist() or [0]
+    low, high = f"{min(there):,.0f}", f"{max(there):,.0f}"
+    return f"n = {high} inputs" if low == high else f"n = {low} to {high} inputs"

@@ -12,10 +12,12 @@ import jinja2
 import xarray as xr
 from markupsafe import Markup
 
+from headscope.derived.functions import functions
 from headscope.derived.reading import printable, shape
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
+from headscope.report.language import language
 from headscope.report.policy import content_policy, island
 from headscope.report.sections import sections
 from headscope.report.svg import Styles
@@ -44,11 +46,13 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     """The page as text."""
     styles = Styles()
     pictures = sections(tree, styles)
+    about_language = language(tree, manifest, styles)
     style = "\n".join([theme_css(), _asset("report.css"), styles.css()])
     script = "\n".join(_asset(name) for name in SCRIPTS)
     return _template().render(
         **_content(tree, manifest),
         sections=pictures,
+        language=about_language,
         style=Markup(style),
         script=Markup(script),
         policy=content_policy(style=style, script=script),
@@ -83,6 +87,7 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "role_counts": heads.role_counts(tree),
         "columns": heads.columns(tree),
         "rows": heads.rows(tree),
+        "knows": bool(functions(tree)),
         "n": over(tree),
         "has_map": MAP.available(tree),
         "map_caption": map_caption(tree),
@@ -95,13 +100,14 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
 
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(_asset),
+    )  # fmt: skip
     # Panels are markup made here from numbers; the names drawn in them are escaped by the
     # XML writer.
     environment.filters["drawing"] = Markup
     environment.filters["unbroken"] = unbroken
-    return environment.from_string(_asset("report.html.j2"))
+    return environment.get_template("report.html.j2")
 
 
 def _asset(name: str) -> str:

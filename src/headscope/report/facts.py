@@ -89,11 +89,16 @@ def _left_out(counts: Manifest, attrs: Manifest) -> str:
     skipped = int(counts.get("skipped", attrs.get("skipped", 0)) or 0)
     windowed = int(counts.get("windowed", attrs.get("windowed", 0)) or 0)
     reasons = counts.get("reasons") or {}
-    why = ", ".join(f"{_text(reason)}: {number}" for reason, number in dict(reasons).items())
+    why = ", ".join(f"{_text(reason)}: {_total(entry)}" for reason, entry in dict(reasons).items())
     if not skipped and not windowed:
         return "nothing"
     words = f"{skipped:,} skipped" + (f" ({why})" if why and skipped else "")
     return f"{words}; {windowed:,} cut into windows because too long"
+
+
+def _total(entry: object) -> str:
+    """How many were left out for one reason: {"total": 3, "first": […]}."""
+    return _text(entry.get("total", 0) if isinstance(entry, Mapping) else entry)
 
 
 def _intervals(attrs: Manifest) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.derived.claims import Claim, all_claims
+from headscope.derived.claim import Claim
+from headscope.derived.claims import all_claims
+from headscope.derived.functions import FUNCTIONS, functions
 from headscope.derived.reading import Floats, HeadMetric, group, head_metrics, head_name, shape
 from headscope.derived.roles import ROLES, head_roles
 from headscope.derived.telling import best_claims, telling_heads
@@ -19,7 +21,11 @@ from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
 from headscope.terms import unit_label
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
-GROUP_TITLES = {"surface": "Attention", "entropy": "Entropy", "norms": "Norms"}
+GROUP_TITLES = {
+    "surface": "Attention", "entropy": "Entropy", "norms": "Norms",
+    "dependency": "Words whose syntactic head is found", "coreference": "Coreference",
+    "frames": "Frames", "features": "To kinds of words", "pairs": "Between words",
+}  # fmt: skip
 COLUMNS = [
     "surface.attention.previous",
     "surface.attention.next",
@@ -47,22 +53,27 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One head of the table."""
+    """One head of the table; `language` says what it knows of language, at most two things."""
 
     unit: int
     name: str
     role: str
     role_name: str
+    language: list[str]
     cells: list[Cell]
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """One telling head, with the geometry of its interval in percent of the scale."""
+    """One telling head, with the geometry of its interval in percent of the scale.
+
+    more  what it knows of language, where the sentence is about something else
+    """
 
     unit: int
     name: str
     sentence: str
+    more: list[str]
     hue: str
     value: float
     low: float
@@ -93,6 +104,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         ],
         "first": _first(tree),
         "sentences": sentences(tree),
+        "language": _language(tree),
         "metrics": [_metric(metric) for metric in head_metrics(tree)],
         "map": _places(tree),
     }
@@ -107,7 +119,11 @@ def sentences(tree: xr.DataTree) -> dict[str, str]:
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
     """The list that opens the report."""
     heads = shape(tree)[1]
-    return [_telling(claim, heads) for claim in telling_heads(tree, count=count)]
+    known = functions(tree, most=1)
+    return [
+        _telling(claim, heads, known.get((claim.layer, claim.head), []))
+        for claim in telling_heads(tree, count=count)
+    ]
 
 
 def role_counts(tree: xr.DataTree) -> tuple[list[str], int]:
@@ -138,12 +154,14 @@ def rows(tree: xr.DataTree) -> list[Row]:
     layers, heads = shape(tree)
     chosen = columns(tree)
     roles = head_roles(tree).reshape(-1).tolist()  # [unit]
+    known = _language(tree)
     return [
         Row(
             unit=unit,
             name=head_name(unit, heads),
             role=roles[unit],
             role_name=role_name(tree, roles[unit]),
+            language=known.get(str(unit), []),
             cells=[_cell(metric, unit) for metric in chosen],
         )
         for unit in range(layers * heads)
@@ -156,15 +174,26 @@ def _first(tree: xr.DataTree) -> int:
     return told[0].layer * shape(tree)[1] + told[0].head if told else 0
 
 
-def _telling(claim: Claim, heads: int) -> Telling:
+def _language(tree: xr.DataTree) -> dict[str, list[str]]:
+    """What heads know of language, in sentences, by unit."""
+    heads = shape(tree)[1]
+    return {
+        str(layer * heads + head): [claim.sentence for claim in claims]
+        for (layer, head), claims in functions(tree).items()
+    }
+
+
+def _telling(claim: Claim, heads: int, known: list[Claim]) -> Telling:
     unit = claim.layer * heads + claim.head
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     value, low, high, reference = (
         round(100 * min(max(part, 0.0), 1.0), 2) for part in (claim.value, *ends, claim.reference)
     )
-    hue = MARKS.get(claim.kind, ("grey", "o"))[0]
+    # Language has no colour of its own: all of them stand for kinds of tokens.
+    hue = "ink" if claim.kind in FUNCTIONS else MARKS.get(claim.kind, ("grey", "o"))[0]
+    more = [other.sentence for other in known if claim.kind not in FUNCTIONS]
     return Telling(
-        unit, head_name(unit, heads), claim.sentence, hue, value, low, high, reference,
+        unit, head_name(unit, heads), claim.sentence, more, hue, value, low, high, reference,
         f"{claim.effect:.2f}",
     )  # fmt: skip
 
@@ -211,9 +240,9 @@ def _places(tree: xr.DataTree) -> list[list[float]] | None:
 
 
 def _flat(values: Floats) -> list[float | None]:
-    return [_rounded(value) for value in values.ravel().tolist()]
+    """For colours and bars, which show no more than three figures; what is read is in words."""
+    return [_rounded(value, figures=3) for value in values.ravel().tolist()]
 
 
-def _rounded(value: float) -> float | None:
-    """Four figures: finer than any interval that is shown."""
-    return float(f"{value:.4g}") if math.isfinite(value) else None
+def _rounded(value: float, *, figures: int = 4) -> float | None:
+    return float(f"{value:.{figures}g}") if math.isfinite(value) else None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import string
 from dataclasses import dataclass
 
 import xarray as xr
 
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.registry import PICTURES
+from headscope.draw.style import DOUBLE
 from headscope.report.svg import Styles, inline_panel
 
 # name of the picture → (id, title, what to look for)
@@ -64,28 +66,42 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """The panels of a picture, the sentence below them, and how many stand side by side.
+
+    page  whether every panel is as wide as the page
+    """
+
+    panels: list[Drawn]
+    caption: str
+    wide: int
+    page: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """One section; without panels it says that it is not part of the run."""
+    """One section; without a figure it says that it is not part of the run."""
 
     id: str
     title: str
     text: str
-    panels: list[Drawn]
-    caption: str
-    wide: int
+    figure: Figure | None
 
 
 def sections(tree: xr.DataTree, styles: Styles) -> list[Section]:
     """The picture sections in reading order; `styles` collects the classes that they use."""
-    return [_section(tree, PICTURES[name], styles) for name in INTRODUCTIONS]
+    return [
+        Section(place, title, text, figure(tree, PICTURES[name], styles, place=place))
+        for name, (place, title, text) in INTRODUCTIONS.items()
+    ]
 
 
-def _section(tree: xr.DataTree, picture: Picture, styles: Styles) -> Section:
-    place, title, text = INTRODUCTIONS[picture.name]
+def figure(tree: xr.DataTree, picture: Picture, styles: Styles, *, place: str) -> Figure | None:
+    """A picture as markup; None where the run lacks what it needs. `place` starts its ids."""
     if not picture.available(tree):
-        return Section(place, title, text, [], "", 0)
+        return None
     panels = picture.panels(tree)
-    width = PANEL_WIDTH[min(len(panels), 4)]
+    width = DOUBLE if picture.wide else PANEL_WIDTH[min(len(panels), 4)]
     drawn = [
         Drawn(
             _title(panel, at, len(panels)),
@@ -93,8 +109,9 @@ def _section(tree: xr.DataTree, picture: Picture, styles: Styles) -> Section:
         )
         for at, panel in enumerate(panels)
     ]
-    return Section(place, title, text, drawn, picture.caption(tree), len(panels))
+    return Figure(drawn, picture.caption(tree), min(len(panels), 4), picture.wide)
 
 
 def _title(panel: Panel, at: int, count: int) -> str:
-    return f"({'abcdefgh'[at]}) {panel.title}" if count > 1 else panel.title
+    letter = f"({string.ascii_lowercase[at]}) " if 1 < count <= len(string.ascii_lowercase) else ""
+    return f"{letter}{panel.title}".strip()

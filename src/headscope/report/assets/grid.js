@@ -102,7 +102,10 @@ function describe(unit) {
   const numbers = element("div", { class: "numbers", tabindex: "0", role: "region", "aria-label": "Numbers" });
   numbers.append(element("table", {}, element("tbody", {}, ...rows)));
   const about = element("p", { class: "does" }, `${sentence}. ${documents}`);
-  document.getElementById("panel").replaceChildren(head, about, numbers);
+  // What a head knows of language stands below the most telling sentence, unless it is that.
+  const known = (data.language[unit] ?? []).filter((words) => words !== sentence);
+  const more = known.map((words) => element("p", { class: "knows" }, words));
+  document.getElementById("panel").replaceChildren(head, about, ...more, numbers);
 }
 
 // A small bar with the interval, on the scale of all heads.

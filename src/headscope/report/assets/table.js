@@ -35,7 +35,7 @@ function filterRows() {
   let shown = 0;
   for (const row of table.tBodies[0].rows) {
     // "L1" is meant to find L1·H2, not L12·H2.
-    const text = `${row.cells[0].textContent.replace("·", " ")} ${row.cells[0].textContent} ${row.cells[1].textContent}`;
+    const text = `${row.cells[0].textContent.replace("·", " ")} ${row.cells[0].textContent} ${row.cells[1].textContent} ${row.querySelector(".words")?.textContent ?? ""}`;
     const parts = text.toLowerCase().split(/\s+/);
     const fits = (word) => parts.some((part) => (/^[lh]\d+$/.test(word) ? part === word : part.includes(word)));
     row.hidden = !words.every(fits);

@@ -1,0 +1,147 @@
+"""How does plain text get words, tags and trees?
+
+corpus ─► pieces of running text ─► parser (once) ─► CoNLL-U beside the corpus ─► sentences
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from headscope.corpus.annotate_cache import (
+    cache_key,
+    cache_places,
+    is_intact,
+    read_cache,
+    write_cache,
+)
+from headscope.corpus.annotate_parsers import Annotator, Tree, annotator_of
+from headscope.corpus.annotate_pieces import pieces
+from headscope.corpus.document import Corpus, Document, Passage
+from headscope.errors import InputError
+
+Progress = Callable[[int], None]
+
+
+class AnnotatedCorpus:
+    """A corpus whose plain text a parser has cut into sentences, tagged and parsed.
+
+    corpus     any corpus
+    annotator  `spacy:MODEL`, `stanza:LANG`, or an object of your own (an `Annotator`)
+    limit      annotate only the first so many documents, for a run that reads no more
+
+    Each sentence of a plain text becomes a passage of words, an input of its own as in a treebank:
+    it shares its window with no other, and of a pair each text is read by itself. Passages that
+    have words already (a treebank's, or a coreference document's), ready tokens, and text that
+    holds no word stay as they are.
+
+    The parser runs once. What it found is kept in a CoNLL-U file beside the corpus's first file
+    (or in the user's cache folder, where that cannot be written) and read from there in every
+    pass, by every process, and by later runs, as long as content, reading options, parser and its
+    version are the same. The annotation of a corpus in memory stays in memory; so does that of
+    several corpora in one: annotate each of them, then put them together.
+    """
+
+    def __init__(
+        self, corpus: Corpus, annotator: Annotator | str, *, limit: int | None = None
+    ) -> None:
+        """Raises InputError where the parser is not installed, with the command to install it."""
+        if limit is not None and limit < 1:
+            raise InputError(f"limit is {limit!r}; wanted a whole number, at least 1")
+        self.corpus = corpus
+        self.annotator = annotator_of(annotator) if isinstance(annotator, str) else annotator
+        self.limit = limit
+        self._file: Path | None = None
+        self._documents: tuple[Document, ...] | None = None
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents, in the order of the corpus; annotates them if that is to be done.
+
+        raises  InputError if the parser cannot be loaded, CorpusError as the corpus does
+        """
+        self.prepare()
+        if self._documents is not None:
+            yield from self._documents
+        elif self._file is not None:
+            yield from self._read(self._file)
+
+    def describe(self) -> dict[str, Any]:
+        """What was read, as the corpus says, and `annotator`: its `name` and `version`."""
+        by = {"name": self.annotator.name, "version": self.annotator.version}
+        return {**self.corpus.describe(), "annotator": by}
+
+    def prepare(self, progress: Progress | None = None) -> Path | None:
+        """Annotates the corpus, unless that has been done.
+
+        progress  called with the number of documents that are annotated
+        returns   the file that holds the annotation; None if it is held in memory
+        """
+        if self._documents is None and (self._file is None or not self._file.is_file()):
+            self._file = self._find() or self._make(progress or (lambda count: None))
+        return self._file
+
+    @property
+    def source(self) -> Path | None:
+        """The corpus's first file, beside which the annotation is kept; None if it has none."""
+        files = getattr(self.corpus, "files", ())
+        return files[0] if files else None
+
+    def _places(self, *limits: int | None) -> list[tuple[Path, str]]:
+        """Where an annotation of so much may lie, and its key."""
+        if self.source is None:
+            return []
+        description = self.corpus.describe()
+        keys = [cache_key(description, self.annotator, limit) for limit in limits]
+        return [(p, key) for key in keys for p in cache_places(self.source, self.annotator, key)]
+
+    def _find(self) -> Path | None:
+        """An annotation of all or of as much as is asked for."""
+        places = self._places(None, *([] if self.limit is None else [self.limit]))
+        return next((path for path, key in places if is_intact(path, key)), None)
+
+    def _make(self, progress: Progress) -> Path | None:
+        for path, key in self._places(self.limit):
+            try:
+                found = ((document.id, trees) for document, trees in self._annotated(progress))
+                return write_cache(path, key, found)
+            except OSError:  # no right to write, no space left: the next place
+                continue
+        self._documents = tuple(
+            _assembled(document, dict(enumerate(trees)))
+            for document, trees in self._annotated(progress)
+        )
+        return None
+
+    def _annotated(self, progress: Progress) -> Iterator[tuple[Document, list[list[Tree]]]]:
+        """Each document with the trees of its pieces."""
+        parser = self.annotator.load()
+        for count, document in enumerate(islice(self.corpus, self.limit), start=1):
+            parts = pieces(document.passages)
+            trees = iter(parser([text for piece in parts for text in piece.texts]))
+            yield document, [[t for _ in piece.texts for t in next(trees)] for piece in parts]
+            progress(count)
+
+    def _read(self, path: Path) -> Iterator[Document]:
+        """The documents of the corpus with their trees from the file."""
+        kept = read_cache(path)
+        following, trees = next(kept, (-1, {}))
+        for number, document in enumerate(islice(self.corpus, self.limit)):
+            mine: dict[int, list[Tree]] = {}
+            if number == following:
+                mine = trees
+                following, trees = next(kept, (-1, {}))
+            yield _assembled(document, mine)
+
+
+def _assembled(document: Document, trees: dict[int, list[Tree]]) -> Document:
+    """The document with sentences in place of each piece that has any."""
+    passages: list[Passage] = []
+    for number, piece in enumerate(pieces(document.passages)):
+        if found := trees.get(number):
+            first = piece.passages[0].id
+            passages += [Passage(f"{first}/{n}", words=t) for n, t in enumerate(found, start=1)]
+        else:
+            passages += piece.passages
+    return Document(document.id, tuple(passages))

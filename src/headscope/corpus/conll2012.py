@@ -1,0 +1,208 @@
+"""How do the columns of CoNLL-2012, or of LitBank's variant, become documents with mentions?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from headscope.corpus.brackets import BracketFault, Mark, paired
+from headscope.corpus.document import Mention, Passage, Word
+from headscope.corpus.files import Line, read_lines
+from headscope.corpus.mention_heads import surface_head, tree_head
+from headscope.corpus.mention_kinds import Tag, with_kinds
+from headscope.corpus.policy import LineFault
+
+if TYPE_CHECKING:
+    from nltk.tree import Tree
+
+BEGIN, END = "#begin document", "#end document"
+LEAST_COLUMNS = 11
+WANTED = "document, part, number, word, tag, parse, …, coreference"
+FORM, TAG, PARSE, COREFERENCE = 3, 4, 5, -1
+EMPTY = ("", "-", "_")
+BRACKET = re.compile(r"(?P<opens>\()?(?P<name>[^()|]+)(?P<shuts>\))?")
+# How the Penn Treebank writes brackets, and OntoNotes some marks.
+FORMS = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "/.": ".", "/?": "?", "/-": "-",
+}  # fmt: skip
+
+
+def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
+    """Place and passage of each document of a file; a fault, where anything in it is wrong.
+
+    A part is a document of its own (`name part 0`): coreference is only marked within parts. A
+    document with a hole is no document to ask for antecedents in, so one malformed row leaves it
+    out as a whole; reading goes on with the next `#begin document`.
+
+    Columns are separated by tabs where a row has any, else by white space; all rows of a sentence
+    have the same number. Word, tag and parse stand in the 4th, 5th and 6th column (`-`, `_` or
+    nothing: none), brackets in the last, closed within their sentence. The head of a mention comes
+    from the gold parse of its sentence where there is one, else from its words. Nested mentions are
+    each a mention, and so are those of entities with only one.
+    """
+    for block in _blocks(path):
+        name = block.name(label)
+        try:
+            passage = _passage(block, name)
+        except LineFault as fault:
+            passage = Passage(name, fault=f"{path}:{fault.line}: {fault}")
+        yield f"{label}:{block.line}", passage
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The lines between two marks of a file, and the marks, if they are there."""
+
+    begin: Line | None
+    lines: list[Line]
+    end: Line | None
+
+    @property
+    def line(self) -> int:
+        """The number of its first line."""
+        return next(line.number for line in (self.begin, *self.lines, self.end) if line)
+
+    def name(self, label: str) -> str:
+        """`name part 0`, as the first line has it."""
+        begin = self.begin
+        stated = "" if begin is None or begin.fault else begin.text.removeprefix(BEGIN).strip()
+        name, found, part = stated.rpartition("part ")
+        if not (found and part.isdecimal()):
+            name, part = stated, ""
+        name = name.strip(" \t;").removeprefix("(").removesuffix(")") or f"{label}:{self.line}"
+        return f"{name} part {part.lstrip('0') or 0}" if part else name
+
+
+def _blocks(path: Path) -> Iterator[_Block]:
+    """The documents of a file, and what stands outside of them."""
+    begin, lines = None, list[Line]()
+    for line in read_lines(path):
+        if line.text.startswith(BEGIN):
+            if begin or lines:
+                yield _Block(begin, lines, None)
+            begin, lines = line, []
+        elif line.text.startswith(END):
+            yield _Block(begin, lines, line)
+            begin, lines = None, []
+        elif line.text.strip() or begin:
+            lines.append(line)
+    if begin or lines:
+        yield _Block(begin, lines, None)
+
+
+class _Row(NamedTuple):
+    line: int
+    columns: list[str]
+
+
+def _passage(block: _Block, name: str) -> Passage:
+    """The words and mentions of one document; LineFault for what is wrong with it."""
+    if block.begin is None:
+        raise LineFault(f"found no {BEGIN!r} before this line; wanted one", line=block.line)
+    for line in (block.begin, *block.lines):
+        if line.fault:
+            raise LineFault(line.fault, line=line.number)
+    words: list[Word] = []
+    tags: list[Tag] = []
+    mentions: list[Mention] = []
+    starts = set[int]()
+    for rows in _sentences(block.lines):
+        starts.add(len(words))
+        mentions += _mentions(rows, start=len(words))
+        forms = (row.columns[FORM] for row in rows)
+        words += [Word(FORMS.get(form, form)) for form in forms]
+        tags += [Tag(xpos=_tag(row)) for row in rows]
+    if block.end is None:
+        raise LineFault(f"found no {END!r} for this document; wanted one", line=block.line)
+    if not words:
+        raise LineFault(f"found no row in this document; wanted {WANTED}", line=block.line)
+    return Passage(
+        name, words=tuple(words), mentions=with_kinds(mentions, words, tags, starts=starts)
+    )
+
+
+def _sentences(lines: Sequence[Line]) -> Iterator[list[_Row]]:
+    """The rows of each sentence; comments are left out."""
+    for blank, group in groupby(lines, key=lambda line: not line.text.strip()):
+        rows = [_row(line) for line in group if not blank and not line.text.startswith("#")]
+        for row in rows:
+            found, wanted = len(row.columns), len(rows[0].columns)
+            if found != wanted:
+                raise LineFault(
+                    f"found {found} columns; wanted {wanted} as in the sentence's first row",
+                    line=row.line,
+                )
+        if rows:
+            yield rows
+
+
+def _row(line: Line) -> _Row:
+    columns = line.text.split("\t") if "\t" in line.text else line.text.split()
+    if len(columns) < LEAST_COLUMNS:
+        raise LineFault(
+            f"found {len(columns)} columns; wanted at least {LEAST_COLUMNS} ({WANTED})",
+            line=line.number,
+        )
+    return _Row(line.number, [column.strip() for column in columns])
+
+
+def _tag(row: _Row) -> str | None:
+    return None if row.columns[TAG] in EMPTY else row.columns[TAG]
+
+
+def _mentions(rows: Sequence[_Row], *, start: int) -> list[Mention]:
+    """The mentions of a sentence whose first word is number `start` of the document."""
+    try:
+        spans = paired(mark for place, row in enumerate(rows) for mark in _marks(row, place))
+    except BracketFault as fault:
+        raise LineFault(f"coreference {fault.reason}", line=rows[fault.place].line) from fault
+    tree = _tree(rows) if spans else None
+    tags = [row.columns[TAG] for row in rows]
+    forms = [row.columns[FORM] for row in rows]
+    mentions = []
+    for span in spans:
+        if tree is None:
+            head = span.first + surface_head(forms[span.first : span.last + 1])
+        else:
+            head = tree_head(tree, tags, span.first, span.last)
+        mentions.append(Mention(span.name, start + span.first, start + span.last, start + head))
+    return mentions
+
+
+def _marks(row: _Row, place: int) -> Iterator[Mark]:
+    cell = row.columns[COREFERENCE]
+    for piece in cell.split("|") if cell not in EMPTY else ():
+        bracket = BRACKET.fullmatch(piece)
+        if not bracket or not (bracket["opens"] or bracket["shuts"]):
+            raise LineFault(
+                f"found {cell!r} as coreference; wanted brackets like (12|(3), 12) or -",
+                line=row.line,
+            )
+        yield Mark(place, bracket["name"], bool(bracket["opens"]), bool(bracket["shuts"]))
+
+
+def _tree(rows: Sequence[_Row]) -> Tree | None:
+    """The parse of a sentence, with the numbers of its words as leaves; None where it has none."""
+    bits = [row.columns[PARSE] for row in rows]
+    if not any("(" in bit for bit in bits):
+        return None
+    from nltk.tree import Tree  # takes a second, and most variants of the format have no parse
+
+    text = "".join(bit.replace("*", f" {place} ") for place, bit in enumerate(bits))
+    try:
+        tree = Tree.fromstring(text, read_leaf=int)
+        whole = tree.leaves() == list(range(len(rows)))
+    except (ValueError, RecursionError):
+        whole = False
+    if not whole:
+        raise LineFault(
+            "the parse brackets of this sentence do not make a tree; wanted (TOP(S(NP* and so on, "
+            "one * a row",
+            line=rows[0].line,
+        )
+    return tree

@@ -1,0 +1,81 @@
+"""How are rows of marks drawn on one axis, with columns of text beside them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from headscope.accumulate import Estimate
+from headscope.draw.sentence import text_width
+from headscope.draw.style import SINGLE, color, house_style, marker
+
+ROW = 0.155  # inches
+AROUND = 0.85  # inches that title, legend, axis and its label take
+HEADER = -1.0  # the row above the first
+LABEL = 7.0  # points of type
+FAINT = 0.4  # opacity of what is not to stand out
+
+
+def rows_height(count: float, *, width: float = SINGLE) -> float:
+    """The height of a panel of so many rows, as a share of its width in inches."""
+    return (AROUND + ROW * (count + 1)) / width
+
+
+def column_start(texts: Iterable[str], at: float) -> float:
+    """Where a right-aligned column at `at` begins, in points; see `beside`."""
+    with house_style():  # its typeface gives the widths
+        return at - max(text_width(text, LABEL) for text in texts)
+
+
+def row_axes(axes: Axes, count: float, label: str, *, percent: bool = True) -> None:
+    """Rows 0, 1, … from the top; an x axis from 0, in percent where the values are shares."""
+    axes.set_ylim(count - 0.4, HEADER - 0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+    if percent:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.0f} %"))
+    axes.set_xlabel(label)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+
+
+def row_point(
+    axes: Axes, row: float, parts: Estimate, word: str, *, faint: bool = False, hollow: bool = False
+) -> None:
+    """One mark with a whisker for its interval; nothing where there is no value."""
+    shade, opacity = color(word), FAINT if faint else 1.0
+    if not np.isfinite(parts.value):
+        return
+    if np.isfinite(parts.low) and np.isfinite(parts.high):
+        axes.hlines(row, parts.low, parts.high, color=shade, lw=0.9, alpha=opacity, zorder=3)
+    face = color("page") if hollow else shade
+    axes.plot(
+        [parts.value], [row], marker(word), color=face, mec=shade, mew=0.9 if hollow else 0,
+        ms=3.6 if hollow else 4.2, alpha=opacity, zorder=4,
+    )  # fmt: skip
+
+
+def beside(
+    axes: Axes,
+    row: float,
+    text: str,
+    at: float,
+    *,
+    align: str = "right",
+    faint: bool = False,
+    **look: Any,
+) -> None:
+    """Text of a column beside the axes.
+
+    at  points right of the right border, or, negative, left of the left border
+    """  # fmt: skip
+    axes.annotate(
+        text, (float(at > 0), row), (at, 0), xycoords=("axes fraction", "data"),
+        textcoords="offset points", ha=align, va="center", annotation_clip=False,
+        color=color("muted" if faint else "ink"), **({"fontsize": LABEL} | look),
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Do the tables of best heads hold what the result says, and only claims that hold?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from headscope.derived import best_heads, coreference_heads, top_frame_heads
+from report.synthetic import make_tree
+from report.synthetic_language import DIRECTIONS, UD, make_language_tree
+
+
+def with_values(tree, group, **values):
+    """Writes arrays over variables of one group of a synthetic tree."""
+    dataset = tree[group].to_dataset().copy(deep=True)
+    for name, array in values.items():
+        dataset[name][...] = array
+    tree[group].dataset = dataset
+    return tree
+
+
+def test_every_relation_has_one_row_with_its_planted_head():
+    table = best_heads(make_language_tree()).set_index("relation")
+    planted = {row[0]: row for row in UD}
+    assert list(table.index[:2]) == ["all", "all_but_root_and_punctuation"]
+    assert set(table.index[2:]) == set(planted)
+    for relation in ("obj", "det", "aux:pass"):
+        _, words, share, (layer, head, way), offset, baseline = planted[relation]
+        row = table.loc[relation]
+        assert (row["layer"], row["head"], row["direction"]) == (layer, head, DIRECTIONS[way])
+        assert (row["count"], row["accuracy"], row["baseline"]) == (words, share, baseline)
+        assert row["baseline_offset"] == offset
+
+
+def test_numbers_and_their_intervals_are_those_of_the_result():
+    tree = make_language_tree(3, 4)
+    table, dataset = best_heads(tree), tree["dependency"]
+    for column, variable in (
+        ("accuracy", "best_accuracy"), ("held_out", "held_out"), ("baseline", "baseline"),
+        ("advantage", "advantage"),
+    ):  # fmt: skip
+        for end in ("", "_ci_low", "_ci_high"):
+            np.testing.assert_array_equal(table[column + end], dataset[variable + end].values)
+
+
+@pytest.mark.parametrize(
+    ("low", "verdict"), [(0.01, True), (0.0, False), (-0.01, False), (np.nan, pd.NA)]
+)
+def test_a_head_beats_its_baseline_only_if_the_interval_lies_above_0(low, verdict):
+    tree = with_values(make_language_tree(2, 3), "dependency", advantage_ci_low=low)
+    assert set(best_heads(tree)["beats_baseline"]) == {verdict}
+
+
+def test_a_relation_that_was_never_asked_about_has_no_head():
+    gone = {f"best_{name}": np.nan for name in ("layer", "head", "direction", "offset")}
+    tree = with_values(make_language_tree(2, 3), "dependency", **gone)
+    table = best_heads(tree)
+    assert table[["layer", "head", "direction", "baseline_offset"]].isna().all(axis=None)
+
+
+def test_layers_and_heads_are_whole_numbers_from_0():
+    table = best_heads(make_language_tree(2, 3))
+    assert table["layer"].dtype == table["head"].dtype == "Int64"
+    assert table["layer"].min() == 0
+
+
+def test_coreference_has_one_row_per_kind_of_mention_beside_every_system():
+    tree = make_language_tree(3, 4)
+    table, dataset = coreference_heads(tree).set_index("mention_type"), tree["coreference"]
+    assert list(table.index) == ["all", "pronoun", "proper", "nominal"]
+    for kind, row in table.iterrows():
+        here = dataset.sel(mention_type=kind)
+        assert row["accuracy"] == float(here["best_accuracy"])
+        assert row["count"] == int(here["count"])
+        place = {"layer": row["layer"], "head": row["head"]}
+        assert row["accuracy_strict"] == float(here["accuracy_strict"].sel(place))
+        assert row["accuracy_strict_ci_low"] == float(here["accuracy_strict_ci_low"].sel(place))
+        for system in ("nearest", "head_match", "rule_based"):
+            assert row[f"baseline_{system}"] == float(here["baseline"].sel(system=system))
+            low = float(here["advantage_ci_low"].sel(system=system))
+            assert row[f"advantage_{system}_ci_low"] == low
+            assert bool(row[f"beats_{system}"]) == (low > 0)
+
+
+def test_frame_heads_come_by_score_with_chance_and_spread_of_the_same_head():
+    tree = make_language_tree(4, 5)
+    table, dataset = top_frame_heads(tree, count=6), tree["frames"]
+    assert len(table) == 6
+    assert table["score"].is_monotonic_decreasing
+    assert table["score"][0] == float(dataset["score"].max())
+    for _, row in table.iterrows():
+        here = dataset.sel(layer=row["layer"], head=row["head"])
+        for name in ("score", "score_ci_low", "score_reversed", "chance", "p_value_reversed"):
+            assert row[name] == float(here[name])
+        assert row["quantile_0.75"] == float(here["score_quantile"].sel(quantile=0.75))
+
+
+def test_all_frame_heads_can_be_had_and_those_without_score_are_none():
+    tree = make_language_tree(2, 3)
+    score = tree["frames"]["score"].values.copy()
+    score[1, 2] = np.nan
+    tree = with_values(tree, "frames", score=score)
+    assert len(top_frame_heads(tree, count=None)) == 5
+
+
+@pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
+def test_a_run_without_the_analysis_has_an_empty_table(table):
+    assert table(make_tree(2, 3, groups=("entropy",))).empty
+
+
+@pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
+def test_rows_name_their_model(table):
+    assert set(table(make_language_tree(2, 3))["model"]) == {"e5-small"}

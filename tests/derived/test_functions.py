@@ -1,0 +1,163 @@
+"""Is a head told for what it knows of language, in plain words, and only where it holds?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headscope.derived import all_claims, functions, telling_heads
+from headscope.derived.functions import function_claims
+from headscope.derived.relations import arrow
+from report.synthetic import make_tree
+from report.synthetic_language import add_language, make_language_tree
+
+D, H = "dependent_to_head", "head_to_dependent"
+
+
+@pytest.mark.parametrize(
+    ("label", "direction", "words"),
+    [
+        ("obj", D, "direct object → verb"),
+        ("obj", H, "verb → its direct object"),
+        ("dobj", D, "direct object → verb"),
+        ("pobj", H, "preposition → object of preposition"),
+        ("det", D, "determiner → noun"),
+        ("nmod:poss", D, "possessor → noun"),
+        ("obl:lmod", D, "oblique (obl:lmod) → verb"),
+        ("obl:lmod", H, "verb → its oblique (obl:lmod)"),
+        ("依存", D, "‘依存’ → its head"),
+        ("依存", H, "head → its ‘依存’"),
+        ("", D, "‘’ → its head"),
+        ("all", D, "any word → its head"),
+    ],
+)
+def test_relations_are_named_in_words_both_ways(label, direction, words):
+    assert arrow(label, direction) == words
+
+
+def one_relation(tree, relation, **values):
+    """Writes numbers over one relation of a synthetic tree, and leaves all others without claim."""
+    dataset = tree["dependency"].to_dataset().copy(deep=True)
+    dataset["advantage_ci_low"][...] = -1.0
+    for name, value in values.items():
+        dataset[name].loc[{"relation": relation}] = value
+    tree["dependency"].dataset = dataset
+    return tree
+
+
+def planted(**more):
+    numbers = {
+        "best_layer": 2, "best_head": 1, "best_direction": 0, "best_accuracy": 0.86,
+        "best_accuracy_ci_low": 0.84, "best_accuracy_ci_high": 0.88, "baseline": 0.40,
+        "advantage_ci_low": 0.4, "count": 500,
+    }  # fmt: skip
+    tree = make_language_tree(3, 4, groups=("dependency",))
+    return one_relation(tree, "obj", **(numbers | more))
+
+
+def test_a_syntactic_head_is_told_with_interval_and_baseline():
+    (claim,) = function_claims(planted())
+    assert (claim.layer, claim.head, claim.kind) == (2, 1, "dependency")
+    assert claim.sentence == "direct object → verb, 86 % [84, 88], baseline 40 %"
+
+
+def test_the_effect_is_the_way_from_the_baseline_to_finding_all():
+    (claim,) = function_claims(planted())
+    assert claim.effect == pytest.approx((0.84 - 0.40) / (1 - 0.40))
+    assert (claim.value, claim.low, claim.high, claim.reference) == (0.86, 0.84, 0.88, 0.40)
+
+
+def test_the_other_direction_is_told_the_other_way_round():
+    (claim,) = function_claims(planted(best_direction=1))
+    assert claim.sentence.startswith("verb → its direct object, 86 %")
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        {"advantage_ci_low": 0.0},  # the interval touches 0
+        {"advantage_ci_low": np.nan},  # there is no interval
+        {"count": 24},  # too few words
+        {"best_accuracy": np.nan},
+        {"best_accuracy_ci_low": 0.42},  # hardly above the baseline
+    ],
+)
+def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_its_baseline(short):
+    assert function_claims(planted(**short)) == []
+
+
+@pytest.mark.parametrize("relation", ["all", "all_but_root_and_punctuation", "root", "punct"])
+def test_no_head_is_known_by_totals_root_or_punctuation(relation):
+    tree = make_language_tree(3, 4, groups=("dependency",))
+    tree = one_relation(tree, relation, best_accuracy=0.9, baseline=0.1, advantage_ci_low=0.7)
+    assert function_claims(tree) == []
+
+
+def test_a_coreference_head_is_told_beside_the_nearest_mention():
+    tree = make_language_tree(6, 12, groups=("coreference",))
+    dataset = tree["coreference"].to_dataset().copy(deep=True)
+    for name, value in (("", 0.65), ("_ci_low", 0.62), ("_ci_high", 0.68)):
+        dataset[f"best_accuracy{name}"].loc[{"mention_type": "all"}] = value
+    tree["coreference"].dataset = dataset
+    claim = next(c for c in function_claims(tree) if c.sentence.endswith("mention 27 %"))
+    assert claim.sentence == (
+        "coreference: antecedent found for 65 % [62, 68] of mentions, nearest mention 27 %"
+    )
+    assert claim.effect == pytest.approx((0.62 - 0.27) / (1 - 0.27))
+
+
+def test_a_coreference_head_that_does_not_beat_the_nearest_mention_is_not_told():
+    tree = make_language_tree(6, 12, groups=("coreference",))
+    dataset = tree["coreference"].to_dataset().copy(deep=True)
+    dataset["advantage_ci_low"].loc[{"system": "nearest"}] = -0.01
+    tree["coreference"].dataset = dataset
+    assert function_claims(tree) == []
+
+
+def test_a_frame_head_is_told_beside_chance_in_its_direction():
+    claims = function_claims(make_language_tree(6, 12, groups=("frames",)))
+    first = max(claims, key=lambda claim: claim.effect)
+    assert (first.layer, first.head) == (0, 1)
+    assert first.sentence.startswith("frame element → target, 21 % [")
+    assert " of its attention, chance " in first.sentence
+
+
+def test_a_frame_head_that_chance_explains_is_not_told():
+    tree = make_language_tree(6, 12, groups=("frames",))
+    dataset = tree["frames"].to_dataset().copy(deep=True)
+    for name in ("p_value", "p_value_reversed"):
+        dataset[name][...] = 0.06
+    tree["frames"].dataset = dataset
+    assert function_claims(tree) == []
+
+
+def test_by_weighted_norm_accuracies_say_so_and_frames_have_no_scale():
+    claims = function_claims(make_language_tree(6, 12, measure="weighted_norm"))
+    assert {claim.kind for claim in claims} == {"dependency", "coreference"}
+    assert all("(weighted norm)" in claim.sentence for claim in claims)
+
+
+def test_a_head_is_told_for_two_things_at_most_the_clearest_first():
+    tree = make_language_tree(6, 12)
+    for place, claims in functions(tree).items():
+        own = [c for c in function_claims(tree) if (c.layer, c.head) == place]
+        assert 1 <= len(claims) <= 2
+        assert claims[0].effect == max(claim.effect for claim in own)
+        assert sum(claim.kind == "coreference" for claim in claims) <= 1
+
+
+def test_language_joins_the_other_claims_and_the_telling_heads():
+    tree = add_language(make_tree(6, 12))
+    assert {"dependency", "coreference", "frames"} <= {c.kind for c in all_claims(tree)}
+    assert "dependency" in {claim.kind for claim in telling_heads(tree)}
+
+
+def test_one_document_tells_nothing_of_relations_and_mentions():
+    claims = function_claims(make_language_tree(6, 12, documents=1))
+    assert {claim.kind for claim in claims} <= {"frames"}
+
+
+def test_hostile_labels_can_be_written():
+    for claim in function_claims(make_language_tree(6, 12, hostile=True)):
+        claim.sentence.encode("utf-8")
+        assert not any(ord(character) < 32 for character in claim.sentence)

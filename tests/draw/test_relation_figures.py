@@ -1,0 +1,130 @@
+"""Do the figures on relations show the best heads, and every head, as the results have them?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import to_hex
+
+from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
+from headscope.draw import PICTURES, draw, draw_relation
+from headscope.draw.relations import relation_figures
+from headscope.draw.style import LIGHT
+from report.synthetic_language import HOSTILE_RELATIONS, make_language, make_language_tree
+
+EDGES = ("_ci_low", "_ci_high")
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return make_language_tree()
+
+
+# --- best heads -----------------------------------------------------------------------------
+
+
+def shown_by_advantage(dependency):
+    """Rows of the figure: no root, no punctuation, 25 words at least, furthest ahead first."""
+    names = [str(name) for name in dependency["relation"].values[2:]]
+    kept = [
+        name
+        for name in names
+        if name not in ("root", "punct") and int(dependency["count"].sel(relation=name)) >= 25
+    ]
+    return sorted(kept, key=lambda name: -float(dependency["advantage"].sel(relation=name)))
+
+
+def test_best_heads_are_marked_at_their_held_out_accuracy(tree):
+    dependency = tree["dependency"].to_dataset()
+    order = [*dependency["relation"].values[:2], *shown_by_advantage(dependency)]
+    here = dependency.sel(relation=order)
+    (axes,) = draw(tree, "best_heads").axes
+    for shade, variable in (("blue", "held_out"), ("grey", "baseline")):
+        np.testing.assert_allclose([x for x, _ in marks(axes, shade)], here[variable].values)
+        ends = np.stack([here[variable + end].values for end in EDGES], -1)
+        np.testing.assert_allclose(whiskers(axes, shade), ends)
+
+
+def test_each_row_names_relation_head_direction_and_offset(tree):
+    found = texts(draw(tree, "best_heads").axes[0])
+    at = found.index("obj")
+    assert found[at : at + 4] == ["obj", "L4·H10", "d→h", "−2"]  # planted at (3, 9)
+    at = found.index("conj")
+    assert found[at : at + 4] == ["conj", "L5·H3", "h→d", "−2"]
+    assert {"root", "punct", "vocative"}.isdisjoint(found)  # vocative: 9 words
+
+
+def test_a_head_that_does_not_beat_its_offset_is_faint(tree):
+    dependency = tree["dependency"].to_dataset()
+    order = [*dependency["relation"].values[:2], *shown_by_advantage(dependency)]
+    beats = dependency["advantage_ci_low"].sel(relation=order).values > 0
+    (axes,) = draw(tree, "best_heads").axes
+    lines = [line for line in axes.lines if to_hex(line.get_markeredgecolor()) == LIGHT["blue"]]
+    lines.sort(key=lambda line: line.get_ydata()[0])
+    assert [line.get_alpha() == 1 for line in lines] == beats.tolist()
+    assert 0 < beats.sum() < len(beats)  # both kinds occur
+    inks = {text.get_text(): to_hex(text.get_color()) for text in axes.texts}
+    assert inks["obj"] == LIGHT["ink"]
+    assert inks["compound"] == LIGHT["muted"]
+
+
+def test_without_intervals_marks_are_hollow_and_none_is_faint():
+    tree = make_language_tree(documents=1)
+    (axes,) = draw(tree, "best_heads").axes
+    best = tree["dependency"]["best_accuracy"].to_series()
+    found = [line for line in axes.lines if to_hex(line.get_markeredgecolor()) == LIGHT["blue"]]
+    assert {line.get_alpha() for line in found} == {1.0}
+    assert {to_hex(line.get_markerfacecolor()) for line in found} == {LIGHT["page"]}
+    shown = {round(float(line.get_xdata()[0]), 9) for line in found}
+    assert shown <= {round(value, 9) for value in best}
+    assert "chosen and scored on the same data" in PICTURES["best_heads"].caption(tree)
+
+
+# --- heat maps of relations -----------------------------------------------------------------
+
+
+def test_the_heat_maps_show_the_better_direction_of_the_most_frequent_relations(tree):
+    dependency = tree["dependency"].to_dataset()
+    figure = draw(tree, "dependency_heads")
+    names = [axes.get_title(loc="left").split()[-1] for axes in figure.axes]
+    counts = dependency["count"].sel(relation=names).values
+    assert counts.tolist() == sorted(counts, reverse=True)
+    assert len(names) == 12
+    assert {"all", "root", "punct"}.isdisjoint(names)
+    for name, axes in zip(names, figure.axes, strict=True):
+        here = dependency.sel(relation=name)
+        better = here["accuracy"].max("direction").transpose("layer", "head").values
+        np.testing.assert_array_equal(shades(axes, better.shape), steps_of(better, 1.0))
+        assert frames_of(axes) == [(int(here["best_layer"]), int(here["best_head"]))]
+
+
+def test_the_better_direction_is_the_one_with_a_number():
+    made = make_language()
+    made["dependency"]["accuracy"].loc[{"direction": "head_to_dependent"}] = np.nan
+    tree = xr.DataTree.from_dict(made)
+    tree.attrs = dict(make_language_tree(groups=()).attrs)
+    here = made["dependency"]["accuracy"].sel(relation="obj", direction="dependent_to_head")
+    (axes,) = draw_relation(tree, "obj").axes
+    np.testing.assert_array_equal(shades(axes, here.shape), steps_of(here.values, 1.0))
+
+
+def test_every_relation_has_a_heat_map_under_a_name_that_any_system_takes():
+    tree = make_language_tree(3, 4, hostile=True, relations=30)
+    found = list(relation_figures(tree))
+    relations = tree["dependency"]["relation"].values.tolist()
+    assert [name for name, _, _ in found] == relations
+    assert set(HOSTILE_RELATIONS) <= set(relations)
+    files = [file for _, file, _ in found]
+    assert len({file.lower() for file in files}) == len(files)
+    assert all(re.fullmatch(r"\d\d(-[a-z0-9]+)*\.svg", file) for file in files)
+    assert files[0] == "01-all.svg"
+
+
+def test_a_relation_that_is_not_there_is_answered_with_those_that_are(tree):
+    with pytest.raises(KeyError, match="no relation 'dobj' was scored; there are all, all_but"):
+        draw_relation(tree, "dobj")
+    with pytest.raises(KeyError, match="there are none"):
+        draw_relation(make_language_tree(groups=("pairs",)), "obj")

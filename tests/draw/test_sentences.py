@@ -1,0 +1,277 @@
+"""Are sentences drawn so that nothing covers anything, and with the attention that was measured?"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import to_hex
+from matplotlib.patches import PathPatch
+
+from headscope.draw import PICTURES, draw
+from headscope.draw.example_sentences import BREADTH
+from headscope.draw.finders import finders
+from headscope.draw.sentence import (
+    LABEL_GAP,
+    Arc,
+    mirrored,
+    right_to_left,
+    routes,
+    row_of,
+    text_width,
+)
+from headscope.draw.showcase import chosen_relations, chosen_sentences, sentences
+from headscope.draw.style import LIGHT
+from report.synthetic_language import make_language, make_language_tree
+
+WORDS = ["the", "keeper", "wound", "the", "old", "clock", "before", "dawn", ",", "as", "ever"]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return make_language_tree()
+
+
+def row():
+    return row_of(WORDS, width=400, size=8, least=5)
+
+
+def random_arcs(rng, count):
+    ends = (rng.choice(len(WORDS), 2, replace=False).tolist() for _ in range(count))
+    return [Arc(*pair, rng.choice(["det", "nmod:poss", "55", ""]), 6) for pair in ends]
+
+
+# --- the row of words -----------------------------------------------------------------------
+
+
+def test_words_stand_in_order_and_apart():
+    found = row()
+    ends = [
+        (centre - width / 2, centre + width / 2)
+        for centre, width in zip(found.centres, found.widths, strict=True)
+    ]
+    for (_, end), (start, _) in itertools.pairwise(ends):
+        assert start - end == pytest.approx(1.1 * found.size)
+    assert ends[-1][1] < found.length <= 400
+
+
+def test_a_long_sentence_is_set_smaller_and_a_longer_one_not_at_all():
+    wide = row().length
+    assert row_of(WORDS, width=wide + 1, size=8, least=5).size == 8
+    assert row_of(WORDS, width=wide * 0.75, size=8, least=5).length <= wide * 0.75 + 1e-6
+    assert row_of(WORDS, width=wide * 0.6, size=8, least=5) is None
+
+
+def test_signs_of_east_asia_take_a_square_and_others_what_the_typeface_gives():
+    assert text_width("橋渡", 8) == 16
+    assert text_width("橋渡i", 8) - 16 == pytest.approx(text_width("i", 8))
+    assert 0 < text_width("i", 8) < text_width("m", 8)
+    assert text_width("", 8) == 0
+
+
+def test_a_sentence_from_right_to_left_is_mirrored():
+    assert right_to_left(["שלום", "עולם", "2", "."])
+    assert right_to_left(["سلام"])
+    assert not right_to_left(["hello", "שלום", "world"])
+    assert not right_to_left([".", ""])
+    found = mirrored(row())
+    assert found.centres == sorted(found.centres, reverse=True)
+    assert min(found.centres) > 0
+
+
+# --- arcs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arcs_on_one_level_keep_apart_labels_counted(seed):
+    arcs = random_arcs(np.random.default_rng(seed), 12)
+    found = routes(arcs, row())
+    for (one, a), (other, b) in itertools.combinations(zip(arcs, found, strict=True), 2):
+        if a.level == b.level:
+            extents = []
+            for arc, route in ((one, a), (other, b)):
+                half = (text_width(arc.label, 6) + LABEL_GAP) / 2 if arc.label else 0
+                middle = (route.start + route.end) / 2
+                ends = (route.start, route.end, middle - half, middle + half)
+                extents.append((min(ends), max(ends)))
+            (low, high), (low_other, high_other) = extents
+            assert high <= low_other or high_other <= low
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arcs_end_at_their_words_each_in_a_place_of_its_own(seed):
+    arcs = random_arcs(np.random.default_rng(seed), 12)
+    words = row()
+    ends = []
+    for arc, route in zip(arcs, routes(arcs, words), strict=True):
+        for word, x in ((arc.source, route.start), (arc.target, route.end)):
+            assert abs(x - words.centres[word]) <= words.widths[word] / 2
+            ends.append((word, round(x, 6)))
+    assert len(set(ends)) == len(ends)
+
+
+def test_arcs_of_a_tree_without_crossings_do_not_cross():
+    heads = [1, 2, -1, 5, 5, 2, 7, 2, 2, 10, 2]
+    arcs = [Arc(head, word, "", 6) for word, head in enumerate(heads) if head >= 0]
+    found = routes(arcs, row())
+    for one, other in itertools.permutations(found, 2):
+        low, high = sorted((one.start, one.end))
+        for leg in (other.start, other.end):
+            assert not (low < leg < high and other.level > one.level)
+
+
+def test_a_longer_arc_runs_outside_a_shorter_one():
+    inner, outer = routes([Arc(3, 4, "det", 6), Arc(2, 5, "obj", 6)], row())
+    assert (inner.level, outer.level) == (0, 1)
+
+
+# --- which relations and sentences ----------------------------------------------------------
+
+
+def test_the_relations_furthest_ahead_of_their_offset_are_chosen():
+    dependency = make_language()["dependency"]
+    found = chosen_relations(dependency)
+    here = dependency.sel(relation=[finder.relation for finder in found])
+    assert len(found) == 6
+    assert (here["advantage_ci_low"].values > 0).all()
+    rest = dependency.where(dependency["count"] >= 25, drop=True)["advantage"].values
+    assert (here["advantage"].values >= np.sort(rest)[-6]).all()
+
+
+def test_a_relation_that_is_not_ahead_beyond_its_interval_is_not_chosen():
+    dependency = make_language()["dependency"]
+    dependency["advantage_ci_low"].loc[{"relation": "case"}] = -0.01
+    assert "case" not in {finder.relation for finder in chosen_relations(dependency)}
+    dependency["advantage_ci_low"][:] = -0.01
+    assert chosen_relations(dependency) == []
+
+
+def test_sentences_are_chosen_without_regard_to_the_attention():
+    made = make_language()
+    relations = chosen_relations(made["dependency"])
+    chosen = chosen_sentences(sentences(made["examples"]), relations)
+    noise = np.random.default_rng(0).random(made["examples"]["attention"].shape)
+    other = made["examples"].assign(
+        attention=made["examples"]["attention"].where(False, noise.astype(np.float32))
+    )
+    again = chosen_sentences(sentences(other), relations)
+    assert [s.words for s in chosen] == [s.words for s in again]
+    assert 0 < len(chosen) <= 4
+
+
+def test_a_sentence_that_does_not_fit_a_page_is_not_drawn(tree):
+    longest = max(sentences(tree["examples"].to_dataset()), key=lambda s: len(s.words))
+    assert "committee" in longest.words
+    assert row_of(longest.words, width=BREADTH, size=8, least=5.5) is None
+    drawn = {
+        text.get_text() for axes in draw(tree, "example_sentences").axes for text in axes.texts
+    }
+    assert "keeper" in drawn
+    assert "committee" not in drawn
+
+
+def test_words_beyond_the_sentence_and_sentences_never_seen_are_left_out():
+    examples = make_language()["examples"]
+    examples["attention"].values[0] = np.nan
+    found = sentences(examples)
+    assert len(found) == examples.sizes["example"] - 1
+    assert all("" not in sentence.words for sentence in found)
+    assert {sentence.attention.shape[-1] for sentence in found} == {len(s.words) for s in found}
+
+
+# --- the attention that is drawn ------------------------------------------------------------
+
+
+def finder_of(dependency, relation):
+    (found,) = (finder for finder in finders(dependency) if finder.relation == relation)
+    return found
+
+
+def test_from_dependents_the_attention_of_each_dependent_is_drawn():
+    made = make_language()
+    finder = finder_of(made["dependency"], "obj")  # planted: dependent to head, in (3, 9)
+    sentence = sentences(made["examples"])[0]  # … wound the old clock …
+    looks = sentence.looks(finder, top=0)
+    expected = made["examples"]["attention"].values[0, 3, 9, 5].copy()
+    expected[5] = 0  # a word's own place is no answer
+    assert {look.source for look in looks} == {5}
+    assert {look.target: look.weight for look in looks} == pytest.approx(
+        {word: weight for word, weight in enumerate(expected[:9]) if weight > 0}
+    )
+    (largest,) = (look for look in looks if look.largest)
+    assert largest.target == expected[:9].argmax()
+    assert [look.target for look in looks if look.right] == [2]  # wound
+
+
+def test_from_heads_the_attention_that_each_dependent_gets_is_drawn():
+    made = make_language()
+    finder = finder_of(made["dependency"], "conj")  # planted: head to dependent, in (4, 2)
+    sentence = sentences(made["examples"])[1]  # She had never read … but kept …
+    looks = sentence.looks(finder, top=0)
+    expected = made["examples"]["attention"].values[1, 4, 2, :12, 8].copy()
+    expected[8] = 0
+    assert {look.target for look in looks} == {8}
+    assert {look.source: look.weight for look in looks} == pytest.approx(
+        {word: weight for word, weight in enumerate(expected) if weight > 0}
+    )
+    assert [look.source for look in looks if look.right] == [3]  # read
+
+
+def test_weak_attention_is_left_out_but_never_the_largest():
+    made = make_language()
+    finder = finder_of(made["dependency"], "obj")
+    sentence = sentences(made["examples"])[0]
+    weak = [look for look in sentence.looks(finder, top=1.0) if look.weight < 0.1]
+    assert not [look for look in weak if not look.largest]
+    sentence.attention[...] /= 1000
+    (only,) = sentence.looks(finder, top=1.0)
+    assert only.largest
+    sentence.attention[...] = 0
+    assert sentence.looks(finder, top=1.0) == []
+
+
+def test_each_sentence_names_its_heads_and_prints_the_attention_in_percent(tree):
+    axes = draw(tree, "example_sentences").axes[0]
+    found = [text.get_text() for text in axes.texts]
+    assert {"The", "keeper", "wound", "clock"} <= set(found)
+    assert any(text.startswith("obj: L4·H10 d→h, finds 77 % [") for text in found)
+    maps = tree["examples"]["attention"].values[0]
+    assert f"{100 * maps[3, 9, 5, 2]:.0f}" in found  # clock attends to wound
+
+
+def test_an_arc_that_the_treebank_does_not_have_is_dashed(tree):
+    made = make_language()
+    made["examples"]["attention"].values[..., 1:] *= 0  # every head looks at the first word alone
+    tree = xr.DataTree.from_dict(made)
+    tree.attrs = dict(make_language_tree(groups=()).attrs)
+    axes = draw(tree, "example_sentences").axes[0]
+    marked = [
+        patch
+        for patch in axes.patches
+        if isinstance(patch, PathPatch) and to_hex(patch.get_edgecolor()) != LIGHT["rule"]
+    ]
+    above = {p.get_linestyle() for p in marked if p.get_path().vertices[:, 1].max() > 0}
+    below = [p.get_linestyle() for p in marked if p.get_path().vertices[:, 1].max() < 0]
+    assert above == {"-"}
+    assert below
+    assert "-" not in below
+
+
+def test_no_label_and_no_word_covers_another(tree):
+    """Of the text in one panel, as it is rendered."""
+    figure = draw(tree, "example_sentences")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        boxes = [(text.get_text(), text.get_window_extent().padded(-0.6)) for text in axes.texts]
+        for (one, a), (other, b) in itertools.combinations(boxes, 2):
+            assert not a.overlaps(b), (one, other)
+
+
+def test_the_picture_needs_a_relation_to_show():
+    made = make_language()
+    made["dependency"]["advantage_ci_low"][:] = -0.01
+    tree = xr.DataTree.from_dict(made)
+    tree.attrs = dict(make_language_tree(groups=()).attrs)
+    assert not PICTURES["example_sentences"].available(tree)

@@ -1,0 +1,309 @@
+"""Does the part on language say what the result says, whatever is missing or hostile in it?"""
+
+from __future__ import annotations
+
+import html as markup
+import re
+
+import numpy as np
+import pytest
+
+from headscope.derived import functions, telling_heads
+from headscope.derived.functions import FUNCTIONS
+from headscope.draw.registry import PICTURES
+from headscope.report import render
+from headscope.report.accuracy_tables import coreference_table, syntax_table
+from headscope.report.attention_tables import features_table, frames_table
+from headscope.report.language import PARTS
+from report.synthetic import make_manifest, make_tree
+from report.synthetic_language import (
+    HOSTILE_RELATIONS,
+    LANGUAGE_GROUPS,
+    UD,
+    add_language,
+    make_language_tree,
+)
+
+MINUS = "−"
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """A page without pictures of language, which take most of its time."""
+    monkeypatch.setattr("headscope.report.language.PICTURES", {})
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A run with everything."""
+    return add_language(make_tree(6, 12))
+
+
+@pytest.fixture(scope="module")
+def page(whole):
+    """Its page."""
+    return render(whole, {})
+
+
+def rows_of(table):
+    """First cell's text → (text, small) of all others, for every row of a table."""
+    rows = [row for group in table.groups for row in group.rows]
+    return {row[0].text: [(cell.text, cell.small) for cell in row[1:]] for row in rows}
+
+
+def section(page, name):
+    """The markup of one section."""
+    start = page.index(f'<section id="{name}"')
+    return page[start : page.index("</section>", start)]
+
+
+def as_text(page):
+    """What is read: the text without tags, characters as themselves, blanks as one."""
+    plain = markup.unescape(re.sub(r"<[^>]*>", " ", page)).replace("\u00a0", " ")
+    return re.sub(r"\s+", " ", plain)
+
+
+def percent(value, low=np.nan, high=np.nan):
+    """`86.8`, `[85.1, 88.2]`."""
+    ends = f"[{100 * low:.1f}, {100 * high:.1f}]" if np.isfinite(low) else ""
+    return f"{100 * value:.1f}".replace("-", MINUS), ends.replace("-", MINUS)
+
+
+def test_a_relation_stands_with_head_accuracy_baseline_held_out_and_interval():
+    tree = make_language_tree(6, 12)
+    here = tree["dependency"].sel(relation="obj")
+    cells = rows_of(syntax_table(tree))["obj"]
+    assert cells[:2] == [("1,044", ""), ("L4·H10", "")]
+    for at, name in ((2, "best_accuracy"), (3, "baseline"), (5, "held_out")):
+        parts = [float(here[name + end]) for end in ("", "_ci_low", "_ci_high")]
+        assert cells[at] == percent(*parts)
+    assert cells[4] == (f"{MINUS}2", "")
+    assert cells[6][0] == f"+{100 * float(here['advantage']):.1f}"
+
+
+def test_totals_come_first_then_relations_of_25_words_by_frequency():
+    totals, single = syntax_table(make_language_tree()).groups
+    assert [row[0].text for row in totals.rows] == ["all", "all but root and punctuation"]
+    wanted = [row for row in UD if row[1] >= 25 and row[0] not in ("root", "punct")]
+    wanted = [row[0] for row in sorted(wanted, key=lambda row: -row[1])]
+    assert [row[0].text for row in single.rows] == wanted
+
+
+def test_rare_relations_are_counted_and_where_they_stand_is_said():
+    caption = syntax_table(make_language_tree()).caption
+    assert "1 rarer relation stands in tables/best_heads.csv" in caption
+
+
+def test_only_relations_that_beat_their_baseline_are_marked_and_not_by_colour_alone(whole, page):
+    dataset, table = whole["dependency"], syntax_table(whole)
+    low = dict(zip(dataset["relation"].values, dataset["advantage_ci_low"].values, strict=True))
+    for group in table.groups[1:]:
+        for row in group.rows:
+            assert bool(row[-1].mark) == (low[row[0].text] > 0)
+    text = section(page, "syntax")
+    marked = re.findall(r"▲</b><span class=\"unseen\">beats its baseline, </span>", text)
+    assert len(marked) == sum(row[-1].mark != "" for group in table.groups for row in group.rows)
+
+
+def test_the_direction_stands_in_words():
+    small = {
+        row[0].text: row[0].small
+        for group in syntax_table(make_language_tree()).groups
+        for row in group.rows
+    }
+    assert small["obj"] == "direct object → verb"
+    assert small["advcl"] == "verb → its adverbial clause"
+    assert small["conj"] == "first conjunct → its conjunct"
+
+
+def test_coreference_has_rules_the_best_head_strict_mode_and_the_held_out_figure():
+    tree = make_language_tree(6, 12)
+    dataset, rows = tree["coreference"], rows_of(coreference_table(tree))
+    parts = ("", "_ci_low", "_ci_high")
+    for at, kind in enumerate(dataset["mention_type"].values):
+        here = dataset.sel(mention_type=kind)
+        nearest = [float(here[f"baseline{end}"].sel(system="nearest")) for end in parts]
+        assert rows["Nearest mention"][at] == percent(*nearest)
+        best = [float(here[f"accuracy{end}"].sel(layer=4, head=3)) for end in parts]
+        assert rows["L5·H4"][at] == percent(*best)
+        strict = [float(here[f"accuracy_strict{end}"].sel(layer=4, head=3)) for end in parts]
+        assert rows["L5·H4, any word"][at] == percent(*strict)
+        assert rows["Held out"][at] == percent(*(float(here[f"held_out{end}"]) for end in parts))
+        ahead = here["advantage_ci_low"]
+        names = {"nearest": "nearest", "head_match": "head match", "rule_based": "rules"}
+        beaten = [name for system, name in names.items() if float(ahead.sel(system=system)) > 0]
+        assert rows["Held out beats"][at][0] == ", ".join(beaten)
+
+
+def test_frames_come_by_score_with_chance_p_and_percentiles():
+    tree = make_language_tree(6, 12)
+    here = tree["frames"].sel(layer=0, head=1)
+    cells = rows_of(frames_table(tree))["L1·H2"]
+    parts = [float(here[f"score{end}"]) for end in ("", "_ci_low", "_ci_high")]
+    assert cells[0] == percent(*parts)
+    assert cells[1] == percent(float(here["chance"]))
+    assert cells[2][0] == f"{float(here['p_value']):.3f}"
+    spread = [float(value) for value in here["score_quantile"]]
+    assert [cell[0] for cell in cells[3:8]] == [percent(value)[0] for value in spread]
+    assert "n = 473 sentences" in frames_table(tree).caption
+
+
+def test_kinds_of_words_name_their_strongest_head_and_the_mean_of_all():
+    tree = make_language_tree(6, 12)
+    attention = tree["features"]["attention"].sel(feature="negation")
+    unit = int(attention.values.argmax())
+    row = rows_of(features_table(tree))["subject to verb"]
+    assert row[0] == ("1,502", "")
+    first = {r[0].text: r for r in features_table(tree).groups[0].rows}["negation"]
+    assert first[2].text == f"L{unit // 12 + 1}·H{unit % 12 + 1}"
+    assert first[3].text == percent(float(attention.max()))[0]
+    assert first[4].text == percent(float(attention.mean()))[0]
+
+
+def test_last_layer_heads_are_numbered_in_the_last_layer():
+    tree = make_language_tree(6, 12)
+    assert {row[2].text.split("·")[0] for row in features_table(tree).groups[1].rows} == {"L6"}
+
+
+def test_every_number_of_a_table_is_on_the_page(whole, page):
+    for name, table in (
+        ("syntax", syntax_table(whole)), ("coreference", coreference_table(whole)),
+        ("frames", frames_table(whole)), ("features", features_table(whole)),
+    ):  # fmt: skip
+        shown = as_text(section(page, name))
+        for group in table.groups:
+            for row in group.rows:
+                for cell in row:
+                    assert cell.text in shown
+                    assert cell.small in shown
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.id)
+@pytest.mark.usefixtures("no_pictures")
+def test_what_is_not_in_the_run_is_told_in_one_line_with_its_option(part):
+    tree = make_language_tree(2, 3, groups=part.groups)
+    page = render(tree, {})
+    absent = re.search(r'<p class="absent">(Not part of this run: [^<]*--[^<]*)</p>', page)[1]
+    for other in PARTS:
+        assert (f'<section id="{other.id}"' in page) == (other is part)
+        assert (other.wanted in absent) == (other is not part)
+    assert absent.count("--coref") == (part.id != "coreference")
+
+
+def test_without_any_annotation_the_section_is_one_line():
+    text = as_text(section(render(make_tree(2, 3), {}), "language"))
+    assert text.strip().startswith("Language Not part of this run: syntax (trees: --treebank")
+    for option in ("--treebank", "--annotate", "--coref", "--frames"):
+        assert option in text
+
+
+def test_with_everything_nothing_is_missing(page):
+    assert "Not part of this run" not in page
+
+
+def test_every_picture_of_language_is_on_the_page(page):
+    names = [name for part in PARTS for name in part.pictures]
+    assert set(names) <= PICTURES.keys()
+    whole = page[page.index('<section id="language"') : page.index('<section id="map"')]
+    assert whole.count("<figcaption><b>Figure") == len(names)
+    assert whole.count("<figcaption><b>Table") == len(PARTS)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_measure_other_than_attention_is_said():
+    assert "Judged by the weighted norm" not in render(make_language_tree(2, 3), {})
+    page = render(make_language_tree(2, 3, measure="weighted_norm"), {})
+    assert page.count("Judged by the weighted norm") == len(PARTS)
+
+
+def test_norms_are_no_percentages():
+    tree = make_language_tree(6, 12, measure="weighted_norm")
+    score = float(tree["frames"]["score"].sel(layer=0, head=1))
+    assert rows_of(frames_table(tree))["L1·H2"][0][0] == f"{score:.3f}"
+    assert "weighted norm" in frames_table(tree).caption
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_was_left_out_is_told():
+    text = as_text(render(make_language_tree(2, 3), {}))
+    assert "Left out: 3 words with their syntactic head in another input." in text
+    assert "14 mentions cut by the end of an input; 880 mentions of what was not" in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_malformed_passages_are_counted_and_the_first_named():
+    faults = ["dev.conllu:17: <b>9 columns</b>", "dev.conllu:40: head 12", "x", "y"]
+    counts = {"skipped": 4, "reasons": {"malformed": {"total": 4, "first": faults}}}
+    page = render(make_language_tree(2, 3), {"counts": counts})
+    assert "4 malformed passages were skipped, first: dev.conllu:17: <b>9" in as_text(page)
+    assert "<b>9 columns" not in page
+
+
+def test_one_document_has_no_intervals_no_held_out_figure_and_no_mark():
+    tree = make_language_tree(3, 4, documents=1)
+    page = render(tree, {})
+    assert "nan" not in as_text(page).lower()
+    assert 'class="unseen"' not in page
+    assert "[" not in as_text(section(page, "syntax").split("<figcaption>")[0]).replace("[CLS]", "")
+    assert rows_of(syntax_table(tree))["obj"][5] == ("–", "")
+
+
+@pytest.mark.parametrize("group", LANGUAGE_GROUPS)
+def test_any_group_alone_makes_a_page(group):
+    for decoder in (False, True):
+        page = render(make_language_tree(2, 3, groups=(group,), decoder=decoder), {})
+        assert "Not part of this run" in page
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_relation_never_asked_about_is_a_row_of_dashes():
+    tree = make_language_tree(2, 3)
+    dataset = tree["dependency"].to_dataset().copy(deep=True)
+    here = {"relation": "obj"}
+    for name in ("best_layer", "best_head", "best_direction", "best_offset", "best_accuracy"):
+        dataset[name].loc[here] = np.nan
+    tree["dependency"].dataset = dataset
+    cells = rows_of(syntax_table(tree))["obj"]
+    assert [cells[at][0] for at in (1, 2, 4)] == ["–"] * 3
+    render(tree, {})
+
+
+def test_hostile_relations_and_words_stay_text(page):
+    tree = add_language(make_tree(6, 12), hostile=True)
+    hostile = render(tree, {})
+    hostile.encode("utf-8")
+    tags = re.compile(r"<([a-zA-Z][\w-]*)")
+    assert set(tags.findall(hostile)) <= set(tags.findall(page))
+    assert len(re.findall(r"<script", hostile)) == 2
+    shown = as_text(section(hostile, "syntax"))
+    for name in HOSTILE_RELATIONS:
+        if name in rows_of(syntax_table(tree)):
+            assert name in shown
+
+
+def test_a_page_with_fifty_relations_stays_modest():
+    tree = add_language(make_tree(12, 12), relations=50)
+    page = render(tree, make_manifest(tree))
+    assert len(page.encode()) < 1_500_000
+    assert page.count("<code>x:made_up_") > 20
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_table_and_telling_list_say_what_heads_know(whole, page):
+    assert '<th scope="col" data-sort="text" class="words">Language</th>' in page
+    listed, table = as_text(section(page, "telling")), as_text(section(page, "table"))
+    told = [claim for claim in telling_heads(whole) if claim.kind in FUNCTIONS]
+    assert told
+    assert all(claim.sentence in listed for claim in told)
+    known = [claim.sentence for claims in functions(whole).values() for claim in claims]
+    assert known
+    assert all(sentence in table for sentence in known)
+    assert "Language</th>" not in render(make_tree(3, 4), {})
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_held_out_is_explained_only_where_best_heads_are_chosen():
+    for name in LANGUAGE_GROUPS:
+        page = render(make_language_tree(2, 3, groups=(name,)), {})
+        explained = 'href="#term-held_out">held out</a> stands beside it' in page
+        assert explained == (name in ("dependency", "coreference"))
