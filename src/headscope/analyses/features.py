@@ -17,9 +17,10 @@ import xarray as xr
 
 from headscope.analyses.groups import Groups
 from headscope.analyses.negation import negation_words
-from headscope.analyses.word_types import TYPES, Bools, has_tags, word_types
+from headscope.analyses.word_types import TYPES, Bools, word_types
 from headscope.analysis import MEASURES, Analysis, Scope, check_option, register
 from headscope.batch import Batch
+from headscope.corpus.annotations import has_tags
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
 

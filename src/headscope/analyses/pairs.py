@@ -1,7 +1,7 @@
 """How much do subjects and verbs, nouns and pronouns attend to each other?
 
 Per head the largest weight among all pairs of a token of the one word and a token of the other;
-then the mean over the inputs that have such a pair (Kovaleva et al. 2019, §4.4). The authors' code
+then the mean over the inputs that have such a pair (Kovaleva et al. 2019, §4.5). The authors' code
 pairs the first token of the one kind with the first of the other, the second with the second, and
 so on, whichever belong together: `pairing="zip"`. It has no nouns and pronouns, of which the paper
 speaks, takes inputs without a pair for 0, and leaves out subjects of passives.
@@ -54,7 +54,7 @@ class Pairs(Analysis):
     name: ClassVar[str] = "pairs"
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
     summary: ClassVar[str] = "attention between subject and verb, noun and pronoun"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.4"
+    source: ClassVar[str] = "Kovaleva et al. 2019, §4.5"
 
     def __init__(
         self, scope: Scope, *, pairing: str = "product", measure: str = "attention"

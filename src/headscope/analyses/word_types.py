@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.analyses.negation import plain
-from headscope.corpus.document import Example, Word
+from headscope.corpus.document import Word
 
 TYPES = ("noun", "verb", "pronoun", "subject", "object", "negation")
 NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION = range(len(TYPES))
@@ -40,11 +40,6 @@ _BY_RELATION |= dict.fromkeys(("obj", "dobj", "iobj", "dative", "attr", "oprd"),
 _AGENT = "obl:agent"
 
 Bools = npt.NDArray[np.bool_]
-
-
-def has_tags(example: Example) -> bool:
-    """Whether the words of an example have tags."""
-    return example.words is not None and any(word.upos or word.xpos for word in example.words)
 
 
 def word_types(words: Sequence[Word], negation: frozenset[str]) -> Bools:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headscope.cli.annotating import annotate
+from headscope.cli.long_command import long_command
 from headscope.cli.options import (
     FILE,
     READING,
@@ -20,7 +21,6 @@ from headscope.cli.options import (
     model_options,
     read_corpus,
 )
-from headscope.cli.sections import sectioned
 from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
@@ -39,7 +39,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-@click.command("atlas", cls=sectioned(SECTIONS))
+@click.command("atlas", cls=long_command(SECTIONS))
 @click.argument("model")
 @corpus_options
 @click.option("-o", "--output", type=FILE, required=True, help="Run folder; re-running resumes.")
@@ -100,7 +100,7 @@ def command(model: str, **given: Any) -> None:
     headscope atlas demo --demo -o atlas-demo
     headscope atlas bert-base-uncased --text wiki.txt --documents heading -o run
     headscope atlas ./my-model --treebank dev.conllu --workers 4 -o run
-    headscope atlas ./my-model --treebank dev.conllu --coref dev.conll --frames fndata-1.7 -o run
+    headscope atlas ./my-model --treebank dev.conllu --coref *.conll --frames fndata-1.7 -o run
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """  # fmt: skip
     try:

@@ -17,12 +17,13 @@ UNLABELLED = "_"
 class Annotations:
     """Which annotations occur, and how often each relation does.
 
-    kinds      of ANNOTATIONS those that at least one example has
+    documents  how many documents have each of ANNOTATIONS; those of none are not there
     relations  words per label, in inputs where the word itself is
     """
 
-    kinds: set[str] = field(default_factory=set)
+    documents: Counter[str] = field(default_factory=Counter)
     relations: Counter[str] = field(default_factory=Counter)
+    _last: dict[str, str] = field(default_factory=dict)  # the document last counted for each
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Annotations:
@@ -33,25 +34,33 @@ class Annotations:
         return found
 
     def add(self, example: Example) -> None:
-        """Take one example into account."""
+        """Take one example into account; those of a document come one after the other."""
         if example.words is None or example.word_index is None:
             return
-        self.kinds.add("words")
-        if any(word.upos or word.xpos for word in example.words):
-            self.kinds.add("tags")
-        if has_tree(example):
-            self.kinds.add("trees")
+        there = {
+            "words": True,
+            "tags": has_tags(example),
+            "trees": has_tree(example),
+            "mentions": bool(example.mentions),
+            "frames": bool(example.frames),
+        }
+        for kind, found in there.items():
+            if found and self._last.get(kind) != example.document:
+                self._last[kind] = example.document
+                self.documents[kind] += 1
+        if there["trees"]:
             here = {int(index) for index in example.word_index if index >= 0}
             self.relations.update(label(example, index) for index in here)
-        if example.mentions:
-            self.kinds.add("mentions")
-        if example.frames:
-            self.kinds.add("frames")
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The relations, the most frequent first."""
         return tuple(sorted(self.relations, key=lambda name: (-self.relations[name], name)))
+
+
+def has_tags(example: Example) -> bool:
+    """Whether the words of an example have tags."""
+    return example.words is not None and any(word.upos or word.xpos for word in example.words)
 
 
 def has_tree(example: Example) -> bool:

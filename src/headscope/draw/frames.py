@@ -60,7 +60,7 @@ def caption(tree: xr.DataTree) -> str:
         f"(a) The {TOP} heads of most {what} from a frame element to the word that evokes the "
         "frame, the largest of a sentence’s links: median, quartiles (box) and 5 to 95 % (line) "
         f"of the sentences; dot: mean with {INTERVALS}; diamond: the mean with the links moved "
-        "elsewhere in their sentences; p: how often the best of all heads is as high then; "
+        "elsewhere in their sentences; p: how often any head then stands as far above its chance; "
         "(b, c) the mean of every head, both ways, from 0 (page) to the value at the end of the "
         f"key; n = {count:,} sentences. After Kovaleva et al. (2019), §4.2."
     )

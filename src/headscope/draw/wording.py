@@ -12,11 +12,12 @@ INTERVALS = "95 % intervals, bootstrap over documents"
 
 
 def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
-    """`n = 26 documents, 4,658 tokens`."""
+    """`n = 26 documents, 4,658 tokens`; `array` may be of fewer documents, and says so."""
     tokens = int(tree.attrs.get("tokens", 0))
     count = documents(tree, array)
     words = f"n = {count:,} {'document' if count == 1 else 'documents'}"
-    return f"{words}, {tokens:,} tokens" if tokens else words
+    whole = count == documents(tree)  # the tokens are those of all documents
+    return f"{words}, {tokens:,} tokens" if tokens and whole else words
 
 
 def special(tree: xr.DataTree, kind: str) -> str:

@@ -61,7 +61,7 @@ def _syntax_caption(n: str, *, rare: int) -> str:
         "Share of words (%) whose syntactic head the best head finds, beside the best fixed offset "
         "(+1: the word to the right), both chosen on the words that they are scored on; held out: "
         "heads chosen on one half of the documents, scored on the other; ahead: held out less the "
-        "baseline’s held-out figure, in percentage points; ▲ the interval of this lies above 0. "
+        "baseline, in percentage points; ▲ the interval of this lies above 0. "
         f"Relations of at least {LEAST_WORDS} words, root and punctuation not shown; n counts "
         f"words. {INTERVALS}; {n}.{left} Layout after Clark et al. (2019), Table 1."
     )

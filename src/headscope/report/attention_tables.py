@@ -55,7 +55,7 @@ def frames_table(tree: xr.DataTree) -> Table:
         f"The {len(rows)} heads of largest score: {quantity(dataset)} from a frame element to the "
         "word that evokes the frame, the largest over a sentence’s pairs, mean over sentences, "
         "and the percentiles of the sentences; chance: random pairs at the same distances; "
-        "p: how often, in such draws, the best of all heads stands out as much, so that it allows "
+        "p: how often, in such draws, any head stands out as much, so that it allows "
         "for looking at all of them; reversed: from the evoking word to the element. "
         f"n = {int(dataset['sentences']):,} sentences; {INTERVALS}. "
         "After Kovaleva et al. (2019), §4.2."
@@ -83,7 +83,8 @@ def features_table(tree: xr.DataTree) -> Table:
         "The head that gives a kind of token most, and the mean over heads: the largest value over "
         "the tokens of the kind (from all tokens: mean over those that attend), mean over the "
         "inputs that have one. The strongest head is chosen on the inputs that it is scored on. "
-        f"n counts inputs. {INTERVALS}; {over(tree)}. After Kovaleva et al. (2019), §4.4."
+        f"n counts inputs. {INTERVALS}; {over(tree, there[0][0]['attention'])}. "
+        "After Kovaleva et al. (2019), §4.4-4.5."
     )
     return Table("Kinds of tokens", columns, [g for g in groups if g.rows], caption)
 
