@@ -21,7 +21,7 @@ from headscope.analysis import Scope
 from headscope.batch import Batch
 from headscope.corpus import Document, Encoder, FramesCorpus, Passage
 from headscope.corpus.document import Example, Frame, FrameElement
-from headscope.corpus.plain_words import overlapping, word_spans, words_at
+from headscope.corpus.framenet.plain_words import overlapping, word_spans, words_at
 from headscope.instrument import Instrument
 from headscope.model import Model, forward, load
 

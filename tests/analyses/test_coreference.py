@@ -19,7 +19,8 @@ from headscope.accumulate import halves
 from headscope.analyses.antecedents import LEFT_OUT, PRONOUNS, SYSTEMS, questions
 from headscope.analyses.coreference import MENTION_TYPES, Coreference
 from headscope.batch import Batch
-from headscope.corpus import CorefCorpus, Encoder, mention_kinds
+from headscope.corpus import CorefCorpus, Encoder
+from headscope.corpus.coref import kinds as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
 from headscope.instrument import Call
 from headscope.testing import check_analysis

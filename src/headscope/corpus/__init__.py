@@ -3,11 +3,11 @@
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
 """
 
-from headscope.corpus.annotate import AnnotatedCorpus
-from headscope.corpus.annotate_parsers import Annotator
+from headscope.corpus.annotate.annotated import AnnotatedCorpus
+from headscope.corpus.annotate.parsers import Annotator
 from headscope.corpus.batches import batches
 from headscope.corpus.conllu import TreebankCorpus
-from headscope.corpus.coreference import CorefCorpus
+from headscope.corpus.coref.reader import CorefCorpus
 from headscope.corpus.counts import EncodeCounts
 from headscope.corpus.demo_corpus import demo_corpus
 from headscope.corpus.document import (
@@ -21,8 +21,8 @@ from headscope.corpus.document import (
     Word,
 )
 from headscope.corpus.encode import Encoder
-from headscope.corpus.exemplars import FrameFilters
-from headscope.corpus.framenet import FramesCorpus
+from headscope.corpus.framenet.exemplars import FrameFilters
+from headscope.corpus.framenet.reader import FramesCorpus
 from headscope.corpus.memory import Concatenation, MemoryCorpus
 from headscope.corpus.segments import SegmentsCorpus
 from headscope.corpus.text import TextCorpus

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.corefud import document_passage
+from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import Files, UniqueNames, checked_files, described, labels
 from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from headscope.corpus.document import Frame, FrameElement
-from headscope.corpus.plain_words import Span, overlapping, word_spans
+from headscope.corpus.framenet.plain_words import Span, overlapping, word_spans
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer

@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from headscope.corpus.brackets import BracketFault, Mark, paired
+from headscope.corpus.coref.brackets import BracketFault, Mark, paired
+from headscope.corpus.coref.heads import surface_head, tree_head
+from headscope.corpus.coref.kinds import Tag, with_kinds
 from headscope.corpus.document import Mention, Passage, Word
 from headscope.corpus.files import Line, read_lines
-from headscope.corpus.mention_heads import surface_head, tree_head
-from headscope.corpus.mention_kinds import Tag, with_kinds
 from headscope.corpus.policy import LineFault
 
 if TYPE_CHECKING:

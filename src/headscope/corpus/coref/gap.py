@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from headscope.corpus.coref.heads import surface_head
+from headscope.corpus.coref.kinds import PRONOUN, PROPER
 from headscope.corpus.document import Mention, Passage, Word
 from headscope.corpus.files import Line, read_lines
-from headscope.corpus.mention_heads import surface_head
-from headscope.corpus.mention_kinds import PRONOUN, PROPER
 from headscope.corpus.policy import LineFault
 
 COLUMNS = (

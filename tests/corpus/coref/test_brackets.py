@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.corpus.brackets import BracketFault, Mark, Span, paired
+from headscope.corpus.coref.brackets import BracketFault, Mark, Span, paired
 
 
 @st.composite

@@ -50,17 +50,17 @@ def annotator_of(name: str) -> Annotator:
     if not model or library not in ("spacy", "stanza"):
         raise InputError(f"no annotator {name!r}; {WANTED}")
     if library == "spacy":
-        from headscope.corpus.annotate_spacy import SpacyAnnotator
+        from headscope.corpus.annotate.by_spacy import SpacyAnnotator
 
         return SpacyAnnotator.of(model)
-    from headscope.corpus.annotate_stanza import StanzaAnnotator
+    from headscope.corpus.annotate.by_stanza import StanzaAnnotator
 
     return StanzaAnnotator.of(model)
 
 
 def installed_parsers() -> list[str]:
     """What `annotator_of` would take here, with versions; spaCy's pipelines and stanza as such."""
-    from headscope.corpus.annotate_spacy import installed_pipelines
+    from headscope.corpus.annotate.by_spacy import installed_pipelines
 
     pipelines = sorted(installed_pipelines().items()) if _version("spacy") else []
     stanza = _version("stanza")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus import conll2012, gap, sentences
-from headscope.corpus.corefud import document_passage
+from headscope.corpus import sentences
+from headscope.corpus.coref import conll2012, gap
+from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import (
     Files,
@@ -40,7 +41,7 @@ class CorefCorpus:
     document is a part in CoNLL-2012, a row in GAP, and what a `# newdoc` starts in CoNLL-U (the
     whole file, where there is none).
 
-    Every mention has the index of its head word and a kind (`mention_kinds`). Nested mentions are
+    Every mention has the index of its head word and a kind (`kinds`). Nested mentions are
     each a mention; of a discontinuous one the first part is kept; zero mentions are left out;
     entities of a single mention are kept. Words have no tags, heads and relations, so that
     analyses of trees and tags pass over them.

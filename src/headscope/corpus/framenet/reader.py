@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.exemplars import (
+from headscope.corpus.framenet.exemplars import (
     ExemplarFault,
     FrameFilters,
     frames_of,
     sentences_of,
     text_of,
 )
-from headscope.corpus.plain_words import word_spans, words_at
+from headscope.corpus.framenet.plain_words import word_spans, words_at
+from headscope.corpus.framenet.xml_elements import XmlFile
 from headscope.corpus.policy import OnError, checked_policy, described_policy, obeyed
-from headscope.corpus.xml_elements import XmlFile
 from headscope.errors import CorpusError, InputError
 
 CORE = ("declared", "sets")

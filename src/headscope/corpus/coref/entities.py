@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from headscope.corpus.brackets import BracketFault, Mark, Span, paired
+from headscope.corpus.coref.brackets import BracketFault, Mark, Span, paired
 from headscope.corpus.document import Mention, Word
 from headscope.corpus.tree import Row, SentenceFault, misc
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headscope.corpus.coref.entities import read_mentions
+from headscope.corpus.coref.kinds import Tag, with_kinds
 from headscope.corpus.document import Mention, Passage, Word
-from headscope.corpus.entities import read_mentions
-from headscope.corpus.mention_kinds import Tag, with_kinds
 from headscope.corpus.sentences import Sentence
 from headscope.corpus.tree import SentenceFault
 

@@ -10,15 +10,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.annotate_cache import (
+from headscope.corpus.annotate.cache import (
     cache_key,
     cache_places,
     is_intact,
     read_cache,
     write_cache,
 )
-from headscope.corpus.annotate_parsers import Annotator, Tree, annotator_of
-from headscope.corpus.annotate_pieces import pieces
+from headscope.corpus.annotate.parsers import Annotator, Tree, annotator_of
+from headscope.corpus.annotate.pieces import pieces
 from headscope.corpus.document import Corpus, Document, Passage
 from headscope.errors import InputError
 

