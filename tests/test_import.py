@@ -19,3 +19,14 @@ def test_importing_headscope_takes_less_than_a_third_of_a_second():
         for _ in range(3)
     ]  # fmt: skip
     assert min(seconds) < 0.3
+
+
+def test_a_finished_run_is_opened_and_reported_without_torch():
+    code = (
+        "import sys, headscope.finished_run, headscope.derived, headscope.draw, headscope.report; "
+        "print({'torch', 'transformers', 'numba'} & sys.modules.keys())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "set()"

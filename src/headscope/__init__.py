@@ -25,7 +25,7 @@ _WHERE = {
     "LayerView": "headscope.layer",
     "MemoryCorpus": "headscope.corpus",
     "Model": "headscope.model",
-    "Run": "headscope.run",
+    "Run": "headscope.finished_run",
     "Scope": "headscope.analysis",
     "SegmentsCorpus": "headscope.corpus",
     "Settings": "headscope.spec",
@@ -38,7 +38,7 @@ _WHERE = {
     "known_analyses": "headscope.analysis",
     "labelled": "headscope.result",
     "load": "headscope.model",
-    "open_run": "headscope.run",
+    "open_run": "headscope.finished_run",
     "register": "headscope.analysis",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605

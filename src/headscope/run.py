@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,15 @@ from headscope.corpus import Corpus, batches
 from headscope.corpus.annotations import Annotations
 from headscope.engine.compute import Task, threads_of
 from headscope.engine.gather import gather
-from headscope.errors import InputError, RunFolderError
+from headscope.errors import InputError
+from headscope.finished_run import Run, open_run
 from headscope.linears import CHOICES as LINEARS
 from headscope.linears import choose as choose_linears
 from headscope.manifest import differs, found_manifest, label, new_manifest, spec_of
 from headscope.model import Model, evaluating, forward
 from headscope.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.spec import Settings, settings_of
-from headscope.store import RESULTS, RunFolder, why_unwritten
+from headscope.store import RunFolder
 
 
 @dataclass(frozen=True)
@@ -134,96 +135,6 @@ def atlas(
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
         return _run(model, task, plan, folder=folder, execution=execution, manifest=manifest)
-
-
-def open_run(path: str | Path) -> Run:
-    """A finished run from its folder; raises RunFolderError if it is none, or not finished."""
-    folder = RunFolder(path)
-    manifest, file = folder.manifest(), folder.path / RESULTS
-    if not file.is_file():
-        if manifest is None:
-            raise RunFolderError(
-                f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
-            )
-        again = f": {manifest['command']}" if manifest.get("command") else ""
-        raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
-    try:
-        tree = xr.load_datatree(file, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        raise RunFolderError(
-            f"{file} is damaged ({str(error).splitlines()[0][:100]}); "
-            "run the run's command again: finished shards are kept"
-        ) from error
-    return Run(tree, manifest or {}, folder.path)
-
-
-@dataclass
-class Run:
-    """The results of a run, one xarray Dataset per analysis.
-
-    tree      the whole, an xarray DataTree
-    manifest  what was asked and found; empty if only atlas.nc was left of the folder
-    path      the run folder, or None if the run was in memory
-    """
-
-    tree: xr.DataTree
-    manifest: dict[str, Any] = field(repr=False)
-    path: Path | None = None
-
-    def __getitem__(self, name: str) -> xr.Dataset:
-        """The results of one analysis."""
-        if name not in self.tree.children:
-            there = ", ".join(self.tree.children)
-            raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
-        return self.tree.children[name].to_dataset(inherit=False)
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of the analyses."""
-        return iter(self.tree.children)
-
-    def __len__(self) -> int:
-        """How many analyses there are."""
-        return len(self.tree.children)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether an analysis was run."""
-        return name in self.tree.children
-
-    def report(self) -> Path:
-        """(Re)build tables, figures and report.html from the results; returns report.html."""
-        from headscope.derived import write_tables
-        from headscope.draw import save_figures
-        from headscope.report import build_report
-
-        if self.path is None:
-            raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
-        try:
-            write_tables(self.tree, self.path / "tables")
-            save_figures(self.tree, self.path / "figures")
-            return build_report(self.tree, self.manifest, self.path)
-        except OSError as error:
-            raise why_unwritten(error, self.path) from error
-
-    @property
-    def has_report(self) -> bool:
-        """Whether report.html, which is written last, is there and newer than the results."""
-        if self.path is None:
-            return False
-        page, results = self.path / "report.html", self.path / RESULTS
-        return page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
-
-    def __repr__(self) -> str:
-        """What was run on what, and which analyses there are."""
-        a = self.tree.attrs
-        return (
-            f"<headscope.Run {a['model']} on {a['documents']} documents, {a['tokens']} tokens: "
-            f"{', '.join(self)}>"
-        )
-
-    def _repr_html_(self) -> str:
-        from headscope.report import run_summary
-
-        return run_summary(self.tree, self.manifest)
 
 
 # --- steps of atlas -------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.run import Run
+    from headscope.finished_run import Run
 
 
 SECTIONS = {
