@@ -9,6 +9,7 @@ import xarray as xr
 
 import headscope as hs
 from commands import WHOLE, shard_files
+from headscope.corpus import Document, Passage, Word
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 SETTINGS = hs.Settings(**WHOLE)
@@ -202,6 +203,30 @@ def test_a_report_can_be_made_from_the_results_alone(copy):
     assert run.report() == copy / "report.html"
     assert {p.name for p in copy.iterdir()} == {"atlas.nc", "figures", "report.html", "tables"}
     assert run.has_report
+
+
+@pytest.mark.parametrize(
+    "how", [{"analyses": ["dependency"]}, {"options": {"dependency": {"relations": "obj"}}}]
+)
+def test_an_analysis_that_is_asked_for_needs_its_annotations(demo, how):
+    with pytest.raises(InputError, match="dependency needs a corpus with trees, words, and this"):
+        hs.atlas(demo, hs.MemoryCorpus(["No trees here."]), **how)
+
+
+def test_analyses_without_their_annotations_are_left_out(demo):
+    options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
+    run = hs.atlas(demo, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
+    assert set(run) == {"surface", "entropy", "norms", "mixing", "divergence"}
+
+
+def test_n_counts_the_documents_that_are_annotated(demo):
+    words = (Word("It", "PRON", "PRP", 1, "nsubj"), Word("ran", "VERB", "VBD", -1, "root"))
+    trees = [Document(f"t{n}", (Passage(f"t{n}", words=words),)) for n in range(3)]
+    corpus = hs.MemoryCorpus(["Plain text.", *trees])
+    run = hs.atlas(demo, corpus, analyses=["surface", "dependency"], replicates=5)
+    assert run.tree.attrs["documents"] == 4
+    assert run["dependency"].accuracy.attrs["n"] == 3
+    assert "n" not in run["surface"].attention.attrs
 
 
 # --- in Python ------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Which loops over attention maps are worth compiling, and what do they compute?
 
-Three passes that numpy and torch cannot do without writing a temporary as large as the maps:
-the entropies with the column sums, all pairs of Jensen-Shannon divergences, and the quadratic form
-behind the layer-level norm. They work on float32 on the host; `headscope.instrument` and the
+Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
+entropies with the column sums, all pairs of Jensen-Shannon divergences, the quadratic form behind
+the layer-level norm, sums over the tokens of words, and the largest weight of every row and column.
+They work on float32 on the host; `headscope.instrument` and the
 analyses hold the same formulas in torch for any other device and precision.
 
 x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are

@@ -159,13 +159,16 @@ def _possible(model: Model, settings: Settings) -> list[str]:
 
 
 def _annotated(names: list[str], plan: Plan, settings: Settings) -> list[str]:
-    """Of these the analyses whose annotations the corpus has; InputError for one asked for."""
+    """Of these the analyses whose annotations the corpus has; InputError for one asked for.
+
+    One whose options are given is asked for; a measure alone may be meant for all.
+    """
     known, kept = known_analyses(), []
     for name in names:
         missing = (known[name].needs & CORPUS_NEEDS) - set(plan.annotations.documents)
         if not missing:
             kept.append(name)
-        elif settings.analyses is not None:
+        elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
             raise InputError(
                 f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
                 "give --treebank, --coref or --frames, or text with --annotate"

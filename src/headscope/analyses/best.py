@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headscope.accumulate import Float64, ratio
+from headscope.accumulate import Array, Float64, Sums, ratio
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,23 @@ def best(correct: Float64, count: Float64) -> Best:
     held_out = ratio(crossed, asked)  # [replicate + 1, column]
     held_out[:, (of_half[0] < 0) | (of_half[1] < 0)] = np.nan
     return Best(unit, ratio(total[:, unit, columns], asked), held_out)
+
+
+def add_by_half(
+    sums: Sums, values: Array, half: Array, weights: Float64, *, at: tuple[int, ...] = ()
+) -> None:
+    """Add a batch to the half of the corpus that each example belongs to.
+
+    sums     [replicate + 1, half, *cell]
+    values   [example, *cell[len(at):]]
+    half     [example] 0 or 1, from `halves`
+    weights  [example, replicate + 1] bootstrap weights
+    at       the leading cell indices behind the half, say (layer,)
+    """
+    for which in (0, 1):
+        rows = half == which
+        if rows.any():
+            sums.add(values[rows], weights[rows], at=(which, *at))
 
 
 def _argmax(correct: Float64) -> npt.NDArray[np.int64]:

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.accumulate import Array, Float64, Sums, estimate, halves, ratio
+from headscope.accumulate import Array, Float64, estimate, halves, ratio
 from headscope.analyses.antecedents import LEFT_OUT, SYSTEMS, Question, questions
-from headscope.analyses.best import best
+from headscope.analyses.best import add_by_half, best
 from headscope.analysis import MEASURES, Analysis, Scope, check_option, register
 from headscope.batch import Batch
 from headscope.layer import LayerView
@@ -79,7 +79,7 @@ class Coreference(Analysis):
         rows = batch.words.maps(maps, pieces=self.pieces, of=asked.places)
         right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
         values = right @ asked.member[:, None]  # [example, head, mode, type]
-        self._add_by_half(self.correct, values, batch, at=(layer.index,))
+        add_by_half(self.correct, values, asked.half, batch.bootstrap, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:
         """Let go of what was looked up for the batch."""
@@ -98,16 +98,7 @@ class Coreference(Analysis):
             return
         self._asked = asked = _Asked.of([found for found, _ in rows], batch, seed=self.scope.seed)
         self.by_system.add(asked.by_system @ asked.member, batch.bootstrap)
-        self._add_by_half(self.count, asked.member.sum(1), batch)
-
-    def _add_by_half(
-        self, sums: Sums, values: Array, batch: Batch, at: tuple[int, ...] = ()
-    ) -> None:
-        assert self._asked is not None
-        for half in (0, 1):
-            rows = self._asked.half == half
-            if rows.any():
-                sums.add(values[rows], batch.bootstrap[rows], at=(half, *at))
+        add_by_half(self.count, asked.member.sum(1), asked.half, batch.bootstrap)
 
     # --- the result -------------------------------------------------------------------------
 

@@ -15,17 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.accumulate import (
-    Array,
-    Estimate,
-    Float64,
-    Sums,
-    estimate,
-    estimate_by_spread,
-    halves,
-    ratio,
-)
-from headscope.analyses.best import Best, best
+from headscope.accumulate import Estimate, Float64, estimate, estimate_by_spread, halves, ratio
+from headscope.analyses.best import Best, add_by_half, best
 from headscope.analyses.gold import OFFSETS, POSSESSIVE, Gold
 from headscope.analysis import MEASURES, Analysis, Scope, check_option, register
 from headscope.batch import Batch
@@ -111,7 +102,7 @@ class Dependency(Analysis):
         answers = np.take_along_axis(answers, seen.gold.judge[:, None, None], 3)
         right = answers == seen.gold.head[:, None, None]
         by_column = right.astype(np.float32) @ seen.member[:, None]  # [example, head, direction, …]
-        self._add(self.correct, by_column, batch, at=(layer.index,))
+        add_by_half(self.correct, by_column, seen.half, batch.bootstrap, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         """Look up what is right, once per batch, and count the questions."""
@@ -126,17 +117,11 @@ class Dependency(Analysis):
         member = np.where(gold.asked[..., None], self.member[gold.label], 0)
         member[gold.root, self.columns.index(CLEAN)] = 0
         self._seen = seen = _Seen(gold, half, member.astype(np.float32))
-        self._add(self.asked, member.sum(1), batch)
+        add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
         offsets = np.swapaxes(gold.by_offset, 1, 2)  # [example, offset, place]
-        self._add(self.by_offset, offsets.astype(np.float32) @ seen.member, batch)
+        found = offsets.astype(np.float32) @ seen.member  # [example, offset, column]
+        add_by_half(self.by_offset, found, half, batch.bootstrap)
         self.left_out.add(gold.left_out, batch.bootstrap)
-
-    def _add(self, sums: Sums, values: Array, batch: Batch, at: tuple[int, ...] = ()) -> None:
-        assert self._seen is not None
-        for half in (0, 1):
-            rows = self._seen.half == half
-            if rows.any():
-                sums.add(values[rows], batch.bootstrap[rows], at=(half, *at))
 
     # --- the result -------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.chain import LOADED, SEEN, Chain, forms
+from corpus.chain import SEEN, Chain, forms
 from headscope.corpus import (
     AnnotatedCorpus,
     Concatenation,
@@ -21,14 +21,6 @@ from headscope.corpus.annotate import pieces as cutting
 from headscope.corpus.annotate.pieces import pieces
 from headscope.corpus.encode import Encoder
 from headscope.errors import InputError
-
-
-@pytest.fixture(autouse=True)
-def _fresh(tmp_path, monkeypatch):
-    """No text was parsed yet, and the user's cache is an empty folder."""
-    SEEN.clear()
-    LOADED.clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))
 
 
 def test_each_sentence_becomes_an_input_of_its_own_with_tags_and_a_tree(write):

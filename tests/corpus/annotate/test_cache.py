@@ -28,14 +28,6 @@ from headscope.corpus.annotate.cache import read_cache, write_cache
 from headscope.errors import InputError
 
 
-@pytest.fixture(autouse=True)
-def _fresh(tmp_path, monkeypatch):
-    """No text was parsed yet, and the user's cache is an empty folder."""
-    SEEN.clear()
-    LOADED.clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))
-
-
 def cached(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.chain-en-*.conllu"))
 
