@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import xlogy
 
+from commands import environment
 from headscope import kernels
 
 EXAMPLES, HEADS, TOKENS = 3, 4, 37
@@ -228,3 +232,56 @@ def test_the_loops_leave_torch_its_number_of_threads(
     two_threads(threads)
     scan(maps(), classes)
     assert torch.get_num_threads() == threads
+
+
+# Every loop on the same random numbers; prints a digest of what each writes.
+DIGESTS = """
+import hashlib, json
+import numpy as np
+from headscope import kernels
+
+draw = np.random.default_rng(0)
+maps = draw.random((3, 4, 37, 37), dtype=np.float32) ** 4
+maps /= maps.sum(-1, keepdims=True)
+lengths, classes = np.array([37, 20, 1]), draw.integers(0, 2, (3, 37))
+own, output, residual = draw.standard_normal((3, 300, 384), dtype=np.float32)
+bias, scale = draw.standard_normal((2, 384), dtype=np.float32)
+gram = np.abs(draw.standard_normal((3, 4, 4, 37), dtype=np.float32))
+place = np.tile(np.arange(37), (3, 1)) // 2
+place[np.arange(37) >= lengths[:, None]] = -1
+rows = np.stack([np.arange(19) * 2, np.minimum(np.arange(19) * 2 + 2, 37)], -1)
+count = (lengths + 1) // 2
+out = {
+    "scan": (np.zeros((3, 4, 37), np.float32), np.zeros((3, 4, 2, 37), np.float32)),
+    "summed_norm_columns": (np.zeros((3, 37), np.float32),),
+    "part_norms": (np.zeros((5, 300), np.float32),),
+    "word_maps": (np.zeros((3, 4, 19, 19), np.float32),),
+    "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
+    "pair_sums": (np.zeros((4, 4)),),
+}
+given = {
+    "scan": (maps, lengths, classes),
+    "summed_norm_columns": (maps, gram, lengths),
+    "part_norms": (own, output, bias, residual, scale),
+    "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
+    "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
+    "pair_sums": (maps[0], 37),
+}
+found = {}
+for name, arrays in given.items():
+    getattr(kernels, name)(*arrays, *out[name])
+    found[name] = [hashlib.sha256(array.tobytes()).hexdigest() for array in out[name]]
+print(json.dumps(found))
+"""
+
+
+def test_code_compiled_just_now_and_code_from_the_cache_give_equal_bits(tmp_path: Path) -> None:
+    """The first run after an installation differed in its last bits from those after it."""
+    place = {**environment(), "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS], env=place, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    )
+    assert first == second

@@ -29,30 +29,39 @@ from numba.extending import intrinsic
 _CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set as it starts
 
 # "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
-# fixed at compile time, so equal input gives equal bits whatever the number of threads.
+# fixed at compile time, so equal input gives equal bits whatever the number of threads. It may yet
+# differ between code compiled just now and the same code from numba's cache (a test holds all loops
+# to that): what is fast enough in the order written gets _EXACT.
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
+_EXACT = False
+
+Kernel = Callable[..., None]
 
 
-def _threaded(kernel: Callable[..., None]) -> Callable[..., None]:
+def _threaded(fastmath: set[str] | bool) -> Callable[[Kernel], Kernel]:
     """Compiles a loop; it runs in as many threads as torch does.
 
     numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
     worker told to use one thread would get them all back, and wait for them at every small step.
     """
-    try:
-        loop = njit(parallel=True, fastmath=_FAST, cache=True)(kernel)
-    except RuntimeError:  # nowhere to write the compiled code: every process compiles again
-        loop = njit(parallel=True, fastmath=_FAST)(kernel)
 
-    @wraps(kernel)
-    def run(*arrays: npt.NDArray[Any] | int) -> None:
-        threads = torch.get_num_threads()
-        numba.set_num_threads(min(threads, _CORES))
-        loop(*arrays)
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+    def compiled(kernel: Kernel) -> Kernel:
+        try:
+            loop = njit(parallel=True, fastmath=fastmath, cache=True)(kernel)
+        except RuntimeError:  # nowhere to write the compiled code: every process compiles again
+            loop = njit(parallel=True, fastmath=fastmath)(kernel)
 
-    return run
+        @wraps(kernel)
+        def run(*arrays: npt.NDArray[Any] | int) -> None:
+            threads = torch.get_num_threads()
+            numba.set_num_threads(min(threads, _CORES))
+            loop(*arrays)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+        return run
+
+    return compiled
 
 
 def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
@@ -100,7 +109,7 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     return x * (octaves + t * (_ONE - t) * p)
 
 
-@_threaded
+@_threaded(_FAST)
 def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
     """Entropies and column sums of every map, in one reading.
 
@@ -126,7 +135,7 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
             entropy[b, h, i] = -bits
 
 
-@_threaded
+@_threaded(_FAST)
 def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 
@@ -150,7 +159,7 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
                 out[g, h] = total
 
 
-@_threaded
+@_threaded(_FAST)
 def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
     """Column sums of ‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
 
@@ -180,7 +189,7 @@ def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyp
                 out[b, j] += np.sqrt(max(square[j], np.float32(0)))
 
 
-@_threaded
+@_threaded(_EXACT)
 def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     own, output, bias, residual, scale, out
 ):
@@ -217,7 +226,7 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
 
 
-@_threaded
+@_threaded(_EXACT)
 def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
     """Token-level maps added up to word-level ones.
 
@@ -244,7 +253,7 @@ def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped
                     target[place] += a[j] * share
 
 
-@_threaded
+@_threaded(_EXACT)
 def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
     """The largest weight of every row and of every column, the diagonal left out.
 
