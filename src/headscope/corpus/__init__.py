@@ -4,7 +4,7 @@ Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─
 """
 
 from headscope.corpus.annotate.annotated import AnnotatedCorpus
-from headscope.corpus.annotate.parsers import Annotator
+from headscope.corpus.annotate.annotator import Annotator
 from headscope.corpus.batches import batches
 from headscope.corpus.conllu import TreebankCorpus
 from headscope.corpus.coref.reader import CorefCorpus

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headscope.corpus.annotate.annotator import Annotator, Tree
 from headscope.corpus.annotate.cache import (
     cache_key,
     cache_places,
@@ -17,7 +18,7 @@ from headscope.corpus.annotate.cache import (
     read_cache,
     write_cache,
 )
-from headscope.corpus.annotate.parsers import Annotator, Tree, annotator_of
+from headscope.corpus.annotate.parsers import annotator_of
 from headscope.corpus.annotate.pieces import pieces
 from headscope.corpus.document import Corpus, Document, Passage
 from headscope.errors import InputError

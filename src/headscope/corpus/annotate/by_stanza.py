@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.annotate.parsers import Parser, Tree
+from headscope.corpus.annotate.annotator import Parser, Tree
 from headscope.corpus.document import Word
 from headscope.errors import InputError
 

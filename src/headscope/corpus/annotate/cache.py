@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope import __version__
-from headscope.corpus.annotate.parsers import Annotator, Tree
+from headscope.corpus.annotate.annotator import Annotator, Tree
 from headscope.corpus.conllu import TreebankCorpus
 from headscope.whole_file import write_whole
 
