@@ -26,7 +26,7 @@ class Finder:
     score      accuracy on documents that the head was not chosen on
     chosen     accuracy on the data that it was chosen on
     baseline   accuracy of the best fixed offset
-    advantage  score less the baseline's, both held out
+    advantage  score less the baseline
     """
 
     relation: str
