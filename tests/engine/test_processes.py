@@ -2,15 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import psutil
 import pytest
 
 import headscope as hs
 from commands import (
+    PATIENCE,
     QUICK,
     SHARDS,
     alive,
+    environment,
     headscope,
     shard_files,
     started,
@@ -133,3 +137,32 @@ def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
     with pytest.raises(ModelError, match="no-such/model"):
         list(run_workers(place, task, [Shard(0, 0, 1, 4)], print, workers=2))
     assert "Traceback" not in capfd.readouterr().err
+
+
+# Large results, so that workers are likely to be in the middle of one when they are ended.
+ENDING = """
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from headscope.engine.local import _end
+
+if __name__ == "__main__":
+    for count in range(6):
+        pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+        futures = [pool.submit(bytes, 3_000_000) for _ in range(60)]
+        for done, future in enumerate(as_completed(futures)):
+            if done == count:
+                break
+        _end(pool)
+    print("ended")
+"""
+
+
+def test_workers_end_in_the_middle_of_a_large_result(tmp_path):
+    """The pool waited for ever for the rest of a result whose worker was gone."""
+    file = tmp_path / "ending.py"
+    file.write_text(ENDING)
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE,
+        check=False, env=environment(),
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr

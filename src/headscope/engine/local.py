@@ -90,13 +90,19 @@ def _shielded() -> Iterator[None]:
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """Stops the workers at once: whatever they have not delivered will be computed again."""
-    processes = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
+    """Stops the workers at once: whatever they have not delivered will be computed again.
+
+    One may have died in the middle of a result. The pool would wait for the rest of it for ever, as
+    long as this process could still write it: so its own end of the pipe is closed too.
+    """
+    processes, results = list((pool._processes or {}).values()), pool._result_queue
     for process in processes:
         process.terminate()
     for process in processes:
         process.join()
+    if processes:
+        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
+    pool.shutdown(wait=True, cancel_futures=True)
 
 
 # --- inside a worker process ----------------------------------------------------------------
