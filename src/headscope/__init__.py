@@ -40,6 +40,7 @@ _WHERE = {
     "load": "headscope.model",
     "open_run": "headscope.finished_run",
     "register": "headscope.analysis",
+    "view": "headscope.views.view",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import matplotlib as mpl
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -29,7 +26,8 @@ from headscope.draw import (
     weight_against_norm,
 )
 from headscope.draw.panel import Picture, compose
-from headscope.draw.style import DOUBLE, house_style
+from headscope.draw.saving import write_picture
+from headscope.draw.style import DOUBLE
 from headscope.whole_file import write_whole
 
 PICTURES: dict[str, Picture] = {
@@ -55,11 +53,6 @@ PICTURES: dict[str, Picture] = {
     )
 }
 RELATIONS = "dependency"
-# No date and no version: the same numbers give the same bytes.
-_METADATA: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None, "Creator": None},
-    "png": {"Software": None},
-}
 
 
 def draw(tree: xr.DataTree, name: str, *, columns: int | None = None) -> Figure:
@@ -93,15 +86,9 @@ def save_figures(tree: xr.DataTree, folder: Path) -> list[Path]:
             figure = draw(tree, picture.name)
             for kind in ("svg", "png"):
                 path = folder / f"{picture.name}.{kind}"
-                written.append(write_whole(path, partial(_save, figure, kind)))
+                written.append(write_whole(path, partial(write_picture, figure, kind)))
                 figure.set_layout_engine("none")  # laid out once, for both
     for _, name, figure in relations.relation_figures(tree):
         path = folder / RELATIONS / name
-        written.append(write_whole(path, partial(_save, figure, "svg")))
+        written.append(write_whole(path, partial(write_picture, figure, "svg")))
     return written
-
-
-def _save(figure: Figure, kind: str, path: str) -> None:
-    with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
-        figure.savefig(path, format=kind, metadata=_METADATA[kind])

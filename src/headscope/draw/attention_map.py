@@ -1,0 +1,160 @@
+"""How does one head attend in one example, as a heat map with tokens on both axes?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from headscope.draw.marks import KEY_BELOW, cell_key, cells
+from headscope.draw.one_example import (
+    EDGE,
+    SIZE,
+    TYPE,
+    Bools,
+    Floats,
+    check_weights,
+    fitted,
+    largest,
+    shades,
+    shown_value,
+    width_of,
+)
+from headscope.draw.style import DOUBLE, SINGLE, color, house_style
+from headscope.draw.wording import clipped
+from headscope.errors import InputError
+
+TOKENS_SHARE = 0.2  # of the width that the tokens beside the map take at most
+LEAST_PITCH = 6.2  # points from row to row
+GAP = 3.0  # points between tokens and map
+FOOT = -KEY_BELOW + 6.0  # points below the map
+NAME, NAME_SIZE = 14.0, 8.0  # points that the name above takes, and its type
+LABEL_ROOM = 0.5  # of the width that the name of the weights takes
+LONGEST_NAME = 50
+
+
+def most_tokens(columns: int) -> int:
+    """How many tokens a map of 1 or 2 journal columns can name legibly."""
+    return int((1 - TOKENS_SHARE) * _width(columns) / LEAST_PITCH)
+
+
+def attention_map(
+    tokens: Sequence[str],
+    weights: Floats,
+    *,
+    name: str = "",
+    special: Bools | None = None,
+    label: str = "attention",
+    unit: str = "probability",
+    top: float | None = None,
+    columns: int | None = None,
+) -> Figure:
+    """A row for each token that attends, a column for each that is attended to.
+
+    weights  [query, key] at least 0, in 24 even shades
+    name     stands above, such as `L3·H5`
+    special  [token] tokens that are set back
+    label    what the weights are; unit: "probability", else "1"
+    top      the weight of the last shade; None: the largest. Larger ones get the last shade too
+    columns  1 or 2 columns of a journal wide; None: 1 if the tokens fit
+    raises   InputError for more tokens than `most_tokens(columns)`, and for what does not fit
+    """
+    if weights.ndim != 2:
+        raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
+    check_weights(tokens, weights, special=special, unit=unit)
+    columns = _columns(len(tokens), columns)
+    end = largest(weights) if top is None else top
+    if not (np.isfinite(end) and end > 0):
+        raise InputError(f"top is {top!r}; wanted the weight of the last shade, above 0")
+    width, count = _width(columns), len(tokens)
+    with house_style():
+        size = min(SIZE, TYPE * (1 - TOKENS_SHARE) * width / count)
+        words = [
+            fitted(token, size=size, room=TOKENS_SHARE * width - GAP - 2 * EDGE) for token in tokens
+        ]
+        margin = max(width_of(word, size) for word in [*words, "from ↓"]) + GAP + EDGE
+        side = width - margin - EDGE
+        above = margin + (NAME if name else 0.0)
+        height = above + side + FOOT
+        figure = Figure(figsize=(width / 72, height / 72))
+        box = (margin / width, FOOT / height, side / width, side / height)
+        axes = figure.add_axes(box)
+        edges = np.arange(count + 1, dtype=np.float64) - 0.5
+        cells(axes, edges, edges, weights.astype(np.float64), top=end)
+        axes.invert_yaxis()  # the first token is above
+        _dress(axes, words, shades(special, count), size)
+        cell_key(axes, shown_value(end, unit))
+        _write(figure, name=name, label=label, size=size, margin=margin)
+    return figure
+
+
+def map_caption(
+    weights: Floats,
+    *,
+    special: Bools | None = None,
+    label: str = "attention",
+    unit: str = "probability",
+    top: float | None = None,
+) -> str:
+    """How to read the figure; the same options as for the figure."""
+    end = largest(weights) if top is None else top
+    which = ", the largest" if top is None else ", and above"
+    back = "; special tokens are set back" if special is not None and special.any() else ""
+    return (
+        f"The {label} from each token (row) to each (column), from 0 (blank) to "
+        f"{shown_value(end, unit)} (darkest{which}){back}."
+    )
+
+
+def _width(columns: int) -> float:
+    """In points."""
+    return 72 * (SINGLE if columns == 1 else DOUBLE)
+
+
+def _columns(count: int, columns: int | None) -> int:
+    if columns not in (None, 1, 2):
+        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal, or None")
+    found = columns or (1 if count <= most_tokens(1) else 2)
+    if count > most_tokens(found):
+        raise InputError(
+            f"found {count} tokens; a map names {most_tokens(1)} in one column and "
+            f"{most_tokens(2)} in two: shorten the text"
+        )
+    return found
+
+
+def _dress(axes: Axes, words: Sequence[str], hues: Sequence[str], size: float) -> None:
+    """The tokens left and above, and a frame."""
+    places = range(len(words))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=GAP)
+    axes.set_xticks(places, words, fontsize=size, rotation=90, va="bottom")
+    axes.set_yticks(places, words, fontsize=size, va="center_baseline")
+    for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
+        for text, hue in zip(texts, hues, strict=True):
+            text.set_color(hue)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=color("rule"))
+
+
+def _write(figure: Figure, *, name: str, label: str, size: float, margin: float) -> None:
+    """The name above, the directions in the corner, what is measured below."""
+    width, height = (72 * inches for inches in figure.get_size_inches().tolist())
+    corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
+    if name:
+        shown = clipped(name, LONGEST_NAME)
+        figure.text(
+            EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
+        )
+    y = height - margin - (NAME if name else 0.0) + GAP
+    right = (margin - GAP) / width
+    figure.text(right, (y + 1.2 * size) / height, "to →", ha="right", **corner)
+    figure.text(right, y / height, "from ↓", ha="right", **corner)
+    figure.text(
+        EDGE / width, (FOOT + KEY_BELOW) / height,
+        fitted(label, size=SIZE, room=LABEL_ROOM * width), fontsize=SIZE, va="center_baseline",
+        color=color("muted"),
+    )  # fmt: skip

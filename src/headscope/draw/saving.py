@@ -1,0 +1,39 @@
+"""How is a figure written so that the same numbers give the same bytes?"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from headscope.draw.style import house_style
+from headscope.errors import InputError
+from headscope.whole_file import write_whole
+
+# No date and no version: the same numbers give the same bytes.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
+
+
+def save_picture(figure: Figure, path: Path) -> Path:
+    """Writes a figure as .svg (text stays text) or .png (300 dpi), whole or not at all.
+
+    raises  InputError for any other suffix
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise InputError(f"cannot save a picture as {path.name!r}; wanted a name in .svg or .png")
+    return write_whole(path, partial(write_picture, figure, kind))
+
+
+def write_picture(figure: Figure, kind: str, path: str) -> None:
+    """Writes a figure to `path`, whatever its suffix, as `svg` or `png`."""
+    with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
+        figure.savefig(path, format=kind, metadata=_METADATA[kind])

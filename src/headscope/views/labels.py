@@ -1,0 +1,124 @@
+"""What does each head do in one example, in two words and a share?
+
+The rules of `derived.roles`, on the maps of one example instead of a corpus, and `itself` as one
+more target. One example is short, hence two departures. Special tokens do not count as queries: of
+128 tokens they are few, of eight a fourth. And a label must stand out from uniform attention, as a
+claim does: in three tokens every head gives each of them much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.derived.claim import LEAST_EFFECT
+from headscope.derived.roles import BROAD_SHARE, POSITION, SPECIAL
+from headscope.derived.wording import percent
+from headscope.errors import InputError
+
+Floats = npt.NDArray[np.floating]
+Bools = npt.NDArray[np.bool_]
+Shares = dict[str, npt.NDArray[np.float64]]
+# (role, least share), a later one wins as in `head_roles`; `self` is ours, as a position.
+RULES = (
+    ("self", POSITION), ("next", POSITION), ("previous", POSITION), ("broad", BROAD_SHARE),
+    ("first", SPECIAL), ("cls", SPECIAL), ("sep", SPECIAL), ("punctuation", SPECIAL),
+)  # fmt: skip
+OFFSETS = {"self": 0, "next": 1, "previous": -1}
+
+
+def head_labels(
+    attention: Floats,
+    *,
+    special: Bools,
+    cls: Bools,
+    sep: Bools,
+    punctuation: Bools,
+    cls_name: str = "[CLS]",
+    sep_name: str = "[SEP]",
+) -> list[list[str]]:
+    """`previous token 87 %`: where most of a head's attention goes, as the mean over the queries.
+
+    The share of `broad` is the mean entropy over that of uniform attention; where no token sees a
+    later one, to the tokens that it sees. `first token` is for examples without an opening token.
+
+    attention         [layer, head, query, key] probabilities
+    special           [token] no queries, unless all are special
+    cls, sep, punctuation   [token] which tokens are of the kind
+    cls_name, sep_name      what to call them
+    returns           [layer][head] texts, '' where nothing is telling
+    raises            InputError if the shapes do not agree or a number is missing
+    """
+    kinds = {"cls": cls, "sep": sep, "punctuation": punctuation}
+    _check(attention, {"special": special, **kinds})
+    queries = np.ones(len(special)) if special.all() else ~special * 1.0
+    queries /= queries.sum()
+    uniform = _uniform(attention)
+    names = {
+        "self": "itself", "next": "next token", "previous": "previous token", "broad": "broad",
+        "first": "first token", "cls": cls_name, "sep": sep_name, "punctuation": "punctuation",
+    }  # fmt: skip
+    chance, widest = _shares(uniform, queries, kinds), _entropy(uniform, queries)
+    found = []
+    for maps in attention:  # one layer at a time, to hold little
+        shares = _shares(maps, queries, kinds)
+        if widest > 0:
+            shares["broad"] = _entropy(maps, queries) / widest
+        labels = [""] * len(maps)
+        for role, least in RULES:
+            for head in np.flatnonzero(_telling(shares, chance, role, least)).tolist():
+                share = percent(min(float(shares[role][head]), 1.0), np.nan, np.nan)
+                labels[head] = f"{names[role]} {share}"
+        found.append(labels)
+    return found
+
+
+def _uniform(attention: Floats) -> npt.NDArray[np.float64]:
+    """[1, query, key] as broad as can be: to all tokens, or to those up to the query."""
+    seen = np.ones(attention.shape[-2:])
+    if not any(np.triu(maps, 1).any() for maps in attention):
+        seen = np.tril(seen)
+    return np.asarray(seen / seen.sum(-1, keepdims=True))[None]
+
+
+def _shares(maps: Floats, queries: npt.NDArray[np.float64], kinds: dict[str, Bools]) -> Shares:
+    """[head] the mean attention to each target; maps [head, query, key], queries sum to 1."""
+    parts = maps * queries[:, None]  # [head, query, key]
+    shares = {role: parts.diagonal(offset, 1, 2).sum(-1) for role, offset in OFFSETS.items()}
+    received = parts.sum(-2)  # [head, key]
+    shares |= {kind: received[:, tokens].sum(-1) for kind, tokens in kinds.items()}
+    if not kinds["cls"].any():
+        shares["first"] = received[:, 0]
+    return shares
+
+
+def _telling(shares: Shares, chance: Shares, role: str, least: float) -> Bools:
+    """[head] whether the share is above `least`, and stands out from uniform attention."""
+    if role not in shares:
+        return np.zeros(len(shares["self"]), dtype=bool)
+    share = shares[role]
+    if role == "broad":
+        return np.asarray(share > least)
+    ordinary = float(chance[role][0])
+    return np.asarray((share > least) & (share - ordinary > LEAST_EFFECT * (1 - ordinary)))
+
+
+def _entropy(maps: Floats, queries: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """[head] the mean entropy over queries in nats; maps [head, query, key]."""
+    weights = maps.astype(np.float64)
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.asarray(-(weights * logs).sum(-1) @ queries)
+
+
+def _check(attention: Floats, kinds: dict[str, Bools]) -> None:
+    tokens = attention.shape[-1] if attention.ndim else 0
+    if attention.ndim != 4 or attention.shape[-2] != tokens or tokens == 0:
+        raise InputError(
+            f"attention has the shape {attention.shape}; wanted [layer, head, query, key] with as "
+            "many queries as keys, at least 1"
+        )
+    for kind, flags in kinds.items():
+        if flags.shape != (tokens,):
+            raise InputError(f"{kind} has the shape {flags.shape}; wanted ({tokens},), one a token")
+    if not np.isfinite(attention).all():
+        raise InputError("attention holds NaN or infinite weights; wanted a number for every pair")
