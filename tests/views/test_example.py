@@ -20,6 +20,7 @@ from headscope.cli.main import group
 from headscope.errors import InputError
 from headscope.views.example import show
 from headscope.views.payload import encoded, payload
+from headscope.views.view import View
 
 CAT = "The cat sat on the mat unbelievably."
 
@@ -143,3 +144,29 @@ def test_the_command_writes_the_page(tmp_path):
 @pytest.mark.parametrize("text", ["", " "])
 def test_the_command_refuses_an_empty_text_before_the_model_is_loaded(text):
     assert CliRunner().invoke(group, ["view", "no/such-model", text]).exit_code == 2
+
+
+def test_the_command_draws_the_chosen_heads(tmp_path):
+    svg, png = tmp_path / "cat.svg", tmp_path / "cat.png"
+    line = ["view", "demo", CAT, "-o", str(tmp_path / "c.html"), "--svg", str(svg)]
+    done = CliRunner().invoke(group, [*line, "--png", str(png), "--heads", "3-9, 5-1"])
+    assert done.exit_code == 0, done.output
+    assert "L3·H9" in svg.read_text("utf-8")
+    assert "L5·H1" in svg.read_text("utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("heads", ["0-1", "3", "a-b", "3-"])
+def test_heads_that_are_not_layer_head_from_one_are_refused(heads):
+    done = CliRunner().invoke(group, ["view", "no/such-model", CAT, "--heads", heads])
+    assert isinstance(done.exception, InputError)
+
+
+def test_without_a_choice_the_head_between_tokens_is_drawn(demo, shown):
+    view = View(shown, [[""] * 12] * 6)
+    layer, head = view._plainest()
+    real = ~shown.special
+    maps = shown.attention[:, :, real][..., real].copy()
+    maps[..., np.eye(real.sum(), dtype=bool)] = 0
+    strengths = maps.max(-1).mean(-1)  # [layer, head]
+    assert strengths[layer, head] == strengths.max() > 0.5

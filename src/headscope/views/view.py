@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headscope.model import Model, load
 from headscope.views.example import Shown, show
@@ -15,6 +17,9 @@ from headscope.views.labels import head_labels
 from headscope.views.page import build_page
 from headscope.views.payload import payload
 from headscope.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HEIGHT = 760  # pixels of the frame in a notebook
 
@@ -38,6 +43,29 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
         return write_whole(Path(path), partial(_write, self.page))
+
+    def picture(self, *heads: tuple[int, int], columns: int = 1) -> Figure:
+        """The lines of these heads as a figure for a paper; `save_picture` writes it.
+
+        heads    (layer, head), from 0; without any, the head of the largest weight between tokens
+        columns  of a journal: 1 or 2
+        raises   InputError for a head that is not there, or more tokens than fit
+        """
+        from headscope.draw.attention_lines import attention_lines
+
+        shown = self.shown
+        return attention_lines(
+            shown.tokens, shown.attention, heads=list(heads) or [self._plainest()],
+            special=shown.special, labels=self.labels, columns=columns,
+        )  # fmt: skip
+
+    def _plainest(self) -> tuple[int, int]:
+        """The head that gives other, not special tokens most."""
+        real = ~self.shown.special
+        between = self.shown.attention[:, :, real][..., real] * ~np.eye(real.sum(), dtype=bool)
+        best = np.argmax(between.max(-1).mean(-1)) if real.any() else 0  # over [layer, head]
+        layer, head = np.unravel_index(best, self.shown.attention.shape[:2])
+        return int(layer), int(head)
 
     def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
         """A frame of its own, so that several views in one notebook do not disturb each other."""
