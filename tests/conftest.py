@@ -1,9 +1,11 @@
-"""What do all tests share? The data beside the checkout, and the demo model."""
+"""What do all tests share? The data beside the checkout, the demo model, and a browser."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -35,3 +37,15 @@ def whole(demo, tmp_path_factory):
     )  # fmt: skip
     run.report()
     return run
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with api.sync_playwright() as player:
+        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()

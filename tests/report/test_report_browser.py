@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from headscope.report import build_report
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_language import add_language
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with api.sync_playwright() as player:
-        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

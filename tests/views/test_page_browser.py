@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import shutil
 from html import escape
 
 import numpy as np
@@ -15,7 +14,6 @@ from PIL import Image
 from headscope.views.page import build_page
 from views.made import make_payload, read_back
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LAYERS, HEADS = 3, 12
 HOSTILE = [
     "</script><script>alert(1)</script>", "<!--", "-->", "<img src=x onerror=alert(1)>",
@@ -23,17 +21,6 @@ HOSTILE = [
     "${alert(1)}", '"]}', "'\"><b>", "\u2028", "\u2029", "\ud800", "\udc00", "\u202e", "\x00",
     "\n", "", "   ", "&lt;b&gt;", "</title>", "</style>", "a" * 300, "עִבְרִית", "中文", "👩‍👩‍👧",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with api.sync_playwright() as player:
-        running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")
