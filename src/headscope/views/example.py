@@ -29,6 +29,7 @@ MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentenceP
 class Shown:
     """One example with its maps.
 
+    model        its name, as it was loaded
     tokens       as the vocabulary has them, without the sign for a space before them
     special      [token] the tokens that the tokenizer added
     segment      [token] 0 or 1
@@ -37,7 +38,6 @@ class Shown:
     punctuation  [token] exactly "." or ","
     attention    [layer, head, query, key] probabilities
     value_norm   [layer, head, key] ‖f(x)‖; None where the family does not say what f is
-    causal       whether no token sees a later one
     """
 
     model: str
