@@ -297,6 +297,7 @@ def _attention(
 
     query [example, head, query, dim]; key, value [example, key-value head, key, dim]
     """
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
@@ -316,8 +317,19 @@ def _attention(
     mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
     for instrument, site, layer in here:
         a, q, k, v = (t.detach() for t in (attention, query, key, value))
-        instrument.took(LayerView(layer, site.stack, a, q, k, v, site), mixed.detach())
+        scored: dict[str, Any] = {
+            "scaling": float(scaling),
+            "softcap": options.get("softcap"),
+            "position_bias": _of_keys(options.get("position_bias"), key),
+            "mask": _of_keys(attention_mask, key),
+        }
+        instrument.took(LayerView(layer, site.stack, a, q, k, v, site, **scored), mixed.detach())
     return mixed, attention
+
+
+def _of_keys(bias: torch.Tensor | None, key: torch.Tensor) -> torch.Tensor | None:
+    """What is added to the scores, without the columns beyond the keys."""
+    return None if bias is None else bias.detach()[..., : key.shape[2]]
 
 
 AttentionInterface.register(NAME, _attention)

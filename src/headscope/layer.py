@@ -82,6 +82,16 @@ class LayerView:
     residual    [example, query, model]      the residual stream that attention is added to
     output      [example, query, model]      what the output projection gave, bias included
     plain_projection    False if the projection was given something else than Σ_j α v_j
+
+    Where queries and keys are seen, attention is, unless an intervention changed it,
+    softmax(cap(scaling · q·k) + position_bias) over the keys of `seen`; cap(s) = softcap ·
+    tanh(s / softcap), or s where there is no softcap.
+
+    scaling         what q·k is multiplied by
+    softcap         at what size the scaled scores level off; None for no cap
+    position_bias   [example or 1, head, query, key]  added to the scaled score (T5); None: nothing
+    mask            [example or 1, head or 1, query, key]  0 where a key may be attended to, very
+                    negative where not; None where the attention was given none
     """
 
     index: int
@@ -94,6 +104,10 @@ class LayerView:
     residual: torch.Tensor | None = None
     output: torch.Tensor | None = None
     plain_projection: bool = True
+    scaling: float = 1.0
+    softcap: float | None = None
+    position_bias: torch.Tensor | None = None
+    mask: torch.Tensor | None = None
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
 
@@ -140,8 +154,14 @@ class LayerView:
             "values": self.values is not None,
             "projection": self.plain_projection and self.site.output_projection is not None,
             "residual": self.residual is not None,
+            "queries_keys": self.queries is not None and self.keys is not None,
         }
         return frozenset(name for name, given in there.items() if given)
+
+    @property
+    def seen(self) -> torch.Tensor | None:
+        """[example or 1, head or 1, query, key] bool: what may be attended to; None: everything."""
+        return None if self.mask is None else self.mask > torch.finfo(self.mask.dtype).min / 2
 
     @cached_property
     def value_norm(self) -> torch.Tensor:

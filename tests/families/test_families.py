@@ -16,8 +16,7 @@ from headscope.instrument import Instrument
 from headscope.layer import LayerView
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
-# All but those of the fallback, and those with a bias or a cap between q·k and the softmax.
-_PLAIN = [n for n, f in FAMILIES.items() if f.on_registry and n not in {"T5", "mT5", "Gemma2"}]
+_ON_REGISTRY = [name for name, family in FAMILIES.items() if family.on_registry]
 
 
 def seen_by(
@@ -127,18 +126,31 @@ def test_heads_are_the_query_heads(name: str) -> None:
             assert part is None or part.shape[1] == HEADS
 
 
-@pytest.mark.parametrize("name", _PLAIN)
+@pytest.mark.parametrize("name", _ON_REGISTRY)
 def test_the_maps_are_the_softmax_of_queries_and_keys(name: str) -> None:
     """Queries and keys are shown as used: rotated, normed, repeated to the query heads."""
     given, _ = inputs(name)
     for view in seen_by(tiny(name), given)[0]:
-        assert view.queries is not None
-        assert view.keys is not None
-        scale = getattr(view.site.attention, "scaling", 8**-0.5)
-        scores = view.queries @ view.keys.transpose(2, 3) * (1.0 if "OPT" in name else scale)
+        assert "queries_keys" in view.offers
+        scores = view.queries @ view.keys.transpose(2, 3) * view.scaling
+        if view.softcap is not None:
+            scores = torch.tanh(scores / view.softcap) * view.softcap
+        if view.position_bias is not None:
+            assert view.position_bias.shape[1:] == scores.shape[1:]
+            scores = scores + view.position_bias
+        seen = torch.ones_like(scores, dtype=torch.bool) if view.seen is None else view.seen
         full, found = scores[0], view.attention[0]  # the longest row: no query is padding
-        expected = full.masked_fill(found == 0, -torch.inf).softmax(-1)
-        torch.testing.assert_close(expected, found, atol=1e-5, rtol=0)
+        expected = full.masked_fill(~seen.expand_as(scores)[0], -torch.inf).softmax(-1)
+        torch.testing.assert_close(expected, found, atol=1e-6, rtol=0)
+        assert (view.position_bias is not None) == ("T5" in name)
+        assert (view.softcap is not None) == (name == "Gemma2")
+
+
+@pytest.mark.parametrize("name", [n for n in FAMILIES if not FAMILIES[n].on_registry])
+def test_queries_and_keys_are_not_offered_where_they_are_not_seen(name: str) -> None:
+    for view in seen_by(tiny(name), inputs(name)[0])[0]:
+        assert view.queries is None
+        assert "queries_keys" not in view.offers
 
 
 def hooks_in(network: nn.Module) -> int:
