@@ -41,6 +41,7 @@ _WHERE = {
     "open_run": "headscope.finished_run",
     "register": "headscope.analysis",
     "view": "headscope.views.view",
+    "view_arrays": "headscope.views.arrays",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

@@ -22,11 +22,13 @@ from headscope.draw.one_example import (
     TYPE,
     Bools,
     Floats,
+    Sides,
     check_weights,
     fitted,
     largest,
     shades,
     shown_value,
+    sides_of,
     width_of,
 )
 from headscope.draw.style import DASHES, DOUBLE, SINGLE, color, house_style
@@ -55,6 +57,8 @@ def attention_lines(
     *,
     heads: Sequence[tuple[int, int]],
     special: Bools | None = None,
+    key_tokens: Sequence[str] | None = None,
+    key_special: Bools | None = None,
     labels: Sequence[Sequence[str]] | None = None,
     label: str = "attention",
     unit: str = "probability",
@@ -65,30 +69,33 @@ def attention_lines(
 
     Opacity and width grow with the weight, up to 1 for probabilities, else to the largest drawn.
 
-    maps       [layer, head, query, key] at least 0
-    heads      (layer, head) from 0, at most 12
-    special    [token] tokens that are set back, with their lines; None: none are
-    labels     [layer][head] texts that the key gives beside the names, as `head_labels` returns
-    label      what the weights are, for the key
-    unit       "probability", else "1"
-    threshold  share of the scale below which no line is drawn, 0 to 1
-    columns    1 or 2 columns of a journal wide
-    raises     InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
+    maps         [layer, head, query, key] at least 0
+    heads        (layer, head) from 0, at most 12
+    special      [token] tokens that are set back, with their lines; None: none are
+    key_tokens   the tokens attended to, where they are others (cross-attention); None: the same
+    key_special  [key token] those of them that are set back
+    labels       [layer][head] texts that the key gives beside the names, as `head_labels` returns
+    label        what the weights are, for the key
+    unit         "probability", else "1"
+    threshold    share of the scale below which no line is drawn, 0 to 1
+    columns      1 or 2 columns of a journal wide
+    raises       InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
     """
-    _check(tokens, maps, heads, special=special, unit=unit, threshold=threshold, columns=columns)
+    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
+    _check(sides, maps, heads, unit=unit, threshold=threshold, columns=columns)
     width = 72 * (SINGLE if columns == 1 else DOUBLE)
     names = [_name(maps, place, labels) for place in heads]
     with house_style():
-        page = _page(tokens, names, width)
+        page = _page(sides, names, width)
         figure = Figure(figsize=(width / 72, page.height / 72))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(page.height, 0))  # points, downwards
         axes.set_axis_off()
         top = _top(maps, heads, unit)
         _draw_key(axes, names, page)
-        _draw_tokens(axes, page, shades(special, len(tokens)))
+        _draw_tokens(axes, page, sides)
         chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
-        axes.add_collection(_lines(chosen / top, page, special=special, threshold=threshold))
+        axes.add_collection(_lines(chosen / top, page, sides, threshold=threshold))
         _draw_scale(axes, page, [shown_value(share * top, unit) for share in SAMPLES], label)
     return figure
 
@@ -98,6 +105,7 @@ def lines_caption(
     *,
     heads: Sequence[tuple[int, int]],
     special: Bools | None = None,
+    key_special: Bools | None = None,
     label: str = "attention",
     unit: str = "probability",
     threshold: float = 0.05,
@@ -105,9 +113,8 @@ def lines_caption(
     """How to read the figure; the same options as for the figure."""
     top = _top(maps, heads, unit)
     full = shown_value(top, unit) + ("" if unit == "probability" else ", the largest drawn")
-    back = "" if special is None or not special.any() else (
-        "; special tokens and the opacity of their lines are set back"
-    )  # fmt: skip
+    aside = any(flags is not None and flags.any() for flags in (special, key_special))
+    back = "; special tokens and the opacity of their lines are set back" if aside else ""
     left_out = f"; below {shown_value(threshold * top, unit)} none is drawn" if threshold else ""
     who = "the head" if len(heads) == 1 else "each head, in its colour,"
     return (
@@ -120,13 +127,13 @@ def lines_caption(
 class _Page:
     """Where things stand, in points from the upper left corner.
 
-    words   [token] as they are set, in `size` points
+    words   [from or to][token] as they are set, in `size` points
     left    where the lines begin; right: where they end
     first   the y of the first token; the next ones follow at `pitch`
     places  of the entries of the key
     """
 
-    words: list[str]
+    words: tuple[list[str], list[str]]
     size: float
     pitch: float
     left: float
@@ -136,16 +143,23 @@ class _Page:
     places: list[tuple[float, float]]
 
 
-def _page(tokens: Sequence[str], names: Sequence[str], width: float) -> _Page:
-    pitch = min(PITCH, LEAST_PITCH * MOST_TOKENS / len(tokens))
+def _page(sides: Sides, names: Sequence[str], width: float) -> _Page:
+    count = max(len(sides.queries), len(sides.keys))
+    pitch = min(PITCH, LEAST_PITCH * MOST_TOKENS / count)
     size = min(SIZE, TYPE * pitch)
-    words = [fitted(token, size=size, room=COLUMN * width - EDGE) for token in tokens]
-    side = max([width_of(word, size) for word in words] + [width_of("from", KEY_SIZE)])
-    side += EDGE + GAP
+    room = COLUMN * width - EDGE
+    queries, keys = (
+        [fitted(token, size=size, room=room) for token in side]
+        for side in (sides.queries, sides.keys)
+    )
     places = _key_places(names, width)
     first = places[-1][1] + KEY_ROW / 2 + HEADING + pitch / 2
-    height = first + pitch * (len(tokens) - 0.5) + FOOT
-    return _Page(words, size, pitch, side, width - side, first, height, places)
+    height = first + pitch * (count - 0.5) + FOOT
+    left, right = (
+        max([width_of(word, size) for word in words] + [width_of(heading, KEY_SIZE)]) + EDGE + GAP
+        for words, heading in ((queries, "from"), (keys, "to"))
+    )
+    return _Page((queries, keys), size, pitch, left, width - right, first, height, places)
 
 
 def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]:
@@ -166,21 +180,23 @@ def _draw_key(axes: Axes, names: Sequence[str], page: _Page) -> None:
         axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
 
 
-def _draw_tokens(axes: Axes, page: _Page, hues: Sequence[str]) -> None:
-    for x, side, heading in ((page.left - GAP, "right", "from"), (page.right + GAP, "left", "to")):
-        above = page.first - page.pitch / 2 - HEADING / 2
+def _draw_tokens(axes: Axes, page: _Page, sides: Sides) -> None:
+    above = page.first - page.pitch / 2 - HEADING / 2
+    both = zip(
+        (page.left - GAP, page.right + GAP), ("right", "left"), ("from", "to"), page.words,
+        (shades(sides.query_special), shades(sides.key_special)), strict=True,
+    )  # fmt: skip
+    for x, side, heading, words, hues in both:
         axes.text(
             x, above, heading, ha=side, va="center_baseline", fontsize=KEY_SIZE,
             color=color("muted"), style="italic",
         )  # fmt: skip
-        for at, (word, hue) in enumerate(zip(page.words, hues, strict=True)):
+        for at, (word, hue) in enumerate(zip(words, hues, strict=True)):
             y = page.first + at * page.pitch
             axes.text(x, y, word, ha=side, va="center_baseline", fontsize=page.size, color=hue)
 
 
-def _lines(
-    shares: Floats, page: _Page, *, special: Bools | None, threshold: float
-) -> LineCollection:
+def _lines(shares: Floats, page: _Page, sides: Sides, *, threshold: float) -> LineCollection:
     """All lines, the weakest first; shares [chosen head, query, key] of the scale."""
     places = np.argwhere((shares >= threshold) & (shares > 0))
     drawn = shares[tuple(places.T)].astype(np.float64)
@@ -190,8 +206,8 @@ def _lines(
     y = page.first + page.pitch * places[:, 1:] + fan * (places[:, :1] - (len(shares) - 1) / 2)
     x = np.broadcast_to([page.left, page.right], y.shape)
     opacity = FAINT + (1 - FAINT) * drawn
-    if special is not None:
-        opacity = np.where(special[places[:, 1:]].any(-1), FADED * opacity, opacity)
+    aside = sides.query_special[places[:, 1]] | sides.key_special[places[:, 2]]  # [line]
+    opacity = np.where(aside, FADED * opacity, opacity)
     looks = [LOOKS[head] for head in places[:, 0].tolist()]
     hues = [color(hue) for hue, _ in looks]
     return LineCollection(
@@ -233,11 +249,10 @@ def _top(maps: Floats, heads: Sequence[tuple[int, int]], unit: str) -> float:
 
 
 def _check(
-    tokens: Sequence[str],
+    sides: Sides,
     maps: Floats,
     heads: Sequence[tuple[int, int]],
     *,
-    special: Bools | None,
     unit: str,
     threshold: float,
     columns: int,
@@ -255,10 +270,11 @@ def _check(
                 f"there is no head ({layer}, {head}), counted from 0; the maps have {layers} "
                 f"layers of {wide} heads"
             )
-    check_weights(tokens, np.stack([maps[place] for place in heads]), special=special, unit=unit)
-    if len(tokens) > MOST_TOKENS:
+    check_weights(sides, np.stack([maps[place] for place in heads]), unit=unit)  # [chosen head, …]
+    count = max(len(sides.queries), len(sides.keys))
+    if count > MOST_TOKENS:
         raise InputError(
-            f"found {len(tokens)} tokens; a page holds {MOST_TOKENS}: shorten the text, or "
+            f"found {count} tokens; a page holds {MOST_TOKENS}: shorten the text, or "
             "draw a map of the head"
         )
     if not 0 <= threshold <= 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from headscope.draw.one_example import (
     TYPE,
     Bools,
     Floats,
+    Sides,
     check_weights,
     fitted,
     largest,
     shades,
     shown_value,
+    sides_of,
     width_of,
 )
 from headscope.draw.style import DOUBLE, SINGLE, color, house_style
@@ -47,6 +50,8 @@ def attention_map(
     *,
     name: str = "",
     special: Bools | None = None,
+    key_tokens: Sequence[str] | None = None,
+    key_special: Bools | None = None,
     label: str = "attention",
     unit: str = "probability",
     top: float | None = None,
@@ -54,40 +59,35 @@ def attention_map(
 ) -> Figure:
     """A row for each token that attends, a column for each that is attended to.
 
-    weights  [query, key] at least 0, in 24 even shades
-    name     stands above, such as `L3·H5`
-    special  [token] tokens that are set back
-    label    what the weights are; unit: "probability", else "1"
-    top      the weight of the last shade; None: the largest. Larger ones get the last shade too
-    columns  1 or 2 columns of a journal wide; None: 1 if the tokens fit
-    raises   InputError for more tokens than `most_tokens(columns)`, and for what does not fit
+    weights      [query, key] at least 0, in 24 even shades
+    name         stands above, such as `L3·H5`
+    special      [token] tokens that are set back
+    key_tokens   the tokens attended to, where they are others (cross-attention); None: the same
+    key_special  [key token] those of them that are set back
+    label        what the weights are; unit: "probability", else "1"
+    top          the weight of the last shade; None: the largest. Larger ones get the last shade too
+    columns      1 or 2 columns of a journal wide; None: 1 if the tokens fit
+    raises       InputError for more tokens than `most_tokens(columns)`, and for what does not fit
     """
     if weights.ndim != 2:
         raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
-    check_weights(tokens, weights, special=special, unit=unit)
-    columns = _columns(len(tokens), columns)
+    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
+    check_weights(sides, weights, unit=unit)
+    columns = _columns(max(weights.shape), columns)
     end = largest(weights) if top is None else top
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"top is {top!r}; wanted the weight of the last shade, above 0")
-    width, count = _width(columns), len(tokens)
     with house_style():
-        size = min(SIZE, TYPE * (1 - TOKENS_SHARE) * width / count)
-        words = [
-            fitted(token, size=size, room=TOKENS_SHARE * width - GAP - 2 * EDGE) for token in tokens
-        ]
-        margin = max(width_of(word, size) for word in [*words, "from ↓"]) + GAP + EDGE
-        side = width - margin - EDGE
-        above = margin + (NAME if name else 0.0)
-        height = above + side + FOOT
-        figure = Figure(figsize=(width / 72, height / 72))
-        box = (margin / width, FOOT / height, side / width, side / height)
-        axes = figure.add_axes(box)
-        edges = np.arange(count + 1, dtype=np.float64) - 0.5
-        cells(axes, edges, edges, weights.astype(np.float64), top=end)
+        page = _page(sides, _width(columns), named=bool(name))
+        figure = Figure(figsize=(page.width / 72, page.height / 72))
+        axes = figure.add_axes(page.box)
+        rows, across = (np.arange(count + 1, dtype=np.float64) - 0.5 for count in weights.shape)
+        cells(axes, across, rows, weights.astype(np.float64), top=end)
         axes.invert_yaxis()  # the first token is above
-        _dress(axes, words, shades(special, count), size)
-        cell_key(axes, shown_value(end, unit))
-        _write(figure, name=name, label=label, size=size, margin=margin)
+        _dress(axes, page, sides)
+        wide = page.pitch * len(sides.keys)
+        cell_key(axes, shown_value(end, unit), end=(page.width - EDGE - page.left) / wide)
+        _write(figure, page, name=name, label=label)
     return figure
 
 
@@ -95,6 +95,7 @@ def map_caption(
     weights: Floats,
     *,
     special: Bools | None = None,
+    key_special: Bools | None = None,
     label: str = "attention",
     unit: str = "probability",
     top: float | None = None,
@@ -102,7 +103,8 @@ def map_caption(
     """How to read the figure; the same options as for the figure."""
     end = largest(weights) if top is None else top
     which = ", the largest" if top is None else ", and above"
-    back = "; special tokens are set back" if special is not None and special.any() else ""
+    aside = any(flags is not None and flags.any() for flags in (special, key_special))
+    back = "; special tokens are set back" if aside else ""
     return (
         f"The {label} from each token (row) to each (column), from 0 (blank) to "
         f"{shown_value(end, unit)} (darkest{which}){back}."
@@ -126,31 +128,79 @@ def _columns(count: int, columns: int | None) -> int:
     return found
 
 
-def _dress(axes: Axes, words: Sequence[str], hues: Sequence[str], size: float) -> None:
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where things stand, in points; cells are squares.
+
+    words  [from or to][token] as they are set, in `size` points
+    left   of the map: room for the tokens beside it; above: for those over it, and the name
+    """
+
+    words: tuple[list[str], list[str]]
+    size: float
+    pitch: float
+    left: float
+    above: float
+    width: float
+    height: float
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """The map as shares of the page: left, lower, width, height."""
+        across, down = (self.pitch * len(words) for words in reversed(self.words))
+        return (
+            self.left / self.width, FOOT / self.height, across / self.width, down / self.height,
+        )  # fmt: skip
+
+
+def _page(sides: Sides, width: float, *, named: bool) -> _Page:
+    count = max(len(sides.queries), len(sides.keys))
+    size = min(SIZE, TYPE * (1 - TOKENS_SHARE) * width / count)
+    room = TOKENS_SHARE * width - GAP - 2 * EDGE
+    queries, keys = (
+        [fitted(token, size=size, room=room) for token in side]
+        for side in (sides.queries, sides.keys)
+    )
+    left, above = (
+        max(width_of(word, size) for word in [*words, "from ↓"]) + GAP + EDGE
+        for words in (queries, keys)
+    )
+    if sides.keys is sides.queries:
+        above = left
+    over = NAME if named else 0.0
+    pitch = (width - left - EDGE) / count
+    height = over + above + pitch * len(queries) + FOOT
+    return _Page((queries, keys), size, pitch, left, above + over, width, height)
+
+
+def _dress(axes: Axes, page: _Page, sides: Sides) -> None:
     """The tokens left and above, and a frame."""
-    places = range(len(words))
+    queries, keys = page.words
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=GAP)
-    axes.set_xticks(places, words, fontsize=size, rotation=90, va="bottom")
-    axes.set_yticks(places, words, fontsize=size, va="center_baseline")
-    for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
-        for text, hue in zip(texts, hues, strict=True):
+    axes.set_xticks(range(len(keys)), keys, fontsize=page.size, rotation=90, va="bottom")
+    axes.set_yticks(range(len(queries)), queries, fontsize=page.size, va="center_baseline")
+    for texts, flags in (
+        (axes.get_xticklabels(), sides.key_special),
+        (axes.get_yticklabels(), sides.query_special),
+    ):
+        for text, hue in zip(texts, shades(flags), strict=True):
             text.set_color(hue)
     for spine in axes.spines.values():
         spine.set(visible=True, color=color("rule"))
 
 
-def _write(figure: Figure, *, name: str, label: str, size: float, margin: float) -> None:
+def _write(figure: Figure, page: _Page, *, name: str, label: str) -> None:
     """The name above, the directions in the corner, what is measured below."""
-    width, height = (72 * inches for inches in figure.get_size_inches().tolist())
+    width, height, size = page.width, page.height, page.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:
         shown = clipped(name, LONGEST_NAME)
         figure.text(
             EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
         )
-    y = height - margin - (NAME if name else 0.0) + GAP
-    right = (margin - GAP) / width
+    y = height - page.above + GAP
+    right = (page.left - GAP) / width
     figure.text(right, (y + 1.2 * size) / height, "to →", ha="right", **corner)
     figure.text(right, y / height, "from ↓", ha="right", **corner)
     figure.text(

@@ -134,8 +134,11 @@ def cells(
     axes.set_ylim(y_edges[0], y_edges[-1])
 
 
-def cell_key(axes: Axes, top_text: str) -> None:
-    """The legend of `cells`, below the map at its right end: the ramp from 0 to its last shade."""
+def cell_key(axes: Axes, top_text: str, *, end: float = 1.0) -> None:
+    """The legend of `cells`, below the map: the ramp from 0 to its last shade.
+
+    end  of the map's width, where the legend ends
+    """
     bar = DrawingArea(KEY_SIZE[0], KEY_SIZE[1])
     step = KEY_SIZE[0] / RAMP_STEPS
     for at, shade in enumerate(ramp()):
@@ -143,7 +146,7 @@ def cell_key(axes: Axes, top_text: str) -> None:
     words = [TextArea(text, textprops={"fontsize": 6.5}) for text in ("0", top_text)]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(
-        key, (1, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
+        key, (end, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
         box_alignment=(1, 0.5), frameon=False, pad=0, annotation_clip=False,
     )  # fmt: skip
     box.set_in_layout(False)  # beside the axis label, which keeps the height

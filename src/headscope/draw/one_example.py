@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +26,55 @@ TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")  # of Un
 ROUNDING = 1e-3  # a row of probabilities in half precision may sum to a little more than 1
 
 
-def check_weights(
-    tokens: Sequence[str], weights: Floats, *, special: Bools | None, unit: str
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The tokens that look and those that are looked at, each with the flags of special ones."""
+
+    queries: Sequence[str]
+    keys: Sequence[str]
+    query_special: Bools
+    key_special: Bools
+
+
+def sides_of(
+    tokens: Sequence[str],
+    *,
+    special: Bools | None,
+    key_tokens: Sequence[str] | None,
+    key_special: Bools | None,
+) -> Sides:
+    """The same tokens on both sides, unless there are others to look at (cross-attention).
+
+    raises  InputError where there are none, or flags do not fit
+    """
+    if key_tokens is None and key_special is not None:
+        raise InputError("found key_special without key_tokens; wanted both, or neither")
+    keys, flags = (tokens, special) if key_tokens is None else (key_tokens, key_special)
+    for found, name in ((tokens, "tokens"), (keys, "key_tokens")):
+        if len(found) == 0:
+            raise InputError(f"found no {name}; wanted at least one")
+    both = ((special, tokens, "special"), (flags, keys, "key_special"))
+    query_special, key_flags = (_flags(*one) for one in both)
+    return Sides(tokens, keys, query_special, key_flags)
+
+
+def _flags(special: Bools | None, tokens: Sequence[str], name: str) -> Bools:
+    if special is None:
+        return np.zeros(len(tokens), dtype=bool)
+    if np.shape(special) != (len(tokens),):
+        raise InputError(f"{name} has the shape {np.shape(special)}; wanted ({len(tokens)},)")
+    return np.asarray(special, dtype=bool)
+
+
+def check_weights(sides: Sides, weights: Floats, *, unit: str) -> None:
     """Refuses what no picture can show, with an InputError; weights [..., query, key]."""
-    count = len(tokens)
-    if count == 0:
-        raise InputError("found no tokens; wanted at least one")
-    if weights.shape[-2:] != (count, count):
+    rows, columns = len(sides.queries), len(sides.keys)
+    if weights.shape[-2:] != (rows, columns):
+        found = f"{rows} tokens" if sides.keys is sides.queries else f"{rows} and {columns} tokens"
         raise InputError(
-            f"found {count} tokens and weights of the shape {weights.shape}; wanted "
-            f"[..., {count}, {count}]: a row for each token from which, a column for each to which"
+            f"found {found} and weights of the shape {weights.shape}; wanted "
+            f"[..., {rows}, {columns}]: a row for each token from which, a column for each to which"
         )
-    if special is not None and np.shape(special) != (count,):
-        raise InputError(f"special has the shape {np.shape(special)}; wanted ({count},)")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InputError("the weights hold NaN, infinite or negative numbers; wanted 0 or more")
     if unit == "probability" and weights.size and weights.max() > 1 + ROUNDING:
@@ -77,10 +113,9 @@ def width_of(text: str, size: float) -> float:
     return SLACK * text_width(text, size) + squares * size / 5
 
 
-def shades(special: Bools | None, count: int) -> list[str]:
+def shades(special: Bools) -> list[str]:
     """[token] the colours that the tokens are set in: special ones stand back."""
-    flags = np.zeros(count, dtype=bool) if special is None else special
-    return [color("grey" if flag else "ink") for flag in flags]
+    return [color("grey" if flag else "ink") for flag in special]
 
 
 def shown_value(value: float, unit: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -32,7 +33,14 @@ def save_picture(figure: Figure, path: Path) -> Path:
     return write_whole(path, partial(write_picture, figure, kind))
 
 
-def write_picture(figure: Figure, kind: str, path: str) -> None:
+def picture_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the bytes of an `svg` or `png` file."""
+    file = io.BytesIO()
+    write_picture(figure, kind, file)
+    return file.getvalue()
+
+
+def write_picture(figure: Figure, kind: str, path: str | BinaryIO) -> None:
     """Writes a figure to `path`, whatever its suffix, as `svg` or `png`."""
     with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box

@@ -1,66 +1,125 @@
-"""What does every head do in one example?
-
-The maps of one input, a text or a pair of texts, as the model computed them.
-"""
+"""What is there to look at in one example: whose tokens, which attention, which vectors?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
-
-from headscope.batch import Batch
-from headscope.corpus.document import Document, Passage
-from headscope.corpus.encode import Encoder
-from headscope.errors import CorpusError, InputError
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.model import Model, evaluating, forward
 
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
-MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One example with its maps.
+class Side:
+    """The tokens of one side: of the text, or of what an encoder and a decoder read.
 
-    model        its name, as it was loaded
     tokens       as the vocabulary has them, without the sign for a space before them
     special      [token] the tokens that the tokenizer added
     segment      [token] 0 or 1
-    word         [token] the word, counted through the example; -1 for special tokens
+    word         [token] the word, counted through the side; -1 for special tokens
     cls, sep     [token] opening, and separating or closing tokens
     punctuation  [token] exactly "." or ","
-    attention    [layer, head, query, key] probabilities
-    value_norm   [layer, head, key] ‖f(x)‖; None where the family does not say what f is
+    name         "encoder" or "decoder"; "" where there is one side
     """
 
-    model: str
     tokens: tuple[str, ...]
     special: Bools
-    segment: npt.NDArray[np.int64]
-    word: npt.NDArray[np.int64]
+    segment: Ints
+    word: Ints
     cls: Bools
     sep: Bools
     punctuation: Bools
-    attention: Floats
-    value_norm: Floats | None
+    name: str = ""
 
-    @property
-    def causal(self) -> bool:
-        """Whether no token sees a later one."""
-        return len(self.tokens) > 1 and not np.triu(self.attention, 1).any()
+    def __len__(self) -> int:
+        return len(self.tokens)
 
     @property
     def boundary(self) -> int | None:
         """The first token of the second segment; None where there is one segment."""
         second = np.flatnonzero(self.segment)
-        return int(second[0]) if len(second) else None
+        return int(second[0]) if len(second) and second[0] else None
+
+    @property
+    def text(self) -> str:
+        """The tokens that are not special, with spaces between them."""
+        return " ".join(t for t, s in zip(self.tokens, self.special, strict=True) if not s)
+
+    def part(self, window: slice) -> Side:
+        """The tokens of the window."""
+        kept = {
+            name: getattr(self, name)[window]
+            for name in ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
+        }
+        return replace(self, **kept)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Where the weights come from: softmax over keys of cap(scaling · q·k) + bias.
+
+    queries  [layer, head, query, dim]  as used: rotated, if the model rotates
+    keys     [layer, head, key, dim]    likewise, repeated to the query heads
+    scaling  [layer] factor of q·k
+    softcap  cap(s) = softcap · tanh(s / softcap); None: s
+    bias     [layer, head, query, key] what is added to the scores (T5's positions), or None
+    """
+
+    queries: Floats
+    keys: Floats
+    scaling: Floats
+    softcap: float | None = None
+    bias: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Maps beside attention: such as rollout, or the attention of another model.
+
+    maps  [layer, head, query, key] at least 0
+    unit  "probability" or "1"
+    """
+
+    name: str
+    label: str
+    unit: str
+    maps: Floats
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The attention of one stack of layers.
+
+    name        "self" where there is one; else "encoder", "decoder", "cross"
+    queries, keys   which of the example's sides look, and are looked at
+    attention   [layer, head, query, key] probabilities
+    value_norm  [layer, head, key] ‖f(x)‖; None where the family does not say what f is
+    vectors     None where they cannot be read; `why_none` says why
+    measures    further maps
+    versus      what attention is compared with: shown beside it, and as the difference from it
+    importance  [layer, head, neuron] of the vectors' neurons in a corpus
+    """
+
+    name: str
+    queries: int
+    keys: int
+    attention: Floats
+    value_norm: Floats | None = None
+    vectors: Vectors | None = None
+    why_none: str = ""
+    measures: tuple[Measure, ...] = ()
+    versus: Measure | None = None
+    importance: npt.NDArray[np.float64] | None = None
+
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees a later one."""
+        if self.queries != self.keys or self.attention.shape[-1] < 2:
+            return False
+        return not any(np.triu(layer, 1).any() for layer in self.attention)
 
     @property
     def weighted_norm(self) -> Floats | None:
@@ -71,79 +130,22 @@ class Shown:
         return weighted
 
 
-def show(model: Model, text: str, text_pair: str | None = None) -> Shown:
-    """Run one example through a model and keep its maps.
+@dataclass(frozen=True)
+class Shown:
+    """One example with its maps.
 
-    Encoder-decoders show their encoder.
-
-    raises  InputError for empty text or more tokens than the model takes
+    model     its name, as it was loaded
+    sides     one, or encoder and decoder
+    stacks    one, or encoder, decoder and cross
+    left_out  "", or a sentence on what of the example is not here
     """
-    if not text.strip():
-        raise InputError("found an empty text; wanted something to read")
-    encoder = Encoder(
-        model.tokenizer, model_limit=model.limit, has_segments=model.has_segments, long="error"
-    )
-    document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
-    try:
-        found = encoder.encode(document)
-    except CorpusError as error:
-        raise InputError(str(error)) from error
-    if not found:
-        raise InputError(
-            f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"
-        )
-    batch = Batch.of(found, model.vocabulary, replicates=0, device=model.device)
-    length = len(found[0])
-    attention, norms = _maps(model, batch, length)
-    flags = (batch.is_cls, batch.is_sep, batch.is_punctuation)
-    cls, sep, punctuation = (flag[0, :length].cpu().numpy() for flag in flags)
-    ids = found[0].input_ids.tolist()
-    return Shown(
-        model.name, tuple(_shown(t) for t in model.tokenizer.convert_ids_to_tokens(ids)),
-        found[0].special, found[0].segment_ids, _words(model, text, text_pair, ids),
-        cls, sep, punctuation, attention, norms,
-    )  # fmt: skip
 
+    model: str
+    sides: tuple[Side, ...]
+    stacks: tuple[Stack, ...]
+    left_out: str = field(default="")
 
-def _maps(model: Model, batch: Batch, length: int) -> tuple[Floats, Floats | None]:
-    attention: list[Floats] = []
-    norms: list[Floats] = []
-    known = {"values", "projection"} <= model.allows
-
-    def look(layer: LayerView) -> None:
-        attention.append(layer.attention[0, :, :length, :length].float().cpu().numpy())
-        if known:
-            norms.append(layer.value_norm[0, :, :length].float().cpu().numpy())
-
-    stacks = [model.shape.stack]
-    with (
-        evaluating(model.network),
-        torch.inference_mode(),
-        Instrument(model.network, observers=[look], stacks=stacks),
-    ):
-        forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-    return np.stack(attention), np.stack(norms) if known else None  # [layer, head, …]
-
-
-def _words(
-    model: Model, text: str, text_pair: str | None, ids: Sequence[int]
-) -> npt.NDArray[np.int64]:
-    """[token] the word of each token by the tokenizer's own account, counted through both texts."""
-    texts = (text,) if not text_pair else (text, text_pair)
-    encoded = model.tokenizer(*texts, verbose=False)
-    word = np.full(len(ids), -1, np.int64)
-    if list(encoded.input_ids) != list(ids):
-        return word
-    last, count = None, -1
-    pairs = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
-    for token, place in enumerate(pairs):
-        if None in place:
-            last = None
-            continue
-        count += place != last
-        word[token], last = count, place
-    return word
-
-
-def _shown(token: str) -> str:
-    return token.lstrip(MARKERS).removesuffix("</w>") or token
+    @property
+    def text(self) -> str:
+        """What was read: the sides' ordinary tokens."""
+        return " → ".join(side.text for side in self.sides)

@@ -8,6 +8,8 @@ claim does: in three tokens every head gives each of them much.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ from headscope.derived.claim import LEAST_EFFECT
 from headscope.derived.roles import BROAD_SHARE, POSITION, SPECIAL
 from headscope.derived.wording import percent
 from headscope.errors import InputError
+from headscope.views.example import Side, Stack
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
@@ -25,6 +28,19 @@ RULES = (
     ("first", SPECIAL), ("cls", SPECIAL), ("sep", SPECIAL), ("punctuation", SPECIAL),
 )  # fmt: skip
 OFFSETS = {"self": 0, "next": 1, "previous": -1}
+
+
+def stack_labels(stack: Stack, sides: Sequence[Side]) -> list[list[str]]:
+    """[layer][head] labels of a stack by its own maps; all '' between two different sides."""
+    side = sides[stack.keys]
+    if stack.queries != stack.keys:
+        return [[""] * stack.attention.shape[1] for _ in stack.attention]
+    flags = (side.cls, side.sep)
+    names = [next((t for t, f in zip(side.tokens, flag, strict=True) if f), "") for flag in flags]
+    return head_labels(
+        stack.attention, special=side.special, cls=side.cls, sep=side.sep,
+        punctuation=side.punctuation, cls_name=names[0], sep_name=names[1],
+    )  # fmt: skip
 
 
 def head_labels(

@@ -1,89 +1,120 @@
-"""How does an example become the data of a page: small, exact enough to read, and harmless?
-
-Maps are stored as bytes of square roots: value = (byte / 255)² · scale, so that small weights keep
-more digits than large ones; the error is below 0.4 % of a head's largest value. Weighted norms are
-not stored: the page multiplies the weights by the norms of the keys.
-"""
+"""How does an example become the data of a page?"""
 
 from __future__ import annotations
 
-import base64
-import gzip
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.errors import InputError
-from headscope.views.example import Shown
+from headscope.views.coding import coded_maps, coded_norms, largest_of, levels_for, short
+from headscope.views.detail import Detail, detail_of, plainest
+from headscope.views.example import Floats, Shown, Side, Stack
 
-VERSION = 1
-MOST_TOKENS = 512
-TOP = 255
+VERSION = 2
+FEW_TOKENS = 128
+SMALL, LARGE = 900_000, 11_600_000  # characters of data: up to FEW_TOKENS tokens, and beyond
+LEAST_HEADS = 4  # with exact weights and vectors, whatever they take, up to FEW_TOKENS
 
 
-def payload(shown: Shown, *, labels: Sequence[Sequence[str]] | None = None) -> dict[str, Any]:
+def payload(
+    shown: Shown,
+    *,
+    labels: Sequence[Sequence[Sequence[str]]] | None = None,
+    detail: Detail = "auto",
+) -> dict[str, Any]:
     """Everything that a page draws, as plain values for JSON.
 
-    labels  [layer][head] what a head does, '' where nothing is telling
-    raises  InputError for more than MOST_TOKENS tokens
+    labels  [stack][layer][head] what a head does, '' where nothing is telling
+    detail  heads (layer, head) that come with exact weights and vectors; "all", "none", or "auto":
+            as many as fit, those with the largest weights between ordinary tokens first
+    raises  InputError for a head that is not there
     """
-    if len(shown.tokens) > MOST_TOKENS:
-        raise InputError(
-            f"the example has {len(shown.tokens)} tokens; wanted at most {MOST_TOKENS}: "
-            "shorten the text"
-        )
-    layers, heads = shown.attention.shape[:2]
-    data, scale = encoded(shown.attention)
-    measures: list[dict[str, Any]] = [
-        {
-            "name": "attention", "label": "attention α", "unit": "probability",
-            "scale": scale, "data": data,
-        },
-    ]  # fmt: skip
-    if shown.value_norm is not None and (weighted := shown.weighted_norm) is not None:
-        measures.append({
-            "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1",
-            "scale": _short(_scales(weighted)), "norm": _short(shown.value_norm.reshape(-1)),
+    tokens = max(len(side) for side in shown.sides)
+    room, least = (SMALL, LEAST_HEADS) if tokens <= FEW_TOKENS else (LARGE, 0)
+    levels = levels_for(sum(stack.attention.size for stack in shown.stacks))
+    coded = [_measures(stack, levels) for stack in shown.stacks]
+    left = max(room - _size(coded), 0) // len(shown.stacks)
+    stacks = []
+    for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
+        layers, heads = stack.attention.shape[:2]
+        names = labels[place] if labels else [[""] * heads] * layers
+        stacks.append({
+            "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
+            "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
+            "labels": [list(row) for row in names], "measures": measures,
+            "detail": detail_of(stack, shown.sides, detail, room=left, least=least),
         })  # fmt: skip
     return {
         "version": VERSION,
-        "title": " ".join(t for t, s in zip(shown.tokens, shown.special, strict=True) if not s),
-        "model": {
-            "name": Path(shown.model).name, "layers": layers, "heads": heads,
-            "causal": shown.causal,
-        },
-        "tokens": list(shown.tokens),
-        "special": shown.special.tolist(),
-        "segment": shown.segment.tolist(),
-        "word": shown.word.tolist(),
-        "boundary": shown.boundary,
-        "measures": measures,
-        "labels": [list(row) for row in labels] if labels else [[""] * heads] * layers,
+        "title": shown.text,
+        "model": {"name": Path(shown.model).name},
+        "left_out": shown.left_out,
+        "precision": _precision(levels, detail=any(stack["detail"]["heads"] for stack in stacks)),
+        "sides": [_side(side) for side in shown.sides],
+        "stacks": stacks,
+        "start": _start(shown),
+    }
+
+
+def _start(shown: Shown) -> dict[str, Any]:
+    """What the page opens on: all heads, with the plainest of the first stack chosen."""
+    layer, head = plainest(shown.stacks[0], shown.sides)[0]
+    return {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None}
+
+
+def _precision(levels: float, *, detail: bool) -> str:
+    """How exact the weights of the page are: at ¼ the root is ½, so the error is that of a step."""
+    sentence = (
+        f"Weights are stored in {int(np.ceil(levels))} steps of their square root "
+        f"(± {1 / (2 * levels):.1g} at ¼)"
+    )
+    return f"{sentence}; those of the heads with vectors to 5 digits." if detail else f"{sentence}."
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
+        "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
     }  # fmt: skip
 
 
-def encoded(maps: npt.NDArray[np.float32]) -> tuple[str, list[float]]:
-    """The maps as base64 of gzip of bytes, and the scale of each.
+def _measures(stack: Stack, levels: float) -> list[dict[str, Any]]:
+    """Attention; weighted norms, which the page works out; further maps; see `views.page`."""
+    found: list[dict[str, Any]] = [
+        _stored("attention", "attention α", "probability", stack.attention, levels)
+    ]
+    if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
+        norm, norm_scale = coded_norms(stack.value_norm)
+        found.append({
+            "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
+            "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
+        })  # fmt: skip
+    found += [_stored(m.name, m.label, m.unit, m.maps, levels) for m in stack.measures]
+    if stack.versus is not None:
+        other = stack.versus
+        largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
+        found.append(_stored(other.name, other.label, other.unit, other.maps, levels))
+        found.append({
+            "name": "difference", "label": f"difference from {other.label}", "unit": other.unit,
+            "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(found) - 1,
+        })  # fmt: skip
+    return found
 
-    maps     [layer, head, query, key] at least 0
-    returns  the text, and [layer·head] the largest value of each map (1 where it is 0)
-    """
-    flat = maps.reshape(-1, *maps.shape[2:])  # [unit, query, key]
-    scale = _scales(maps)
-    codes = np.rint(np.sqrt(flat / scale[:, None, None]) * TOP).astype(np.uint8)
-    packed = gzip.compress(codes.tobytes(), compresslevel=9, mtime=0)
-    return base64.b64encode(packed).decode("ascii"), _short(scale)
+
+def _stored(name: str, label: str, unit: str, maps: Floats, levels: float) -> dict[str, Any]:
+    """Probabilities have the scale 1; other measures every head's largest value."""
+    whole = unit == "probability"
+    scale = 1.0 if whole else largest_of(maps)
+    return {
+        "name": name, "label": label, "unit": unit, "signed": False, "levels": levels,
+        "scale": 1 if isinstance(scale, float) else short(scale),
+        "data": coded_maps(maps, scale=scale, levels=levels),
+    }  # fmt: skip
 
 
-def _scales(maps: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """[layer·head] the largest value of each map; 1 where it is 0."""
-    largest = maps.max((2, 3)).reshape(-1)  # [unit]
-    return np.where(largest > 0, largest, 1).astype(np.float32)
-
-
-def _short(values: npt.NDArray[np.float32]) -> list[float]:
-    """As many digits as float32 has."""
-    return [float(f"{value:.7g}") for value in values]
+def _size(coded: Sequence[Sequence[dict[str, Any]]]) -> int:
+    """Characters that the stored maps take."""
+    stored = [measure.get("data", ()) for measures in coded for measure in measures]
+    return sum(len(text) for data in stored for text in data)

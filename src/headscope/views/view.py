@@ -1,19 +1,22 @@
-"""How is an example's attention looked at: in a notebook, as a file, from an atlas's labels?"""
+"""How is an example's attention looked at: in a notebook, as a file, as a figure?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from headscope.model import Model, load
-from headscope.views.example import Shown, show
-from headscope.views.labels import head_labels
+from headscope.errors import InputError
+from headscope.finished_run import Run, open_run
+from headscope.views.detail import Detail, plainest
+from headscope.views.example import Shown, Stack
+from headscope.views.labels import stack_labels
 from headscope.views.page import build_page
 from headscope.views.payload import payload
 from headscope.whole_file import write_whole
@@ -21,84 +24,195 @@ from headscope.whole_file import write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from headscope.model import Model
+
 HEIGHT = 760  # pixels of the frame in a notebook
+Labels = Sequence[Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class View:
-    """The head, model and matrix views of one example; shows itself in a notebook.
+    """The model, head, neuron and matrix views of one example; shows itself in a notebook.
 
     shown   the example with its maps
-    labels  [layer][head] what each head does, '' where nothing is telling
+    labels  [stack][layer][head] what each head does, '' where nothing is telling
+    detail  the heads with exact weights and vectors, see `view`
     """
 
     shown: Shown
-    labels: list[list[str]]
+    labels: Labels
+    detail: Detail = "auto"
 
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
-        return build_page(payload(self.shown, labels=self.labels))
+        return build_page(payload(self.shown, labels=self.labels, detail=self.detail))
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
         return write_whole(Path(path), partial(_write, self.page))
 
-    def picture(self, *heads: tuple[int, int], columns: int = 1) -> Figure:
-        """The lines of these heads as a figure for a paper; `save_picture` writes it.
+    def picture(
+        self,
+        *heads: tuple[int, int],
+        kind: str = "lines",
+        measure: str = "attention",
+        stack: str | None = None,
+        query: int | None = None,
+        columns: int | None = None,
+    ) -> Figure:
+        """A figure for a paper of what these heads do; `headscope.draw.save_picture` writes it.
 
-        heads    (layer, head), from 0; without any, the head of the largest weight between tokens
-        columns  of a journal: 1 or 2
-        raises   InputError for a head that is not there, or more tokens than fit
+        heads    (layer, head), from 0; without any, the head of the largest weights between tokens
+        kind     "lines" of several heads; "matrix" or "neurons" of one
+        measure  "attention" or "weighted_norm"
+        stack    "encoder", "decoder" or "cross", where there are several; None: the first
+        query    neurons: the token that looks, from 0; None: the ordinary one with the largest
+                 weight
+        columns  of a journal: 1 or 2; None: what suits the kind
+        raises   InputError for what is not there: a head, measure, stack or token, or vectors; and
+                 for more tokens than fit
         """
-        from headscope.draw.attention_lines import attention_lines
+        from headscope.views.picture import picture
 
-        shown = self.shown
-        return attention_lines(
-            shown.tokens, shown.attention, heads=list(heads) or [self._plainest()],
-            special=shown.special, labels=self.labels, columns=columns,
+        place, seen = self._stack(stack)
+        return picture(
+            seen, self.shown.sides, heads or plainest(seen, self.shown.sides)[:1],
+            kind=kind, measure=measure, query=query, columns=columns, labels=self.labels[place],
         )  # fmt: skip
 
-    def _plainest(self) -> tuple[int, int]:
-        """The head that gives other, not special tokens most."""
-        real = ~self.shown.special
-        between = self.shown.attention[:, :, real][..., real] * ~np.eye(real.sum(), dtype=bool)
-        best = np.argmax(between.max(-1).mean(-1)) if real.any() else 0  # over [layer, head]
-        layer, head = np.unravel_index(best, self.shown.attention.shape[:2])
-        return int(layer), int(head)
+    def _stack(self, name: str | None) -> tuple[int, Stack]:
+        names = [stack.name for stack in self.shown.stacks]
+        if name is not None and name not in names:
+            raise InputError(f"found the stack {name!r}; wanted one of {', '.join(names)}")
+        place = 0 if name is None else names.index(name)
+        return place, self.shown.stacks[place]
 
-    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
-        """A frame of its own, so that several views in one notebook do not disturb each other."""
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """A frame of its own, so that several views in one notebook do not disturb each other.
+
+        Where no page can be shown (a notebook on paper, or in a mail) there is a picture, and text.
+        """
+        makers: dict[str, Callable[[], Any]] = {
+            "text/html": self._frame, "image/png": self._image, "text/plain": self.__repr__,
+        }  # fmt: skip
+        wanted = [
+            kind
+            for kind in makers
+            if (not include or kind in include) and kind not in (exclude or ())
+        ]
+        made = {kind: makers[kind]() for kind in wanted}
+        return {kind: content for kind, content in made.items() if content is not None}
+
+    def _frame(self) -> str:
         page = escape(self.page.decode("utf-8"), quote=True)
-        frame = (
+        return (
             f'<iframe title="attention of {escape(self.shown.model)}" srcdoc="{page}" '
             f'sandbox="allow-scripts allow-downloads" loading="lazy" '
             f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
         )
-        return {"text/html": frame, "text/plain": repr(self)}
+
+    def _image(self) -> bytes | None:
+        """The plainest head's lines; None for more tokens than a picture holds."""
+        from headscope.draw.saving import picture_bytes
+
+        try:
+            return picture_bytes(self.picture(), "png")
+        except InputError:
+            return None
 
     def __repr__(self) -> str:
         """The model, the size, and the beginning of the text."""
-        layers, heads = self.shown.attention.shape[:2]
-        text = " ".join(self.shown.tokens[:12])
-        return (
-            f"<headscope.View {self.shown.model}: {layers} layers × {heads} heads, "
-            f"{len(self.shown.tokens)} tokens: {text}>"
+        sizes = ", ".join(
+            f"{stack.attention.shape[0]} layers × {stack.attention.shape[1]} heads"
+            + ("" if stack.name == "self" else f" ({stack.name})")
+            for stack in self.shown.stacks
+        )
+        tokens = " + ".join(str(len(side)) for side in self.shown.sides)
+        text = self.shown.text
+        text = text if len(text) < 70 else f"{text[:69]}…"
+        return f"<headscope.View {self.shown.model}: {sizes}, {tokens} tokens: {text}>"
+
+
+def view(
+    model: Model | str,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    atlas: Run | str | Path | None = None,
+    versus_model: Model | str | None = None,
+    versus_text: str | None = None,
+    window: tuple[int, int] | None = None,
+    detail: Detail = "auto",
+) -> View:
+    """What every head of a model does in one text or pair of texts.
+
+    model         a loaded model, or what `load` takes
+    text_pair     the second segment; what the decoder reads, for an encoder-decoder
+    atlas         a finished run of this model, or its folder: heads are named by it
+    versus_model  shows its attention beside, and the difference; same tokenizer and shape
+    versus_text   likewise another text of as many tokens, say with one word changed
+    window        (from, to) in tokens that are shown of a long text, at most 512
+    detail        heads (layer, head) with exact weights and the neuron view; "all", "none", or
+                  "auto": as many as keep the page near 1 MB (12 MB beyond 128 tokens)
+    raises        InputError for empty text, texts or models that do not fit, a run of another
+                  model; what `load` and `open_run` raise
+    """
+    from headscope.model import Model, load
+    from headscope.views.capture import show
+    from headscope.views.versus import beside_model, beside_text
+
+    if versus_model is not None and versus_text is not None:
+        raise InputError("found another model and another text; wanted one of the two")
+    names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
+    loaded = model if isinstance(model, Model) else load(model)
+    if names is not None:
+        _check_same(names, loaded)
+    shown = show(loaded, text, text_pair, window=window)
+    labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
+    if names is not None:
+        first = shown.stacks[0]
+        labels[0] = _named(names, first)
+        first = replace(first, importance=_importance(names, first))
+        shown = replace(shown, stacks=(first, *shown.stacks[1:]))
+    if versus_model is not None:
+        second = versus_model if isinstance(versus_model, Model) else load(versus_model)
+        shown = beside_model(shown, show(second, text, text_pair, window=window))
+    if versus_text is not None:
+        shown = beside_text(shown, show(loaded, versus_text, text_pair, window=window))
+    return View(shown, labels, detail)
+
+
+def _check_same(run: Run, model: Model) -> None:
+    theirs = str(run.manifest.get("model", {}).get("sha256", model.sha256))
+    if theirs != model.sha256:
+        raise InputError(
+            f"the run {run.path} is of another model (weights {theirs[:12]}, this model "
+            f"{model.sha256[:12]}); wanted an atlas of {model.name!r}"
         )
 
 
-def view(model: Model | str, text: str, text_pair: str | None = None) -> View:
-    """What every head of a model does in one text or pair of texts.
+def _named(run: Run, stack: Stack) -> list[list[str]]:
+    from headscope.derived.labels import run_labels
 
-    model   a loaded model, or what `load` takes
-    raises  InputError for empty text or more tokens than can be shown; what `load` raises
-    """
-    shown = show(model if isinstance(model, Model) else load(model), text, text_pair)
-    labels = head_labels(
-        shown.attention, special=shown.special, cls=shown.cls, sep=shown.sep,
-        punctuation=shown.punctuation,
-    )  # fmt: skip
-    return View(shown, labels)
+    labels = run_labels(run.tree)
+    if (len(labels), len(labels[0])) != stack.attention.shape[:2]:
+        raise InputError(
+            f"the run {run.path} has {len(labels)} layers × {len(labels[0])} heads, the example "
+            f"{stack.attention.shape[:2]}; wanted an atlas of this model"
+        )
+    return labels
+
+
+def _importance(run: Run, stack: Stack) -> npt.NDArray[np.float64] | None:
+    """[layer, head, neuron] how much of the scores each neuron made in the run's corpus."""
+    if stack.vectors is None or "neurons" not in run or "neuron_importance" not in run["neurons"]:
+        return None
+    found = run["neurons"]["neuron_importance"].transpose("layer", "head", "neuron").values
+    layers, heads, _, dim = stack.vectors.queries.shape
+    return found if found.shape == (layers, heads, dim) and np.isfinite(found).all() else None
 
 
 def _write(page: bytes, path: str) -> None:

@@ -1,37 +1,63 @@
-// How large is every weight of one head? A heat map with the tokens on both axes.
-const axes = { rows: [], columns: [] };
-const SMALLEST = 10;
+// How large is every weight of one head? Heat maps with the tokens on both axes.
+const sheets = [];
+const SMALLEST = 10; // pixels of a cell that can be read
 const LARGEST = 28;
-let side = LARGEST;
+const LEGIBLE = 7; // below this, labels are left out
+const BARE_AXIS = 24; // pixels of an axis without labels
+let cellSize = LARGEST;
+let axisRoom = BARE_AXIS;
 
 function buildMatrix() {
-  for (let index = 0; index < n; index += 1) {
-    for (const axis of ["rows", "columns"]) {
-      const label = element("span", { title: tokenText(index) }, token(index));
-      label.addEventListener("click", () => keep({ side: axis === "rows" ? "query" : "key", index }));
-      axes[axis].push(label);
-      at(axis).append(label);
-    }
-  }
-  const map = at("map");
-  map.addEventListener("pointermove", (event) => aim(cellUnder(event)));
-  map.addEventListener("pointerleave", () => aim(null));
-  map.addEventListener("click", (event) => keepCell(cellUnder(event), event.shiftKey));
-  at("matrix").addEventListener("keydown", steerCell);
-  at("matrix").addEventListener("blur", () => aim(null));
+  sheets.push(sheet("", () => state.measure), sheet("-beside", () => state.beside));
   new ResizeObserver(() => paintMatrix()).observe(at("view-matrix"));
 }
 
-function cellUnder(event) {
-  const frame = at("map").getBoundingClientRect();
-  const place = (offset) => Math.min(Math.max(Math.floor(offset / side), 0), n - 1);
-  return [place(event.clientY - frame.top), place(event.clientX - frame.left)];
+function sheet(suffix, measure) {
+  const one = { measure, built: -1, labels: { query: [], key: [] }, frame: at(`matrix${suffix}-frame`), scroll: at(`matrix${suffix}`) };
+  const axis = (name, id) => element("div", { class: name, id: id + suffix, "aria-hidden": "true" });
+  one.axes = { key: axis("top", "columns"), query: axis("left", "rows") };
+  one.heat = element("canvas", { id: `heat${suffix}`, "aria-hidden": "true" });
+  one.bands = { query: element("i", { class: "band row" }), key: element("i", { class: "band column" }) };
+  one.point = element("i", { class: "point", id: `point${suffix}` });
+  one.map = element("div", { class: "map", id: `map${suffix}` }, one.heat, one.bands.query, one.bands.key, one.point);
+  one.sheet = element("div", { class: "sheet" }, element("div", { class: "corner" }), one.axes.key, one.axes.query, one.map);
+  one.caption = element("p", { class: "caption" });
+  one.key = element("div", { class: "key" });
+  one.scroll.append(one.sheet);
+  one.frame.prepend(one.caption, one.key);
+  one.map.addEventListener("pointermove", (event) => aim(cellUnder(event, one.map)));
+  one.map.addEventListener("pointerleave", () => aim(null));
+  one.map.addEventListener("click", (event) => keepCell(cellUnder(event, one.map), event.shiftKey));
+  one.scroll.addEventListener("keydown", (event) => steerCell(event, one));
+  one.scroll.addEventListener("blur", () => aim(null));
+  return one;
+}
+
+function fillAxes(one) {
+  one.built = arrangement;
+  for (const side of ["query", "key"]) {
+    one.labels[side] = places(side).map((place, index) => {
+      const label = element("span", { title: placeText(side, index) }, placeElement(side, index));
+      label.classList.toggle("special", place.special);
+      label.addEventListener("click", () => keep({ side, index }));
+      return label;
+    });
+    one.axes[side].replaceChildren(...one.labels[side]);
+  }
+}
+
+// --- the cursor -------------------------------------------------------------------------------
+
+function cellUnder(event, map) {
+  const frame = map.getBoundingClientRect();
+  const inside = (offset, side) => Math.min(Math.max(Math.floor(offset / cellSize), 0), places(side).length - 1);
+  return [inside(event.clientY - frame.top, "query"), inside(event.clientX - frame.left, "key")];
 }
 
 function aim(cell) {
   if (state.cell === cell || (cell && state.cell && cell[0] === state.cell[0] && cell[1] === state.cell[1])) return;
   state.cell = cell;
-  paintAim();
+  sheets.forEach(paintAim);
   say();
 }
 
@@ -41,84 +67,106 @@ function keepCell([query, key], column) {
   change({ kept, cell: [query, key] });
 }
 
-function steerCell(event) {
-  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -n], End: [0, n] };
+function steerCell(event, one) {
+  const far = Math.max(places("query").length, places("key").length);
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -far], End: [0, far] };
   const here = state.cell ?? startCell();
-  const inside = (place) => Math.min(Math.max(place, 0), n - 1);
+  const inside = (index, side) => Math.min(Math.max(index, 0), places(side).length - 1);
+  const step = steps[event.key];
   if (event.key === "Enter" || event.key === " ") keepCell(here, event.shiftKey);
   else if (event.key === "Escape") change({ kept: null, cell: null });
-  else if (steps[event.key]) {
-    aim(state.cell ? [inside(here[0] + steps[event.key][0]), inside(here[1] + steps[event.key][1])] : here);
-    at("point").scrollIntoView({ block: "nearest", inline: "nearest" });
+  else if (step) {
+    aim(state.cell ? [inside(here[0] + step[0], "query"), inside(here[1] + step[1], "key")] : here);
+    one.point.scrollIntoView({ block: "nearest", inline: "nearest" });
   } else return;
   event.preventDefault();
 }
 
 // Where the cursor enters: on the kept token, at its strongest partner.
 function startCell() {
-  if (!state.kept) return [0, 0];
-  const other = strongest(unitOf(state.layer, headNow()), state.kept)?.other ?? 0;
+  if (!state.kept || !isHere(state.measure, state.layer)) return [0, 0];
+  const other = strongest(state.measure, state.layer, headNow(), state.kept)?.other ?? 0;
   return state.kept.side === "query" ? [state.kept.index, other] : [other, state.kept.index];
 }
 
+// --- painting ---------------------------------------------------------------------------------
+
 function paintMatrix() {
-  if (state.view !== "matrix" || !maps[state.measure]) return;
-  const sheet = at("sheet");
-  const room = at("view-matrix").clientWidth - axisRoom() - 2;
-  side = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(room / n)));
-  sheet.style.setProperty("--side", `${side}px`);
-  sheet.style.setProperty("--type", `${Math.min(13, side - 1)}px`);
-  sheet.style.setProperty("--axis", `${axisRoom()}px`);
-  paintHeat();
-  paintAim();
-  const scale = data.measures[state.measure].scale[unitOf(state.layer, headNow())];
-  at("matrix-key").replaceChildren(...rampKey("0", number(scale / 4), number(scale), `${data.measures[state.measure].label}, square-root scale`));
+  if (state.view !== "matrix") return;
+  const shown = sheets.filter((one) => one.measure() !== null);
+  for (const one of sheets) one.frame.hidden = !shown.includes(one);
+  const width = shown[0].frame.clientWidth;
+  axisRoom = state.whole ? BARE_AXIS : longestLabel(width);
+  if (state.whole && fitting(width - longestLabel(width), 0) > LEGIBLE) axisRoom = longestLabel(width);
+  const fit = fitting(width - axisRoom, document.documentElement.clientHeight - 96 - axisRoom);
+  cellSize = state.whole ? Math.min(LARGEST, fit) : Math.max(SMALLEST, Math.min(LARGEST, Math.floor(fit)));
+  for (const one of shown) if (isHere(one.measure(), state.layer)) paintSheet(one, one.measure());
+}
+
+function paintSheet(one, place) {
+  if (one.built !== arrangement) fillAxes(one);
+  const measure = stack().measures[place];
+  one.sheet.style.setProperty("--side", `${cellSize}px`);
+  one.sheet.style.setProperty("--type", `${Math.min(13, cellSize - 1)}px`);
+  one.sheet.style.setProperty("--axis", `${axisRoom}px`);
+  one.sheet.classList.toggle("bare", cellSize < LEGIBLE);
+  write(one.caption, state.beside === null ? "" : measure.label);
+  const map = mapOf(place, state.layer, headNow());
+  paintHeat(one.heat, map, measure.signed);
+  paintAim(one);
+  const ticks = (share) => number(map.largest * share, 0, place);
+  const marks = measure.signed ? [ticks(-1), "0", ticks(1)] : ["0", ticks(0.25), ticks(1)];
+  one.key.replaceChildren(...rampKey(marks, `${measure.label}, square-root scale`, measure.signed));
+}
+
+// Pixels of a cell at which the map fills its room; seen whole, its height too.
+function fitting(width, height) {
+  const across = (width - 4) / (places("key").length || 1);
+  return state.whole && height > 0 ? Math.min(across, height / (places("query").length || 1)) : across;
 }
 
 // Long enough for the longest token, within reason.
-function axisRoom() {
-  const longest = Math.max(...data.tokens.map((_, index) => tokenText(index).length));
-  return Math.round(Math.min(Math.max(longest * 7 + 14, 44), at("view-matrix").clientWidth < 480 ? 84 : 120));
+function longestLabel(width) {
+  const lengths = ["query", "key"].flatMap((side) => places(side).map((_, index) => placeText(side, index).length));
+  return Math.round(Math.min(Math.max(Math.max(...lengths, 0) * 7 + 14, 44), width < 480 ? 84 : 120));
 }
 
-function paintHeat() {
-  const unit = unitOf(state.layer, headNow());
-  const colors = shades();
-  const [page, rule] = [parts(colorOf("page")), parts(colorOf("rule"))];
-  const image = new ImageData(n, n);
-  for (let query = 0; query < n; query += 1) {
-    for (let key = 0; key < n; key += 1) {
-      const color = colors[byteAt(unit, query, key)];
-      const pale = dimmed(query, key) ? color.map((tone, channel) => page[channel] + 0.3 * (tone - page[channel])) : color;
-      const away = page.map((tone, channel) => tone + 0.35 * (rule[channel] - tone));
-      image.data.set(visible(query, key) ? pale : away, (query * n + key) * 4);
-      image.data[(query * n + key) * 4 + 3] = 255;
+// One dot per cell: the page enlarges it without smoothing, so 512 tokens are no larger than that.
+function paintHeat(canvas, map, signed) {
+  const [rows, columns] = [places("query").length, places("key").length];
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.style.width = `${columns * cellSize}px`;
+  canvas.style.height = `${rows * cellSize}px`;
+  if (!rows || !columns) return;
+  const colors = palette(signed);
+  const image = new ImageData(columns, rows);
+  const dots = new Int32Array(image.data.buffer);
+  const top = map.largest || 1;
+  for (let query = 0; query < rows; query += 1) {
+    for (let key = 0; key < columns; key += 1) {
+      const dot = query * columns + key;
+      const shade = (dimmed(query, key) ? colors.pale : colors.plain)[255 + codeOf(map.values[dot], top)];
+      dots[dot] = visible(query, key) ? shade : colors.away;
     }
   }
-  const small = element("canvas", { width: n, height: n });
-  small.getContext("2d").putImageData(image, 0, 0);
-  const context = fitted(at("heat"), n * side, n * side);
-  context.imageSmoothingEnabled = false;
-  context.drawImage(small, 0, 0, n * side, n * side);
+  canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-function paintAim() {
-  const place = state.cell;
-  const row = place?.[0] ?? (state.kept?.side === "query" ? state.kept.index : null);
-  const column = place?.[1] ?? (state.kept?.side === "key" ? state.kept.index : null);
-  axes.rows.forEach((label, index) => mark(label, index, row, "query"));
-  axes.columns.forEach((label, index) => mark(label, index, column, "key"));
-  at("band-row").hidden = row === null;
-  at("band-column").hidden = column === null;
-  at("point").hidden = !place;
-  at("band-row").style.top = `${(row ?? 0) * side}px`;
-  at("band-column").style.left = `${(column ?? 0) * side}px`;
-  at("point").style.top = `${(row ?? 0) * side}px`;
-  at("point").style.left = `${(column ?? 0) * side}px`;
-}
-
-function mark(label, index, pointed, axis) {
-  label.classList.toggle("pointed", index === pointed);
-  label.classList.toggle("kept", same(state.kept, { side: axis, index }));
-  label.classList.toggle("dimmed", state.dim && data.special[index]);
+function paintAim(one) {
+  const cell = state.cell;
+  const kept = (side) => (state.kept?.side === side ? state.kept.index : null);
+  const marked = { query: cell?.[0] ?? kept("query"), key: cell?.[1] ?? kept("key") };
+  for (const side of ["query", "key"]) {
+    one.labels[side].forEach((label, index) => {
+      label.classList.toggle("pointed", index === marked[side]);
+      label.classList.toggle("kept", same(state.kept, { side, index }));
+      label.classList.toggle("dimmed", state.special === "dimmed" && special(side, index));
+    });
+    one.bands[side].hidden = marked[side] === null;
+  }
+  one.point.hidden = !cell;
+  const offset = (side) => `${(marked[side] ?? 0) * cellSize}px`;
+  one.bands.query.style.top = one.point.style.top = offset("query");
+  one.bands.key.style.left = one.point.style.left = offset("key");
 }

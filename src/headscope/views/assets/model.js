@@ -1,35 +1,42 @@
 // What does every head do with this example? Layers by heads, one small map each.
 const cells = [];
+const painted = []; // [layer] what its maps were painted for
+let boardOf = null; // the stack that the board was built for
+let cellRoom = 0; // pixels
 
-function buildModel(board) {
+function buildModel() {
+  at("cells").addEventListener("pointerleave", () => leaveCell());
+  new ResizeObserver(() => paintModel()).observe(at("cells"));
+}
+
+function buildBoard() {
+  const board = at("cells");
+  const { layers, heads } = stack();
+  boardOf = stack();
+  cells.length = painted.length = 0;
   board.style.setProperty("--heads", heads);
-  board.setAttribute("aria-rowcount", layers + 1);
-  board.setAttribute("aria-colcount", heads + 1);
-  const top = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "layer" }));
-  for (let head = 0; head < heads; head += 1) {
-    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
-  }
-  board.append(top);
-  for (let layer = 0; layer < layers; layer += 1) {
-    const row = element("div", { role: "row" }, element("span", { role: "rowheader", "aria-label": `layer ${layer + 1}` }, String(layer + 1)));
-    for (let head = 0; head < heads; head += 1) row.append(buildCell(layer, head));
-    board.append(row);
-  }
-  board.addEventListener("pointerleave", () => say());
-  new ResizeObserver(() => paintModel()).observe(board);
+  put(board, "aria-rowcount", layers + 1);
+  put(board, "aria-colcount", heads + 1);
+  const corner = element("span", { role: "columnheader" }, element("span", { class: "unseen" }, "layer"));
+  const names = count(heads).map((head) => element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
+  const rows = count(layers).map((layer) => {
+    const name = element("span", { role: "rowheader", "aria-label": `layer ${layer + 1}` }, String(layer + 1));
+    return element("div", { role: "row" }, name, ...count(heads).map((head) => buildCell(layer, head)));
+  });
+  board.replaceChildren(element("div", { role: "row" }, corner, ...names), ...rows);
 }
 
 function buildCell(layer, head) {
-  const label = data.labels[layer]?.[head] ?? "";
+  const label = labelOf(layer, head);
   const name = headName(layer, head) + (label ? `, ${label}` : "");
-  const cell = element("div", { role: "gridcell", tabindex: "-1", "aria-label": name, title: name });
+  const cell = element("div", { role: "gridcell", tabindex: "-1", "aria-label": name });
   cell.append(element("canvas", { "aria-hidden": "true" }), element("small", { "aria-hidden": "true" }, label.replace(/ (?=%)/g, "\u00a0")));
-  const describe = () => say(layer, [head], chosen() ? "" : label || largestLink(unitOf(layer, head)));
-  cell.addEventListener("pointerenter", describe);
+  cell.addEventListener("pointerenter", (event) => event.pointerType !== "touch" && lookAt(cell, layer, head));
   cell.addEventListener("focus", () => {
     for (const other of cells) other.tabIndex = other === cell ? 0 : -1;
-    describe();
+    if (cell.matches(":focus-visible")) lookAt(cell, layer, head);
   });
+  cell.addEventListener("blur", () => leaveCell());
   cell.addEventListener("click", () => openHead(layer, head));
   cell.addEventListener("keydown", (event) => steer(event, layer, head));
   cells.push(cell);
@@ -37,79 +44,117 @@ function buildCell(layer, head) {
 }
 
 function steer(event, layer, head) {
-  if (event.key === "Enter" || event.key === " ") {
-    event.preventDefault();
-    openHead(layer, head);
-    return;
-  }
+  const { layers, heads } = stack();
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -head], End: [0, heads - 1 - head] };
   const step = steps[event.key];
-  if (!step) return;
+  if (event.key === "Enter" || event.key === " ") openHead(layer, head);
+  else if (event.key === "Escape") leaveCell();
+  else if (step) {
+    const [down, right] = [layer + step[0], head + step[1]];
+    if (down >= 0 && down < layers && right >= 0 && right < heads) cells[unitOf(down, right)].focus();
+  } else return;
   event.preventDefault();
-  const [down, right] = [layer + step[0], head + step[1]];
-  if (down >= 0 && down < layers && right >= 0 && right < heads) cells[unitOf(down, right)].focus();
 }
 
 function openHead(layer, head) {
   const kept = layer === state.layer && state.heads.includes(head);
   const others = kept ? state.heads.filter((other) => other !== head) : [];
+  leaveCell();
   change({ layer, heads: [...others, head], view: "head" });
   at("tab-head").focus();
 }
 
-function largestLink(unit) {
-  let [most, query, key] = [-1, 0, 0];
-  for (let from = 0; from < n; from += 1) {
-    for (let to = 0; to < n; to += 1) {
-      if (visible(from, to) && !dimmed(from, to) && byteAt(unit, from, to) > most) [most, query, key] = [byteAt(unit, from, to), from, to];
-    }
-  }
-  return most < 0 ? "" : `largest: ${quoted(query)} → ${quoted(key)}, ${number(valueAt(unit, query, key))}`;
+// --- an enlarged look at the head pointed at --------------------------------------------------
+
+function lookAt(cell, layer, head) {
+  if (!isHere(state.measure, layer)) return;
+  const look = at("look");
+  const words = chosen() ? "" : largestLink(layer, head);
+  say(layer, [head], [labelOf(layer, head), words].filter(Boolean).join("; "));
+  look.hidden = false;
+  write(at("look-name"), `${headName(layer, head)} ${labelOf(layer, head)}`);
+  paintThumbnail(at("look-map"), state.measure, layer, head, palette(measureNow().signed), 240);
+  at("look-map").style.aspectRatio = shapeOfMap();
+  const [frame, here] = [at("view-model").getBoundingClientRect(), cell.getBoundingClientRect()];
+  const [room, size] = [document.documentElement.clientHeight, look.getBoundingClientRect()];
+  const right = here.right + 10 + size.width <= frame.right;
+  const across = right ? here.right + 10 : Math.max(here.left - 10 - size.width, frame.left);
+  const lower = Math.min(here.top, Math.max(room - size.height - 8, 0));
+  look.style.left = `${across - frame.left}px`;
+  look.style.top = `${Math.max(lower, 4) - frame.top}px`;
 }
+
+function leaveCell() {
+  at("look").hidden = true;
+  say();
+}
+
+function largestLink(layer, head) {
+  const { values } = folded(state.measure, layer, head);
+  const columns = places("key").length;
+  let best = -1;
+  for (let pair = 0; pair < values.length; pair += 1) {
+    if (best >= 0 && Math.abs(values[pair]) <= Math.abs(values[best])) continue;
+    const [query, key] = [Math.floor(pair / columns), pair % columns];
+    if (visible(query, key) && !dimmed(query, key)) best = pair;
+  }
+  if (best < 0) return "";
+  return `largest: ${quoted("query", Math.floor(best / columns))} → ${quoted("key", best % columns)}, ${number(values[best])}`;
+}
+
+// --- painting ---------------------------------------------------------------------------------
 
 function paintModel() {
-  if (state.view !== "model" || !maps[state.measure]) return;
-  const wide = cells[0].clientWidth;
-  const size = Math.max(1, Math.min(n, Math.round(wide * devicePixelRatio)));
-  const colors = shades();
-  at("cells").classList.toggle("roomy", wide >= 60);
+  if (state.view !== "model") return;
+  if (boardOf !== stack()) buildBoard();
+  cellRoom = cells[0].clientWidth;
+  at("cells").classList.toggle("roomy", cellRoom >= 60);
+  at("cells").style.setProperty("--shape", shapeOfMap());
   cells.forEach((cell, unit) => {
-    const [layer, head] = [Math.floor(unit / heads), unit % heads];
+    const [layer, head] = [Math.floor(unit / stack().heads), unit % stack().heads];
     const on = layer === state.layer && state.heads.includes(head);
     cell.classList.toggle("chosen", on);
-    cell.setAttribute("aria-selected", on);
-    cell.tabIndex = layer === state.layer && head === headNow() ? 0 : -1;
-    paintThumbnail(cell.firstChild, unit, size, colors);
+    put(cell, "aria-selected", on);
+    if (!cells.includes(document.activeElement)) cell.tabIndex = layer === state.layer && head === headNow() ? 0 : -1;
   });
-  at("model-key").replaceChildren(...rampKey("0", "¼", "1", "of each head’s largest value (square-root scale)"));
+  paintRows();
+  paintModelKey();
 }
 
-// The largest value of the cells that fall on a pixel: thin diagonals stay whole.
-function pooled(unit, size) {
-  const pool = new Float32Array(size * size);
-  for (let query = 0; query < n; query += 1) {
-    const row = Math.floor((query * size) / n) * size;
-    for (let key = 0; key < n; key += 1) {
-      if (!visible(query, key)) continue;
-      const byte = byteAt(unit, query, key) * (dimmed(query, key) ? 0.3 : 1);
-      const place = row + Math.floor((key * size) / n);
-      if (byte > pool[place]) pool[place] = byte;
+// A row at a time, and then a breath, so that long texts do not hold up the page.
+const BREATH = 24; // milliseconds
+let later = null;
+function paintRows() {
+  if (state.view !== "model") return;
+  const colors = palette(measureNow().signed);
+  const start = performance.now();
+  clearTimeout(later);
+  for (let layer = 0; layer < stack().layers; layer += 1) {
+    if (performance.now() - start > BREATH) {
+      later = setTimeout(paintRows);
+      return;
     }
+    if (isHere(state.measure, layer)) paintRow(layer, colors);
   }
-  return pool;
+  if (count(stack().layers).every((layer) => isHere(state.measure, layer))) reached("drawn");
 }
 
-function paintThumbnail(canvas, unit, size, colors) {
-  canvas.width = size;
-  canvas.height = size;
-  canvas.getContext("2d").putImageData(picture(pooled(unit, size), size, colors), 0, 0);
+// Only when what it shows has changed.
+function paintRow(layer, colors) {
+  const wanted = [arrangement, state.measure, state.filter, state.special, cellRoom, devicePixelRatio, colorOf("page")].join("/");
+  if (painted[layer] === wanted) return;
+  painted[layer] = wanted;
+  for (let head = 0; head < stack().heads; head += 1) {
+    paintThumbnail(cells[unitOf(layer, head)].firstChild, state.measure, layer, head, colors, cellRoom);
+  }
+  reached("first");
 }
 
-function picture(bytes, size, colors) {
-  const image = new ImageData(size, size);
-  bytes.forEach((byte, place) => {
-    image.data.set(colors[Math.round(byte)], place * 4);
-    image.data[place * 4 + 3] = 255;
-  });
-  return image;
+function paintModelKey() {
+  const measure = measureNow();
+  const most = number(Math.max(...scalesOf(measure)));
+  const key = measure.signed
+    ? rampKey([`−${most}`, "0", `+${most}`], `${measure.label}, the same scale for all heads (square-root scale)`, true)
+    : rampKey(["0", "¼", "1"], `${measure.label}, of each head’s largest value (square-root scale)`);
+  at("model-key").replaceChildren(...key);
 }

@@ -1,0 +1,242 @@
+"""What does a model do with one example? Run once, with every stack's maps and vectors kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.batch import Batch
+from headscope.corpus.document import Document, Example, Passage
+from headscope.corpus.encode import Encoder
+from headscope.errors import CorpusError, InputError
+from headscope.instrument import Instrument
+from headscope.layer import LayerView
+from headscope.model import Model, evaluating, forward
+from headscope.views.example import Floats, Ints, Shown, Side, Stack, Vectors
+
+MOST_TOKENS = 512  # that are shown at once
+AGREED = 1e-2  # largest difference between a weight and the softmax of its scores
+SIDES = {"encoder": (0, 0), "decoder": (1, 1), "cross": (1, 0)}  # queries, keys
+
+
+def show(
+    model: Model,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    window: tuple[int, int] | None = None,
+) -> Shown:
+    """Run one example through a model and keep its maps.
+
+    text_pair  the second segment; for encoder-decoders what the decoder reads (without it only the
+               encoder is shown)
+    window     tokens from (inclusive, from 0) and to (exclusive) that are shown; None: the first
+               MOST_TOKENS. The model reads all of them
+    raises     InputError for empty text, more tokens than the model takes, a window outside it
+    """
+    if not text.strip():
+        raise InputError("found an empty text; wanted something to read")
+    decodes = model.network.config.is_encoder_decoder
+    example = _encoded(model, text, None if decodes else text_pair)
+    sides = [_side(model, example, _words(model, text, None if decodes else text_pair, example))]
+    decoder_ids: Ints | None = None
+    if decodes:
+        if text_pair:
+            decoder_ids, decoder = _decoder_side(model, text_pair)
+            sides.append(decoder)
+        sides[0] = replace(sides[0], name="encoder")
+    windows = [_window(window if place == 0 else None, len(s)) for place, s in enumerate(sides)]
+    left_out = [_left_out(side, cut) for side, cut in zip(sides, windows, strict=True)]
+    if decodes and not text_pair:
+        left_out.append("The decoder is not shown: give what it reads as the second text.")
+    stacks = _stacks(model, example, decoder_ids, windows)
+    shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
+    return Shown(model.name, shown, stacks, " ".join(filter(None, left_out)))
+
+
+def _encoded(model: Model, text: str, text_pair: str | None) -> Example:
+    # Segments as the tokenizer cuts them, also where the model does not tell them apart.
+    encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
+    document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
+    try:
+        found = encoder.encode(document)
+    except CorpusError as error:
+        raise InputError(str(error)) from error
+    if not found:
+        raise InputError(
+            f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"
+        )
+    return found[0]
+
+
+def _side(model: Model, example: Example, word: Ints) -> Side:
+    batch = Batch.of([example], model.vocabulary, replicates=0)
+    n = len(example)
+    flags = (batch.is_cls, batch.is_sep, batch.is_punctuation)
+    cls, sep, punctuation = (flag[0, :n].numpy() for flag in flags)
+    tokens = model.tokens(example.input_ids)
+    special, segment = example.special, example.segment_ids
+    return Side(tokens, special, segment, word, cls, sep, punctuation)
+
+
+def _decoder_side(model: Model, text: str) -> tuple[Ints, Side]:
+    """The ids that the decoder reads, as in training: the start sign, then all but the last."""
+    config = model.network.config
+    start = getattr(config, "decoder_start_token_id", None)
+    start = config.pad_token_id if start is None else start  # T5's way, where none is named
+    encoded = model.tokenizer(text_target=text, verbose=False)
+    labels = list(encoded.input_ids)
+    if start is None or len(labels) < 2:
+        raise InputError(
+            f"{model.name!r} does not say how its decoder starts, or reads nothing in "
+            f"{text[:40]!r}; wanted a decoder_start_token_id and a text"
+        )
+    ids = np.array([start, *labels[:-1]], np.int64)
+    special = np.isin(ids, model.tokenizer.all_special_ids)
+    example = Example("decoder", "text", ids, np.zeros_like(ids), special)
+    places = [None, *encoded.word_ids(0)[:-1]]
+    word = _counted([None if s else p for s, p in zip(special, places, strict=True)])
+    return ids, replace(_side(model, example, word), name="decoder")
+
+
+def _words(model: Model, text: str, text_pair: str | None, example: Example) -> Ints:
+    """[token] the word of each token by the tokenizer's own account, counted through both texts."""
+    texts = (text,) if not text_pair else (text, text_pair)
+    encoded = model.tokenizer(*texts, verbose=False)
+    if list(encoded.input_ids) != example.input_ids.tolist():
+        return np.full(len(example), -1, np.int64)
+    pairs = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
+    return _counted([None if None in pair else pair for pair in pairs])
+
+
+def _counted(places: Sequence[Any]) -> Ints:
+    """[token] 0, 1, 2, … for runs of equal places; -1 for None."""
+    word, last, count = np.full(len(places), -1, np.int64), None, -1
+    for token, place in enumerate(places):
+        if place is not None:
+            count += place != last
+            word[token] = count
+        last = place
+    return word
+
+
+def _window(asked: tuple[int, int] | None, tokens: int) -> slice:
+    start, stop = asked or (0, min(tokens, MOST_TOKENS))
+    if not 0 <= start < stop <= tokens or stop - start > MOST_TOKENS:
+        raise InputError(
+            f"found a window from token {start + 1} to {stop}; wanted at most {MOST_TOKENS} "
+            f"of the {tokens} tokens of the text"
+        )
+    return slice(start, stop)
+
+
+def _left_out(side: Side, window: slice) -> str:
+    shown, tokens = window.stop - window.start, len(side)
+    if shown == tokens:
+        return ""
+    whose = f" of the {side.name}" if side.name else ""
+    return (
+        f"Tokens {window.start + 1} to {window.stop} of {tokens}{whose} are shown; weights to the "
+        "others are left out, and rows are not renormalised."
+    )
+
+
+@dataclass
+class _Kept:
+    """What was seen of one stack, layer by layer."""
+
+    attention: list[Floats] = field(default_factory=list)
+    norms: list[Floats] = field(default_factory=list)
+    queries: list[Floats] = field(default_factory=list)
+    keys: list[Floats] = field(default_factory=list)
+    bias: list[Floats] = field(default_factory=list)
+    scaling: list[float] = field(default_factory=list)
+    softcap: float | None = None
+    largest_error: float = 0.0
+
+    def look(self, layer: LayerView, rows: slice, columns: slice) -> None:
+        """Keep one layer: the window's queries and keys."""
+        attention = layer.attention[0]
+        self.attention.append(_numpy(attention[:, rows, columns]))
+        if {"values", "projection"} <= layer.offers:
+            self.norms.append(_numpy(layer.value_norm[0, :, columns]))
+        if layer.queries is None or layer.keys is None:
+            return
+        self.queries.append(_numpy(layer.queries[0, :, rows]))
+        self.keys.append(_numpy(layer.keys[0, :, columns]))
+        self.scaling.append(layer.scaling)
+        self.softcap = layer.softcap
+        if layer.position_bias is not None:
+            self.bias.append(_numpy(layer.position_bias[0][:, rows, columns]))
+        self.largest_error = max(self.largest_error, _disagreement(layer))
+
+    def stack(self, name: str, queries: int, keys: int) -> Stack:
+        """The layers as one."""
+        layers = len(self.attention)
+        vectors, why = None, "This family does not show its queries and keys."
+        if len(self.queries) == layers:
+            why = "What this family does between q·k and its weights is not known."
+        if len(self.queries) == layers and self.largest_error < AGREED:
+            scaling = np.array(self.scaling, np.float32)
+            bias = np.stack(self.bias) if len(self.bias) == layers else None  # [layer, head, …]
+            vectors, why = (
+                Vectors(np.stack(self.queries), np.stack(self.keys), scaling, self.softcap, bias),
+                "",
+            )  # [layer, head, token, dim]
+        norms = np.stack(self.norms) if len(self.norms) == layers else None  # [layer, head, key]
+        attention = np.stack(self.attention)  # [layer, head, query, key]
+        return Stack(name, queries, keys, attention, norms, vectors, why)
+
+
+def _stacks(
+    model: Model, example: Example, decoder_ids: Ints | None, windows: Sequence[slice]
+) -> tuple[Stack, ...]:
+    batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
+    n = len(example)  # a batch may be padded
+    ids, segments = batch.input_ids[:, :n], batch.segment_ids[:, :n]
+    mask = torch.ones_like(ids)
+    wanted = {model.shape.stack: (0, 0)} if decoder_ids is None else SIDES
+    kept = {name: _Kept() for name in wanted}
+
+    def look(layer: LayerView) -> None:
+        queries, keys = wanted[layer.stack]
+        kept[layer.stack].look(layer, windows[queries], windows[keys])
+
+    with (
+        evaluating(model.network),
+        torch.inference_mode(),
+        Instrument(model.network, observers=[look], stacks=list(wanted)),
+    ):
+        if decoder_ids is None:
+            forward(model.network, ids, mask, segments)
+        else:
+            target = torch.from_numpy(decoder_ids)[None].to(model.device)
+            model.network(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
+    alone = len(wanted) == 1
+    return tuple(
+        seen.stack("self" if alone else name, *wanted[name]) for name, seen in kept.items()
+    )
+
+
+def _disagreement(layer: LayerView) -> float:
+    """Largest difference between the weights and the softmax of the scores over the keys seen."""
+    assert layer.queries is not None
+    assert layer.keys is not None
+    scores = layer.queries[0].double() @ layer.keys[0].double().transpose(1, 2)
+    scores = scores * layer.scaling  # [head, query, key]
+    if layer.softcap is not None:
+        scores = torch.tanh(scores / layer.softcap) * layer.softcap
+    if layer.position_bias is not None:
+        scores = scores + layer.position_bias[0]
+    if layer.seen is not None:
+        scores = scores.masked_fill(~layer.seen[0], -torch.inf)
+    return float((scores.softmax(-1) - layer.attention[0]).abs().max().nan_to_num(1.0))
+
+
+def _numpy(tensor: torch.Tensor) -> Floats:
+    found: Floats = tensor.float().cpu().numpy()
+    return found

@@ -1,0 +1,169 @@
+"""Do the figures on neurons show the numbers of the run, and does the verdict follow from them?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import to_hex
+
+from draw.drawn import shades, steps_of, texts
+from headscope.draw import PICTURES, draw
+from headscope.draw.style import LIGHT
+from report.synthetic import make_tree
+
+LAYERS, HEADS, WIDTH = 3, 4, 16
+CONTRASTS = ["sep", "same_segment", "next"]
+PARTS = ["word", "position", "segment", "bias"]
+TARGETS = ["sep", "next", "previous"]
+
+
+def _ends(dataset, name, dims, value, half):
+    dataset[name] = (dims, value)
+    dataset[f"{name}_ci_low"] = (dims, value - half)
+    dataset[f"{name}_ci_high"] = (dims, value + half)
+
+
+def make_neurons(*, rho=None, half=0.02, seed=0):
+    """A result as the analysis gives it; rho [quantity, target]."""
+    rng = np.random.default_rng(seed)
+    rho = np.array([[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]]) if rho is None else np.array(rho)
+    made = xr.Dataset(attrs={"set": 8})
+    heads = ("layer", "head")
+    _ends(made, "effective", heads, rng.uniform(2, 12, (LAYERS, HEADS)), 0.2)
+    _ends(made, "position_overlap", heads, rng.uniform(0.3, 0.9, (LAYERS, HEADS)), half)
+    made["chance_overlap"] = ((), 0.25)
+    made["neuron_importance"] = ((*heads, "neuron"), np.full((LAYERS, HEADS, WIDTH), 1 / WIDTH))
+    _ends(made, "rank_correlation", ("quantity", "target"), rho, half)
+    split = rng.normal(size=(HEADS, 3, 4, 4))
+    _ends(made, "embedding_separation", ("head", "contrast", "part", "part_other"), split, half)
+    return made.assign_coords(
+        quantity=["effective", "position_overlap"], target=TARGETS, contrast=CONTRASTS,
+        part=PARTS, part_other=PARTS, layer=range(LAYERS), head=range(HEADS),
+        neuron=range(WIDTH),
+    )  # fmt: skip
+
+
+def make(neurons=None, **options):
+    tree = make_tree(LAYERS, HEADS, **options)
+    tree["neurons"] = xr.DataTree(make_neurons() if neurons is None else neurons)
+    return tree
+
+
+def marks_of(axes, word):
+    """(x, y) of all marks of a colour."""
+    found = [
+        np.stack([line.get_xdata(), line.get_ydata()], -1)
+        for line in axes.lines
+        if to_hex(line.get_color()) == LIGHT[word] and line.get_marker() not in ("None", "")
+    ]
+    return np.concatenate(found) if found else np.zeros((0, 2))
+
+
+def test_the_grids_show_both_numbers_of_every_head():
+    tree = make()
+    figure = draw(tree, "neurons")
+    for axes, name in zip(figure.axes, ("effective", "position_overlap"), strict=False):
+        values = tree["neurons"][name].values
+        found = shades(axes, (LAYERS, HEADS))
+        np.testing.assert_array_equal(found, steps_of(values, values.max()))
+
+
+def test_every_head_is_one_mark_between_the_two_numbers():
+    tree = make()
+    axes = draw(tree, "neurons").axes[2]
+    found = np.concatenate(
+        [marks_of(axes, hue) for hue in ("grey", "vermillion", "orange", "sky", "green", "purple")]
+        + [marks_of(axes, "blue")]
+    )
+    neurons = tree["neurons"]
+    wanted = np.stack(
+        [neurons["effective"].values.ravel(), neurons["position_overlap"].values.ravel()], -1
+    )
+    assert sorted(map(tuple, found)) == sorted(map(tuple, wanted))
+
+
+def test_overlap_is_drawn_by_the_share_of_attention():
+    tree = make()
+    axes = draw(tree, "neurons").axes[3]
+    share = tree["surface"]["attention"].sel(target="sep").values.ravel()
+    wanted = np.stack([share, tree["neurons"]["position_overlap"].values.ravel()], -1)
+    np.testing.assert_allclose(marks_of(axes, "vermillion"), wanted)
+
+
+def test_without_attention_there_is_no_panel_of_it():
+    tree = make(groups=("entropy",))
+    assert len(PICTURES["neurons"].panels(tree)) == 3
+    draw(tree, "neurons")
+
+
+@pytest.mark.parametrize(
+    ("rho", "half", "answers"),
+    [
+        ([[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]], 0.02, ["yes"] * 6),
+        ([[0.5, -0.5, -0.5], [-0.5, 0.5, 0.5]], 0.02, ["no, the opposite"] * 6),
+        ([[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]], 0.6, ["neither way"] * 6),
+        ([[-0.05, 0.05, 0.05], [0.05, -0.05, -0.05]], 0.01, ["neither way"] * 6),
+        ([[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]], np.nan, ["not decided without an interval"] * 6),
+        (
+            [[-0.5, -0.5, 0.5], [0.5, 0.5, -0.5]], 0.02,
+            ["yes", "yes", "no, the opposite", "no, the opposite", "yes", "yes"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_verdict_follows_from_the_correlations(rho, half, answers):
+    caption = PICTURES["neurons"].caption(make(make_neurons(rho=rho, half=half)))
+    found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)
+    assert found == answers
+    assert "n = 26 documents" in caption
+    assert "[SEP]" in caption
+
+
+def test_what_no_head_attends_to_is_not_spoken_of():
+    missing = [[np.nan] * 3] * 2
+    assert "nothing can be said" in PICTURES["neurons"].caption(make(make_neurons(rho=missing)))
+    some = [[np.nan, np.nan, 0.5], [np.nan, np.nan, -0.5]]
+    caption = PICTURES["neurons"].caption(make(make_neurons(rho=some)))
+    assert "Attention to [SEP]" not in caption
+    assert "Attention to the previous token goes with many neurons: yes" in caption
+
+
+def test_sources_are_the_sums_over_the_parts_of_the_query():
+    tree = make()
+    figure = draw(tree, "neuron_sources")
+    split = tree["neurons"]["embedding_separation"].sum("part")
+    for axes, contrast in zip(figure.axes, CONTRASTS, strict=True):
+        for at, part in enumerate(PARTS[:3]):
+            wanted = split.sel(contrast=contrast, part_other=part).values
+            marks = marks_of(axes, "blue")
+            here = marks[np.abs(marks[:, 1] - at) < 0.5]
+            np.testing.assert_allclose(here[:, 0], wanted)
+        assert [label.get_text() for label in axes.get_yticklabels()] == PARTS[:3]
+
+
+def test_the_caption_of_sources_gives_shares_that_add_up():
+    tree = make()
+    caption = PICTURES["neuron_sources"].caption(tree)
+    size = np.abs(tree["neurons"]["embedding_separation"].sum("part").values[..., :3]).sum(0)
+    shares = 100 * size / size.sum(-1, keepdims=True)  # [contrast, source]
+    found = re.findall(r"word (\d+) %, position (\d+) %, segment (\d+) %", caption)
+    np.testing.assert_array_equal(np.array(found, int), np.round(shares))
+
+
+def test_contrasts_that_the_run_lacks_are_left_out():
+    neurons = make_neurons()
+    neurons["embedding_separation"].loc[{"contrast": ["sep", "same_segment"]}] = np.nan
+    titles = [panel.title for panel in PICTURES["neuron_sources"].panels(make(neurons))]
+    assert titles == ["Next token from the rest"]
+    neurons["embedding_separation"][:] = np.nan
+    assert not PICTURES["neuron_sources"].available(make(neurons))
+
+
+def test_a_tokenizers_own_name_of_the_separator_is_used():
+    tree = make(sep_token="$</s>$")
+    assert "Attention to $</s>$ goes" in PICTURES["neurons"].caption(tree)
+    axes = draw(tree, "neurons").axes[3]
+    assert axes.get_legend().get_texts()[0].get_text() == "$</s>$"
+    assert texts(axes) == []
