@@ -1,7 +1,10 @@
 """What do all tests share? The data beside the checkout, the demo model, and a browser."""
 
+import os
 import shutil
+from importlib import resources
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -39,13 +42,32 @@ def whole(demo, tmp_path_factory):
     return run
 
 
+def without(what: str) -> NoReturn:
+    """Skips a test that needs a browser; fails it where a browser is a must, as in `.ci/run`."""
+    if os.environ.get("HEADSCOPE_BROWSER") == "required":
+        pytest.fail(f"{what}; here tests with a browser may not be skipped")
+    pytest.skip(what)
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real Chromium."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        without("playwright is not installed")
     if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with api.sync_playwright() as player:
+        without("no chromium on this machine")
+    with sync_playwright() as player:
         running = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The text of axe-core: run in a page from outside, so that its policy stays as it is."""
+    try:
+        return (resources.files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+    except ImportError:
+        without("axe-playwright-python is not installed")

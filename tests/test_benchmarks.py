@@ -1,12 +1,15 @@
 """Do the benchmark's pipelines run, and do the papers' own ways give headscope's numbers?"""
 
 import json
+import sys
 from contextlib import ExitStack
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, language, memory, papers
+from benchmarks import atlas, language, memory, opening, papers, views
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
@@ -162,3 +165,72 @@ def test_the_linguistic_pipelines_run_on_annotated_inputs(network, monkeypatch):
         found = rows["… + dependency"].run()["dependency"].result()
     assert int(found["count"].sel(relation="all")) == words > 100
     assert 0.02 < np.mean([(np.diff(e.word_index[1:]) == 0).mean() for e in some.examples]) < 0.2
+
+
+# --- views --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bertviz(monkeypatch):
+    """A stand-in that keeps what it is given."""
+    given = []
+
+    def view(attention, tokens, *, sentence_b_start, html_action):
+        given.append((attention, tokens, sentence_b_start, html_action))
+        return SimpleNamespace(data="drawn\n")
+
+    module = ModuleType("bertviz")
+    module.__spec__ = ModuleSpec("bertviz", None)
+    module.head_view = module.model_view = view
+    monkeypatch.setitem(sys.modules, "bertviz", module)
+    return given
+
+
+def test_views_are_built_beside_bertviz_s_from_the_same_input(
+    monkeypatch, tmp_path, capsys, bertviz
+):
+    monkeypatch.setattr(opening, "CHROMIUM", None)
+    file = tmp_path / "found.json"
+    views.main(["--rounds", "1", "--tokens", "20", "--json", str(file)])
+    printed = capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert list(found) == [f"a {kind} tokens, 6 × 12 heads" for kind in
+                           ("short pair of 15", "text of 20")]  # fmt: skip
+    for records in found.values():
+        ours, head, _ = records
+        assert (head["page"], head["bytes"]) == ("BertViz, head view", 6)
+        assert f"| {ours['bytes'] / 1e6:.2f} MB | no chromium |" in printed
+        assert f"{'PASS' if ours['bytes'] <= 1_000_000 else 'miss'} (file ≤ 1 MB)" in printed
+    for maps, tokens, start, action in bertviz:
+        assert (len(maps), maps[0].shape) == (6, (1, 12, len(tokens), len(tokens)))
+        torch.testing.assert_close(maps[5].sum(-1), torch.ones(1, 12, len(tokens)))
+        assert (tokens[0], tokens[-1], action) == ("[CLS]", "[SEP]", "return")
+        assert start == (tokens.index("[SEP]") + 1 if tokens.count("[SEP]") == 2 else None)
+    assert {start is None for _, _, start, _ in bertviz} == {True, False}
+
+
+def test_without_bertviz_the_views_are_measured_alone_and_it_is_said(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "bertviz", None)
+    monkeypatch.setattr(opening, "CHROMIUM", None)
+    views.main(["--rounds", "1", "--tokens"])
+    printed = capsys.readouterr().out
+    assert "bertviz: not installed" in printed
+    assert "| BertViz" not in printed
+
+
+def test_a_page_that_needs_the_network_stays_blank_and_ours_answers_every_token(
+    browser, demo, tmp_path
+):
+    file = tmp_path / "ours.html"
+    views.text_of(demo, 20).headscope(file)
+    seen = opening.opening(browser, file, ours=True, rounds=2)
+    assert (seen.trouble, seen.asked, seen.blank) == ("", set(), False)
+    assert len(seen.painted) == len(seen.drawn) == 2
+    assert len(seen.hover) == len(seen.hover_all) == 30
+    assert min(seen.painted + seen.drawn + seen.hover + seen.hover_all) > 0
+    assert max(seen.painted + seen.drawn + seen.hover + seen.hover_all) < 60_000  # ms
+    other = tmp_path / "other.html"
+    script = "https://example.org/drawing.js"
+    other.write_text(f"<script src='{script}'></script>words<script>draw()</script>")
+    seen = opening.opening(browser, other, ours=False, rounds=1)
+    assert (seen.trouble, seen.asked, seen.blank) == ("", {script}, True)

@@ -31,6 +31,18 @@ CONTRACT = {
         "mds": (("unit", "axis"), "nats", False),
         "mds_stress": ((), "1", False),
     },
+    "neurons": {
+        **dict.fromkeys(["effective", "position_overlap", "relative_score"], (GRID, "1", True)),
+        "top_share": ((*GRID, "k"), "1", True),
+        "chance_overlap": ((), "1", False),
+        "neuron_importance": ((*GRID, "neuron"), "1", True),
+        "separation": ((*GRID, "contrast", "neuron"), "1", True),
+        "separation_score": ((*GRID, "contrast"), "1", True),
+        "separation_effective": ((*GRID, "contrast"), "1", True),
+        "rank_correlation": (("quantity", "target"), "1", True),
+        "embedding_share": (("head", "part", "part_other"), "1", True),
+        "embedding_separation": (("head", "contrast", "part", "part_other"), "1", True),
+    },
     "dependency": {
         "accuracy": ((*GRID, "direction", "relation"), "1", True),
         "offset_accuracy": (("offset", "relation"), "1", True),
@@ -68,6 +80,8 @@ CONTRACT = {
     },
     "examples": {
         "attention": (("example", *GRID, "word", "word_other"), "probability", False),
+        "token_attention": (("input", *GRID, "token", "token_other"), "probability", False),
+        "value_norm": (("input", *GRID, "token"), "1", False),
     },
 }
 FEATURES = [
@@ -85,6 +99,10 @@ COORDS = {
     ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
     ("divergence", "axis"): ["x", "y"],
     ("divergence", "unit"): list(range(LAYERS * HEADS)),
+    ("neurons", "k"): [1, 4, 16],
+    ("neurons", "contrast"): ["sep", "same_segment", "next"],
+    ("neurons", "part"): ["word", "position", "segment", "bias"],
+    ("neurons", "neuron"): list(range(32)),
     ("dependency", "direction"): ["dependent_to_head", "head_to_dependent"],
     ("dependency", "offset"): [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5],
     ("coreference", "mention_type"): ["all", "pronoun", "proper", "nominal"],
@@ -101,7 +119,7 @@ COORDS = {
 
 def test_the_groups_are_those_of_the_contract(whole):
     assert set(whole) == set(CONTRACT)
-    assert len(whole) == 11
+    assert len(whole) == 12
     assert "entropy" in whole
 
 
@@ -138,10 +156,12 @@ def test_values_lie_in_their_ranges(whole):
     for name, low, high in [
         (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
         (whole["mixing"]["ratio"], 0, 1), (whole["divergence"]["js"], 0, np.log(2)),
-        (whole["norms"]["spearman_frequency"], -1, 1),
+        (whole["norms"]["spearman_frequency"], -1, 1), (whole["neurons"]["effective"], 1, 32),
+        (whole["neurons"]["position_overlap"], 0, 1), (whole["neurons"]["top_share"], 0, 1),
         (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),
         (whole["coreference"]["accuracy"], 0, 1), (whole["features"]["attention"], 0, 1),
         (whole["pairs"]["attention"], 0, 1), (whole["examples"]["attention"], 0, 1),
+        (whole["examples"]["token_attention"], 0, 1),
     ]:  # fmt: skip
         values = name.values[np.isfinite(name.values)]
         assert values.size

@@ -76,8 +76,9 @@ def test_the_pages_show_commands() -> None:
 def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
-    if words[0] == "report":
-        start = ["atlas", "demo", "--demo", "-o", words[1], "--analyses", "entropy", "--no-report"]
+    if words[0] == "report" or "--atlas" in words:
+        run = words[1] if words[0] == "report" else words[words.index("--atlas") + 1]
+        start = ["atlas", "demo", "--demo", "-o", run, "--analyses", "entropy", "--no-report"]
         assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
     if words[0] == "atlas":
         words += [*QUICK, "--no-report"]
@@ -101,6 +102,21 @@ def test_the_python_of_the_readme_runs(desk: Path) -> None:
         exec(compile(block, "README.md", "exec"), names)
     # The demo corpus has trees and coreference, and no frames.
     assert set(names["run"]) == set(known_analyses()) - {"frames"}  # type: ignore[call-overload]
+
+
+def test_the_python_of_the_view_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/view.md", "python"):
+        exec(compile(block, "view.md", "exec"), names)
+    assert (desk / "cat.html").stat().st_size > 100_000
+    assert (desk / "maps.html").is_file()
+
+
+def test_every_option_of_view_is_in_its_page() -> None:
+    text = (ROOT / "docs/view.md").read_text("utf-8")
+    options = group.get_command(None, "view").params  # type: ignore[arg-type, union-attr]
+    missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not missing, f"undocumented: {missing}"
 
 
 def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

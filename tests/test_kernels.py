@@ -258,6 +258,7 @@ out = {
     "word_maps": (np.zeros((3, 4, 19, 19), np.float32),),
     "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
     "pair_sums": (np.zeros((4, 4)),),
+    "overlaps": (np.zeros((3, 4)),),
 }
 given = {
     "scan": (maps, lengths, classes),
@@ -266,6 +267,7 @@ given = {
     "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
     "pair_sums": (maps[0], 37),
+    "overlaps": (draw.integers(0, 1 << 62, (3, 4, 37, 2)).astype(np.uint64),),
 }
 found = {}
 for name, arrays in given.items():

@@ -353,8 +353,10 @@ def test_the_longest_input_runs_and_one_more_token_does_not(name: str) -> None:
 def test_every_family_says_its_size_and_what_it_allows(name: str) -> None:
     family = FAMILIES[name]
     model = model_of(wordpiece(), name)
-    residual = {"residual"} if family.residual else set()
-    assert model.allows == {"attention", "values", "projection"} | residual
+    more = {"residual"} if family.residual else set()
+    more |= {"queries_keys"} if family.on_registry else set()
+    assert model.allows == {"attention", "values", "projection"} | more
+    assert model.shape.neurons == (8 if family.on_registry else 0)
     wanted = family.stacks.get("encoder") or family.stacks["decoder"]
     assert (model.shape.layers, model.shape.heads) == (wanted, 4)
     assert model.shape.stack == ("encoder" if "encoder" in family.stacks else "decoder")
@@ -362,7 +364,7 @@ def test_every_family_says_its_size_and_what_it_allows(name: str) -> None:
 
 def test_a_family_that_changes_the_mixed_values_does_not_allow_norms() -> None:
     model = Model(UNLISTED["BitNet"].build(), wordpiece(), "test", "", "")
-    assert model.allows == {"attention", "values"}
+    assert model.allows == {"attention", "values", "queries_keys"}
     assert model.identity_error() is None
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from headscope.instrument import LayerView
 
 # What the model must let be seen, and what the corpus must say.
-MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual"})
+MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
@@ -77,9 +77,11 @@ class Scope:
     special_tokens  which category names exist for this tokenizer, with the token: {"cls": "[CLS]"}
     frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
     relations       labels of the corpus's trees, the most frequent first
-    showcase        a few sentences that are to be drawn
+    showcase        a few inputs that are to be looked at
+    showcase_tokens [input] their tokens, as the vocabulary has them
     replicates      bootstrap replicates
     seed            of every random choice
+    neurons         numbers in a head's query vector; 0 where queries cannot be seen
     """
 
     layers: int
@@ -89,8 +91,10 @@ class Scope:
     frequency_rank: np.ndarray[Any, np.dtype[np.int64]] | None = None
     relations: tuple[str, ...] = ()
     showcase: tuple[Example, ...] = ()
+    showcase_tokens: tuple[tuple[str, ...], ...] = ()
     replicates: int = REPLICATES
     seed: int = 0
+    neurons: int = 0
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""

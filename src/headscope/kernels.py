@@ -2,7 +2,8 @@
 
 Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
 entropies with the column sums, all pairs of Jensen-Shannon divergences, the quadratic form behind
-the layer-level norm, sums over the tokens of words, and the largest weight of every row and column.
+the layer-level norm, sums over the tokens of words, the largest weight of every row and column, and
+all pairs of overlaps between sets.
 They work on float32 on the host; `headscope.instrument` and the
 analyses hold the same formulas in torch for any other device and precision.
 
@@ -96,6 +97,14 @@ def _float(_context: Any, _value: Any) -> Any:
         return builder.bitcast(arguments[0], ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@intrinsic
+def _members(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
 
 
 @njit(fastmath=_FAST, inline="always")
@@ -282,3 +291,29 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
                         top[j] = a[j]
                         origin[b, h, j] = i
             to[b, h, i] = where
+
+
+@_threaded(_EXACT)
+def overlaps(sets, out):  # type: ignore[no-untyped-def]
+    """The overlaps |A ∩ B| / |A ∪ B| of all pairs of sets, added up.
+
+    sets  [example, head, query, word] uint64  a bit for each member; empty sets take no part
+    out   [example, head] float64              out: the sum over pairs i < j
+    """
+    examples, heads, queries, words = sets.shape
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        size = np.zeros(queries, np.int64)
+        for i in range(queries):
+            for w in range(words):
+                size[i] += _members(sets[b, h, i, w])  # type: ignore[call-arg]
+        total = 0.0
+        for i in range(queries):
+            for j in range(i):
+                common = 0
+                for w in range(words):
+                    common += _members(sets[b, h, i, w] & sets[b, h, j, w])  # type: ignore[call-arg]
+                if common:
+                    total += common / (size[i] + size[j] - common)
+        out[b, h] = total

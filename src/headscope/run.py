@@ -110,7 +110,8 @@ def atlas(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=_ranks(plan, frequency, model),
         relations=plan.annotations.labels, showcase=plan.showcase,
-        replicates=settings.replicates, seed=settings.seed,
+        showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
+        replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
     with (

@@ -29,6 +29,7 @@ CLARK = "Clark et al. 2019"
 KOBAYASHI20 = "Kobayashi et al. 2020"
 KOBAYASHI21 = "Kobayashi et al. 2021"
 KOVALEVA = "Kovaleva et al. 2019"
+VIG = "Vig 2019"
 OURS = "headscope"
 
 SOURCES = {
@@ -51,5 +52,10 @@ SOURCES = {
         "Olga Kovaleva, Alexey Romanov, Anna Rogers, Anna Rumshisky. 2019. Revealing the Dark "
         "Secrets of BERT. EMNLP-IJCNLP.",
         "https://aclanthology.org/D19-1445",
+    ),
+    VIG: Source(
+        "Jesse Vig. 2019. A Multiscale Visualization of Attention in the Transformer Model. ACL, "
+        "System Demonstrations; and the article Deconstructing BERT, Part 2.",
+        "https://aclanthology.org/P19-3007",
     ),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
 from headscope.terms_of_language import LANGUAGE
+from headscope.terms_of_neurons import NEURONS
 
 __all__ = [
     "LABELS",
@@ -166,6 +167,7 @@ TERMS = {
         f"{CLARK}, §6",
     ),
     **LANGUAGE,
+    **NEURONS,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -210,6 +212,12 @@ LABELS = {
     ("norms", "value_norm_mean"): "value norm, mean",
     ("norms", "value_norm_sd"): "value norm, SD",
     ("norms", "value_norm_cv"): "value norm, CV",
+    ("neurons", "effective"): "effective number of neurons",
+    ("neurons", "top_share"): "share of the {choice} largest neurons",
+    ("neurons", "position_overlap"): "overlap of neurons between positions",
+    ("neurons", "relative_score"): "score of the attended key above the mean key",
+    ("neurons", "separation_score"): "score above other keys, {choice}",
+    ("neurons", "separation_effective"): "neurons that tell from other keys, {choice}",
 }
 
 UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}

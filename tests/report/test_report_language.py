@@ -16,6 +16,7 @@ from headscope.report.accuracy_tables import coreference_table, syntax_table
 from headscope.report.attention_tables import features_table, frames_table
 from headscope.report.language import PARTS
 from report.synthetic import make_manifest, make_tree
+from report.synthetic_examples import add_inputs
 from report.synthetic_language import (
     HOSTILE_RELATIONS,
     LANGUAGE_GROUPS,
@@ -36,7 +37,7 @@ def no_pictures(monkeypatch):
 @pytest.fixture(scope="module")
 def whole():
     """A run with everything."""
-    return add_language(make_tree(6, 12))
+    return add_inputs(add_language(make_tree(6, 12)))
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +285,7 @@ def test_hostile_relations_and_words_stay_text(page):
 def test_a_page_with_fifty_relations_stays_modest():
     tree = add_language(make_tree(12, 12), relations=50)
     page = render(tree, make_manifest(tree))
-    assert len(page.encode()) < 1_500_000
+    assert len(page.encode()) < 1_600_000
     assert page.count("<code>x:made_up_") > 20
 
 

@@ -9,6 +9,7 @@ from headscope.analyses.examples import Examples
 from headscope.analyses.features import Features
 from headscope.analyses.frames import Frames
 from headscope.analyses.mixing import Mixing
+from headscope.analyses.neurons import Neurons
 from headscope.analyses.norms import Norms
 from headscope.analyses.pairs import Pairs
 from headscope.analyses.surface import Surface
@@ -23,6 +24,7 @@ __all__ = [
     "Features",
     "Frames",
     "Mixing",
+    "Neurons",
     "Norms",
     "Pairs",
     "Surface",

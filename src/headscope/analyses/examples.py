@@ -1,7 +1,7 @@
-"""How does every head attend within a few sentences that are worth drawing?
+"""How does every head attend within a few inputs that are worth looking at?
 
-The sentences are chosen before the model runs (`corpus.showcase`), so that a report can draw them
-from the results alone.
+They are chosen before the model runs (`corpus.showcase`), so that a report can show them from the
+results alone.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import ClassVar
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.kept_inputs import KeptInputs
 from headscope.analysis import MEASURES, Analysis, Scope, check_option, register
 from headscope.batch import Batch
 from headscope.corpus.annotations import label
 from headscope.corpus.document import Example
+from headscope.corpus.showcase import is_sentence
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
 from headscope.words import PIECES
@@ -24,14 +26,17 @@ BEYOND = -2  # as head of a word that the sentence does not have
 
 @register
 class Examples(Analysis):
-    """Word-level maps of the scope's showcase, special tokens left out.
+    """Maps of the scope's showcase: of all inputs by token, of sentences with trees by word too.
 
-    pieces, measure  as for `dependency`
+    By word, special tokens are left out; by token, the measure is attention (`KeptInputs`). The
+    sentences are the first of the inputs.
+
+    pieces, measure  by word, as for `dependency`
     """
 
     name: ClassVar[str] = "examples"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "trees"})
-    summary: ClassVar[str] = "word-level attention of a few sentences, to draw"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = "attention within a few inputs, to look at"
     source: ClassVar[str] = "Clark et al. 2019, §4.2"
 
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
@@ -39,14 +44,18 @@ class Examples(Analysis):
         check_option("pieces", pieces, PIECES)
         check_option("measure", measure, MEASURES)
         self.options = {"measure": measure, "pieces": pieces}
-        self.shown = {(e.document, e.id): at for at, e in enumerate(scope.showcase)}
-        self.most = max((len(e.words or ()) for e in scope.showcase), default=0)
+        self.sentences = [e for e in scope.showcase if is_sentence(e)]
+        others = [e for e in scope.showcase if not is_sentence(e)]
+        self.inputs = KeptInputs(scope, [*self.sentences, *others])
+        self.shown = {(e.document, e.id): at for at, e in enumerate(self.sentences)}
+        self.most = max((len(e.words or ()) for e in self.sentences), default=0)
         shape = (len(self.shown), scope.layers, scope.heads, self.most, self.most)
         self.maps = self.sums(*shape, replicates=0)
         self.times = self.sums(len(self.shown), replicates=0)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
-        """Keep the maps of the sentences that are shown; a sentence seen again is averaged."""
+        """Keep the maps of what is shown; a sentence seen again is averaged."""
+        self.inputs.observe(layer, batch)
         for row, example in enumerate(batch.examples):
             at = self.shown.get((example.document, example.id))
             if at is None:
@@ -62,15 +71,14 @@ class Examples(Analysis):
                 self.times.add(np.ones(1), batch.bootstrap[[row]], at=(at,))
 
     def result(self) -> xr.Dataset:
-        """attention[example, layer, head, word, word_other]; text and trees as coordinates."""
+        """attention[example, layer, head, word, word_other], token_attention[input, …]."""
         times = self.times.sums[0][:, None, None, None, None]
         maps = np.full(self.maps.sums.shape[1:], np.nan)
         np.divide(self.maps.sums[0], times, out=maps, where=times > 0)
-        showcase = self.scope.showcase
-        size = (len(showcase), self.most)
+        size = (len(self.sentences), self.most)
         words, relations = np.full(size, "", object), np.full(size, "", object)
         heads = np.full(size, BEYOND)
-        for at, example in enumerate(showcase):
+        for at, example in enumerate(self.sentences):
             n = len(example.words or ())
             words[at, :n], relations[at, :n], heads[at, :n] = _columns(example)
             maps[at, :, :, n:] = maps[at, ..., n:] = np.nan
@@ -86,8 +94,13 @@ class Examples(Analysis):
             "relation": (by_word, relations.astype(str)),
             "head_word": (by_word, heads, {"long_name": f"-1: root; {BEYOND}: no word"}),
         }
-        dataset = labelled({"attention": attention}, coords={"example": [e.id for e in showcase]})
-        return dataset.assign_coords(sentences).assign_attrs(self.options, tidy=0)
+        ids = {
+            "example": [e.id for e in self.sentences],
+            "input": [e.id for e in self.inputs.examples],
+        }
+        variables = {"attention": attention, **self.inputs.variables(self.source)}
+        dataset = labelled(variables, coords=ids).assign_coords(sentences)
+        return dataset.assign_coords(self.inputs.coords()).assign_attrs(self.options, tidy=0)
 
 
 def _columns(example: Example) -> tuple[list[str], list[str], list[int]]:

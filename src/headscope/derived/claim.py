@@ -30,6 +30,7 @@ class Claim:
     value, low, high   the number behind it, as a share of the ceiling, 0 to 1
     reference  on the same scale
     n          documents behind it
+    about      the relation, of a claim about one
     """
 
     layer: int
@@ -42,6 +43,7 @@ class Claim:
     high: float
     reference: float
     n: int
+    about: str = ""
 
 
 def effects(share: Estimate, reference: Floats | float) -> Floats:

@@ -146,7 +146,10 @@ def _claims(
         layer, head = (int(dataset[name].values[at]) for name in ("best_layer", "best_head"))
         value, low, high = (float(part[at]) for part in (share.value, share.low, share.high))
         ordinary = float(reference[at])
-        yield Claim(layer, head, kind, float(size[at]), say(at), value, low, high, ordinary, n)
+        about = str(dataset["relation"].values[at]) if kind == "dependency" else ""
+        yield Claim(
+            layer, head, kind, float(size[at]), say(at), value, low, high, ordinary, n, about
+        )
 
 
 def _percent(share: Estimate, at: int) -> str:

@@ -23,7 +23,7 @@ LIMITS = ("_ci_low", "_ci_high")
 # In which papers tell them.
 ORDER = (
     "surface", "entropy", "norms", "mixing", "divergence", "dependency", "coreference", "frames",
-    "features", "pairs",
+    "features", "pairs", "neurons",
 )  # fmt: skip
 COMPANIONS = (*LIMITS, "_n")
 PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
@@ -153,7 +153,7 @@ def _metrics_of(tree: xr.DataTree, name: str, variable: str) -> list[HeadMetric]
         ]
     if name == "frames" and variable.removesuffix("_reversed") in BESIDE:
         return []
-    if dims[:2] != ["layer", "head"] or len(dims) > 3:
+    if dims[:2] != ["layer", "head"] or len(dims) > 3 or "neuron" in dims:
         return []
     choices = [{dims[2]: value} for value in array[dims[2]].values] if dims[2:] else [{}]
     return [_metric(tree, name, variable, choice) for choice in choices]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
+from headscope.families.embeddings import Embeddings, find_embeddings
 from headscope.families.layout import LAYOUTS, USUAL_PROJECTIONS, Layout
 from headscope.layer import Norm, OutputProjection
 
@@ -31,6 +32,7 @@ class Site:
     norm        the LayerNorm of attention plus residual, or None
     value       the value projection; only where the fallback needs it
     listed      the family is in the table; else the projection is a guess, checked as it runs
+    embeddings  what the first layer's queries and keys are made from, where it is known
     """
 
     path: str
@@ -41,6 +43,7 @@ class Site:
     norm: nn.Module | None = None
     value: nn.Module | None = None
     listed: bool = False
+    embeddings: Embeddings | None = None
 
     @cached_property
     def output_projection(self) -> OutputProjection | None:
@@ -77,7 +80,8 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
         if (site := _listed(path, module, modules) or _guessed(path, module, modules)) is not None
     ]
     if registered(model):
-        return found
+        known = find_embeddings(modules, [site.path for site in found])
+        return [replace(site, embeddings=known.get(site.path)) for site in found]
     readable = [site for site in found if site.value is not None]
     if not readable:
         family = getattr(model.config, "model_type", "unknown")

@@ -17,6 +17,7 @@ from headscope.derived.reading import printable, shape
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
+from headscope.report.example_views import example_views
 from headscope.report.language import language
 from headscope.report.policy import content_policy, island
 from headscope.report.sections import sections
@@ -25,7 +26,7 @@ from headscope.report.theme import theme_css
 from headscope.terms import SOURCES, TERMS, unit_label
 from headscope.whole_file import write_whole
 
-SCRIPTS = ("page.js", "grid.js", "map.js", "table.js")
+SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js")
 TELLING = 20
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
@@ -38,7 +39,8 @@ def build_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> P
     returns   the path of the page: self-contained, no request leaves it
     raises    OSError if the folder cannot be written
     """
-    page = render(tree, manifest).encode("utf-8")
+    # Half of a surrogate pair is no text, but its escape is what JSON writes for it.
+    page = render(tree, manifest).encode("utf-8", errors="backslashreplace")
     return write_whole(folder / "report.html", partial(_write, page))
 
 
@@ -47,6 +49,7 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     styles = Styles()
     pictures = sections(tree, styles)
     about_language = language(tree, manifest, styles)
+    examples = example_views(tree, model=_model(tree))
     style = "\n".join([theme_css(), _asset("report.css"), styles.css()])
     script = "\n".join(_asset(name) for name in SCRIPTS)
     return _template().render(
@@ -55,8 +58,10 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
         language=about_language,
         style=Markup(style),
         script=Markup(script),
-        policy=content_policy(style=style, script=script),
+        examples=examples,
+        policy=content_policy(style=style, script=script, framed=examples.framed),
         island=Markup(island(heads.data(tree))),
+        views=Markup(island(examples.data)),
     )
 
 
@@ -75,7 +80,7 @@ def unbroken(text: str) -> str:
 def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
-        "model": title_name(printable(tree.attrs.get("model", "the model"))),
+        "model": _model(tree),
         "layers": layers,
         "heads": per_layer,
         "facts": facts.facts(tree, manifest),
@@ -96,6 +101,10 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "unit_label": unit_label,
         "version": str(tree.attrs.get("headscope_version", "")),
     }
+
+
+def _model(tree: xr.DataTree) -> str:
+    return title_name(printable(tree.attrs.get("model", "the model")))
 
 
 def _template() -> jinja2.Template:

@@ -25,6 +25,7 @@ GROUP_TITLES = {
     "surface": "Attention", "entropy": "Entropy", "norms": "Norms",
     "dependency": "Words whose syntactic head is found", "coreference": "Coreference",
     "frames": "Frames", "features": "To kinds of words", "pairs": "Between words",
+    "neurons": "Neurons",
 }  # fmt: skip
 COLUMNS = [
     "surface.attention.previous",

@@ -5,16 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 
-def content_policy(*, style: str, script: str) -> str:
+def content_policy(*, style: str, script: str, framed: Collection[tuple[str, str]] = ()) -> str:
     """A content security policy under which only this style and this script take effect.
 
     The hashes cover the exact text between the tags; nothing is fetched, embedded or submitted.
+
+    framed  (style, script) of pages that the script writes into frames: these inherit the policy
     """
+    styles, scripts = (
+        " ".join(f"'{_digest(text)}'" for text in texts)
+        for texts in zip((style, script), *framed, strict=True)
+    )
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "base-uri 'none'; form-action 'none'"
     )
 

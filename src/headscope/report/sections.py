@@ -53,6 +53,21 @@ INTRODUCTIONS = {
         "Counting the residual connection and layer normalisation shows how much of each token "
         "stays itself.",
     ),
+    "neurons": (
+        "neurons",
+        "How many neurons make a score",
+        "A score is a sum over the neurons of query and key. Looking at single heads, Vig (2019) "
+        "found that heads for [SEP] use few neurons, the same at every position, and next-word "
+        "heads many, others at each. If that holds for all heads, the former stand high and left "
+        "in (c), and the latter low and right.",
+    ),
+    "neuron_sources": (
+        "neuron-sources",
+        "Where first-layer scores come from",
+        "Before any layer has mixed them, a token’s vector is the sum of its word, its position "
+        "and its segment. A head that finds the next word must read positions; one that keeps to "
+        "a segment may read segments, or positions too.",
+    ),
 }
 PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px
 
@@ -101,7 +116,8 @@ def figure(tree: xr.DataTree, picture: Picture, styles: Styles, *, place: str) -
     if not picture.available(tree):
         return None
     panels = picture.panels(tree)
-    width = DOUBLE if picture.wide else PANEL_WIDTH[min(len(panels), 4)]
+    beside = min(len(panels), picture.columns, 4)
+    width = DOUBLE if picture.wide else PANEL_WIDTH[beside]
     drawn = [
         Drawn(
             _title(panel, at, len(panels)),
@@ -109,7 +125,7 @@ def figure(tree: xr.DataTree, picture: Picture, styles: Styles, *, place: str) -
         )
         for at, panel in enumerate(panels)
     ]
-    return Figure(drawn, picture.caption(tree), min(len(panels), 4), picture.wide)
+    return Figure(drawn, picture.caption(tree), beside, picture.wide)
 
 
 def _title(panel: Panel, at: int, count: int) -> str:

@@ -1,0 +1,190 @@
+"""How much of a first-layer query or key comes from the word, the position and the segment?
+
+Where a family adds learned embeddings of words, positions and segments and normalises the sum, a
+query of the first layer is linear in the three once the scale of the normalisation is given:
+
+    q = Σ_part W (γ ⊙ (e_part - mean(e_part)) / s) + (W β + b),    s = sd of the whole sum
+
+so it splits exactly into PARTS, of which "bias" (β of the norm and all biases) is the same for
+every token. To add a family, add a row to LAYOUTS: `tests/families/test_embeddings.py` has a tiny
+model of each family check that the parts add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers.pytorch_utils import Conv1D
+
+PARTS = ("word", "position", "segment", "bias")
+
+
+@dataclass(frozen=True)
+class EmbeddingLayout:
+    """Where a family keeps its embeddings; paths from the model of these class names.
+
+    norm        the LayerNorm that the sum passes through before the first layer's queries
+    projection  a linear map between norm and first layer (factorised embeddings)
+    query, key  in the attention module; the same name twice where one map gives q, k and v
+    """
+
+    model: tuple[str, ...]
+    word: str
+    position: str
+    segment: str | None
+    norm: str
+    projection: str | None = None
+    query: str = "query"
+    key: str = "key"
+
+
+_BERT = ("embeddings.word_embeddings", "embeddings.position_embeddings")
+_SEGMENT, _NORM = "embeddings.token_type_embeddings", "embeddings.LayerNorm"
+LAYOUTS: tuple[EmbeddingLayout, ...] = (
+    EmbeddingLayout(
+        ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel"), *_BERT, _SEGMENT, _NORM
+    ),
+    EmbeddingLayout(("ElectraModel",), *_BERT, _SEGMENT, _NORM, projection="embeddings_project"),
+    EmbeddingLayout(
+        ("AlbertModel",), *_BERT, _SEGMENT, _NORM, projection="encoder.embedding_hidden_mapping_in"
+    ),
+    EmbeddingLayout(("DistilBertModel",), *_BERT, None, _NORM, query="q_lin", key="k_lin"),
+    EmbeddingLayout(("GPT2Model",), "wte", "wpe", None, "h.0.ln_1", query="c_attn", key="c_attn"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """The embeddings of a model and the maps from them to the first layer's queries and keys.
+
+    query, key  (weight [model, head·dim], bias [head·dim] or None)
+    """
+
+    word: nn.Embedding
+    position: nn.Embedding
+    segment: nn.Embedding | None
+    norm: nn.LayerNorm
+    projection: nn.Linear | None
+    query: tuple[torch.Tensor, torch.Tensor | None]
+    key: tuple[torch.Tensor, torch.Tensor | None]
+
+    def queries_and_keys(
+        self, ids: torch.Tensor, segments: torch.Tensor, *, heads: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """[example, token, part, head, dim] each, not scaled; the sum over parts is q or k.
+
+        ids, segments  [example, token]
+        """
+        parts, bias = self._normed(ids, segments)
+        if self.projection is not None:
+            weight, shift = _linear(self.projection)
+            parts, bias = _mapped(parts, weight), _mapped(bias, weight, shift)
+        both = []
+        for weight, shift in (self.query, self.key):
+            same = _mapped(bias, weight, shift).expand(*ids.shape, 1, -1)
+            both.append(torch.cat([_mapped(parts, weight), same], 2))
+        shape = (*ids.shape, len(PARTS), heads, -1)  # [example, token, part, head, dim]
+        return both[0].view(shape), both[1].view(shape)
+
+    def _normed(
+        self, ids: torch.Tensor, segments: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """After the LayerNorm: [example, token, part, model] without the bias, and its [model]."""
+        found = [self.word(ids), self.position(self._places(ids)).expand(*ids.shape, -1)]
+        if self.segment is None:
+            found.append(torch.zeros_like(found[0]))
+        else:
+            told = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
+            found.append(self.segment(told))
+        wide = torch.promote_types(found[0].dtype, torch.float32)
+        parts = torch.stack(found, 2).detach().to(wide)  # [example, token, part, model]
+        parts = parts - parts.mean(-1, keepdim=True)
+        variance = parts.sum(2, keepdim=True).square().mean(-1, keepdim=True)
+        scaled = parts / (variance + self.norm.eps).sqrt() * self.norm.weight.detach().to(wide)
+        return scaled, self.norm.bias.detach().to(wide)
+
+    def _places(self, ids: torch.Tensor) -> torch.Tensor:
+        """[example or 1, token] the position that each token is given."""
+        padding = self.position.padding_idx
+        if padding is None:
+            return torch.arange(ids.shape[1], device=ids.device)[None]
+        real = (ids != padding).long()  # RoBERTa's kin count real tokens, from padding + 1
+        return real.cumsum(1) * real + padding
+
+
+def find_embeddings(
+    modules: Mapping[str, nn.Module], attentions: Sequence[str]
+) -> dict[str, Embeddings]:
+    """Path of an attention module that is the first of its model → the embeddings before it.
+
+    modules     all modules by path
+    attentions  paths of the attention modules, in order of definition
+    """
+    found = {}
+    for root, module in modules.items():
+        names = {base.__name__ for base in type(module).__mro__}
+        layout = next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
+        first = next((path for path in attentions if path.startswith(_under(root, ""))), None)
+        if layout is not None and first is not None:
+            embeddings = _embeddings(layout, root, first, modules)
+            if embeddings is not None:
+                found[first] = embeddings
+    return found
+
+
+def _embeddings(
+    layout: EmbeddingLayout, root: str, attention: str, modules: Mapping[str, nn.Module]
+) -> Embeddings | None:
+    """None where something is not where the layout says: another arrangement of the family."""
+
+    def at(path: str | None) -> nn.Module | None:
+        return None if path is None else modules.get(_under(root, path))
+
+    word, position, segment, norm, projection = map(
+        at, (layout.word, layout.position, layout.segment, layout.norm, layout.projection)
+    )
+    query, key = (modules.get(_under(attention, name)) for name in (layout.query, layout.key))
+    if not (
+        isinstance(word, nn.Embedding)
+        and isinstance(position, nn.Embedding)
+        and isinstance(segment, nn.Embedding | None)
+        and isinstance(norm, nn.LayerNorm)
+        and isinstance(projection, nn.Linear | None)
+        and isinstance(query, nn.Linear | Conv1D)
+        and isinstance(key, nn.Linear | Conv1D)
+    ):
+        return None
+    to_query, to_key = _linear(query), _linear(key)
+    if query is key:
+        to_query, to_key = _third(to_query, 0), _third(to_key, 1)
+    return Embeddings(word, position, segment, norm, projection, to_query, to_key)
+
+
+def _under(root: str, path: str) -> str:
+    return f"{root}.{path}" if root else path
+
+
+def _linear(module: nn.Linear | Conv1D) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Weight [in, out] and bias [out]."""
+    weight = module.weight.detach()
+    bias = None if module.bias is None else module.bias.detach()
+    return (weight if isinstance(module, Conv1D) else weight.T), bias
+
+
+def _third(
+    linear: tuple[torch.Tensor, torch.Tensor | None], at: int
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """The queries (0) or keys (1) of a map that gives queries, keys and values side by side."""
+    weight, bias = linear
+    return weight.chunk(3, -1)[at], None if bias is None else bias.chunk(3, -1)[at]
+
+
+def _mapped(
+    vectors: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    """[…, out] of vectors […, in]."""
+    out = vectors @ weight.to(vectors.dtype)
+    return out if bias is None else out + bias.to(vectors.dtype)

@@ -1,0 +1,91 @@
+// How is a head looked at in an input? Its views are a page of their own, which is put together when
+// it is asked for and shown in a frame: one at a time, below what asked for it.
+const views = JSON.parse(document.getElementById("views")?.textContent ?? "null");
+const open = { button: null, holder: null };
+const HIGHEST_FRAME = 1600; // pixels of a frame; what is taller scrolls in it
+
+// As in the page's own islands: no character may end the element.
+function inert(value) {
+  const escaped = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, escaped);
+}
+
+function viewPage(example, start) {
+  const { parts, payload } = views.pages[example];
+  const stacks = payload.stacks.map((stack) => ({ ...stack, labels: views.labels }));
+  const between = [views.style, inert({ ...payload, stacks, start }), views.script];
+  return parts.map((part, place) => part + (between[place] ?? "")).join("");
+}
+
+// A head opens as lines, with the token that shows it; an input without a head as all maps.
+function startOf(unit) {
+  if (unit === null) return { framed: true, view: "model", layer: 0, heads: [0], query: null };
+  const [layer, head] = [Math.floor(unit / data.heads), unit % data.heads];
+  return { framed: true, view: "head", layer, heads: [head], query: views.looks[unit][1] };
+}
+
+function lookWords(unit) {
+  return [`Look at ${headName(unit)} in `, element("span", {}, `“${views.names[views.looks[unit][0]]}”`)];
+}
+
+function closeLook() {
+  open.holder?.remove();
+  open.button?.setAttribute("aria-expanded", "false");
+  Object.assign(open, { button: null, holder: null });
+}
+
+function look(button, unit, example) {
+  const again = open.button === button;
+  closeLook();
+  if (again) return;
+  const title = `${unit === null ? "All heads" : headName(unit)} in “${views.names[example]}”`;
+  const frame = element("iframe", { title, sandbox: "allow-scripts allow-downloads" });
+  const close = element("button", { type: "button", class: "close" }, "Close");
+  close.addEventListener("click", () => {
+    closeLook();
+    button.focus();
+  });
+  frame.addEventListener("load", () => {
+    frame.focus({ preventScroll: true });
+    if (holder.getBoundingClientRect().bottom > innerHeight) holder.parentElement.scrollIntoView();
+  });
+  frame.srcdoc = viewPage(example, startOf(unit));
+  const holder = element("div", { class: "look" }, close, frame);
+  (button.closest("li") ?? button.parentElement).append(holder);
+  button.setAttribute("aria-expanded", "true");
+  Object.assign(open, { button, holder });
+}
+
+// The page in the frame tells how high it is; the frame follows, so that only one thing scrolls.
+addEventListener("message", ({ source, data: told }) => {
+  const frame = open.holder?.querySelector("iframe");
+  if (!frame || source !== frame.contentWindow || !Number.isFinite(told?.height)) return;
+  frame.style.height = `${Math.min(told.height + 2, HIGHEST_FRAME)}px`;
+});
+
+function lookingButton(button, about) {
+  button.hidden = false;
+  button.setAttribute("aria-expanded", "false");
+  button.addEventListener("click", () => look(button, ...about()));
+}
+
+if (views) {
+  for (const button of document.querySelectorAll("button[data-look]")) {
+    const unit = Number(button.dataset.look);
+    lookingButton(button, () => [unit, views.looks[unit][0]]);
+  }
+  for (const button of document.querySelectorAll("button[data-example]")) {
+    lookingButton(button, () => [null, Number(button.dataset.example)]);
+  }
+  // The head that is kept in the grid, or the one that it opens with.
+  const here = document.getElementById("look-here");
+  const now = () => page.selected ?? data.first;
+  lookingButton(here, () => [now(), views.looks[now()][0]]);
+  here.parentElement.hidden = false;
+  const name = () => here.replaceChildren(...lookWords(now()));
+  listeners.push(() => {
+    if (open.button === here) closeLook();
+    name();
+  });
+  name();
+}

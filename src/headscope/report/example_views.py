@@ -1,0 +1,117 @@
+"""How are heads looked at in a report: which inputs does it hold, and where is each head opened?
+
+The views of an input are a page of their own (`views.page`). A report holds the parts of these
+pages once; its script puts one together when it is asked for and shows it in a frame, which
+inherits the report's policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.derived.kept import Kept, kept_inputs
+from headscope.derived.labels import run_labels
+from headscope.derived.looks import Look, best_looks
+from headscope.derived.reading import printable
+from headscope.report.policy import island
+
+if TYPE_CHECKING:
+    from headscope.views.example import Shown
+
+ROOM = 1_200_000  # characters of maps; inputs beyond are left out
+LONGEST = 60  # characters of an input where it is named
+NO_VECTORS = "A run keeps no queries and keys: headscope view shows them, of any text."
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The inputs of a report.
+
+    texts   [input] what was read
+    looks   [unit] where each head is opened; none where there is no input
+    framed  (style, script) of the pages
+    data    everything that the report's script needs, for an island
+    """
+
+    texts: list[str] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    framed: list[tuple[str, str]] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """[input] the texts, cut to LONGEST."""
+        return [_cut(text) for text in self.texts]
+
+
+def example_views(tree: xr.DataTree, *, model: str) -> Examples:
+    """The views of the inputs that a run kept; empty for runs that kept none.
+
+    model  what it is called
+    """
+    # Not above: the page takes its policy and colours from this package.
+    from headscope.views.page import build_page, page_script, page_style
+    from headscope.views.payload import payload
+
+    kept, pages, taken = kept_inputs(tree), list[dict[str, Any]](), 0
+    style, script = page_style(), page_script()
+    for one in kept:
+        data = payload(_shown(one, model), detail="none") | {"title": one.text}
+        taken += sum(len(text) for text in data["stacks"][0]["measures"][0]["data"])
+        if pages and taken > ROOM:
+            break
+        page = build_page(data).decode("utf-8")
+        pages.append({"parts": _parts(page, style, island(data), script), "payload": data})
+    if not pages:
+        return Examples()
+    kept = kept[: len(pages)]
+    looks = best_looks(tree, kept)
+    found = Examples([printable(one.text) for one in kept], looks, [(style, script)])
+    found.data.update(
+        style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
+        looks=[[look.example, look.query] for look in looks],
+    )  # fmt: skip
+    return found
+
+
+def _parts(page: str, *between: str) -> list[str]:
+    """What of a page stands before, between and after these pieces, which are in it in order."""
+    parts = []
+    for piece in between:
+        part, _, page = page.partition(piece)
+        parts.append(part)
+    return [*parts, page]
+
+
+def _shown(kept: Kept, model: str) -> Shown:
+    from headscope.views.example import Shown, Side, Stack
+
+    side = Side(
+        kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
+    )
+    norms = None if kept.value_norm is None else kept.value_norm.astype(np.float32)
+    stack = Stack("self", 0, 0, kept.attention.astype(np.float32), norms, why_none=NO_VECTORS)
+    return Shown(model, (side,), (stack,), _folded(kept))
+
+
+def _folded(kept: Kept) -> str:
+    many = kept.count[kept.count > 1]
+    if not len(many):
+        return ""
+    return (
+        f"Of {int(kept.count.sum())} tokens, {int(many.sum())} in the middle stand at "
+        f"{'one place' if len(many) == 1 else f'{len(many)} places'}, “…”: attention to them is "
+        "the sum, attention from them the mean."
+    )
+
+
+def _cut(text: str) -> str:
+    """The text, or what of it fits into LONGEST, if possible up to the end of a word."""
+    if len(text) <= LONGEST:
+        return text
+    begun = text[: LONGEST - 1]
+    return (begun[: begun.rfind(" ")] if " " in begun else begun) + "…"

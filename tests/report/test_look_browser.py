@@ -1,0 +1,235 @@
+"""Do the views in a report open on the right head, in a real browser, offline and harmless?"""
+
+from __future__ import annotations
+
+import pytest
+
+from headscope.derived.kept import kept_inputs
+from headscope.derived.looks import best_looks
+from headscope.derived.telling import telling_heads
+from headscope.report import build_report
+from report.synthetic import make_manifest, make_tree
+from report.synthetic_examples import add_inputs
+from report.synthetic_language import add_language
+
+EVIL = [
+    "</script><img src=x onerror=alert(1)>", "<!--<script>", "{{7*7}}", '","start":null,"',
+    "${alert(1)}", "\u2028", "\ud800", "]]>", "\u202eevil", "<iframe src=//x>",
+]  # fmt: skip
+HOSTILE = ["[CLS]", *EVIL[:5], "[SEP]", *EVIL[5:], "[SEP]"]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return add_inputs(add_language(make_tree(6, 12), hostile=True), pair=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def report(tree, tmp_path_factory):
+    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Opens the report; afterwards, nothing may have been complained of or asked for."""
+    complaints, contexts = [], []
+
+    def start(width=1280, **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, offline=True, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: asked(request.url))
+        page.goto(report.as_uri())
+        return page
+
+    def asked(url):
+        if url != report.as_uri():
+            complaints.append(url)
+
+    yield start
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def frame_of(page):
+    """The frame, when its views are drawn."""
+    frame = page.frame_locator(".look iframe")
+    frame.locator("body[aria-busy=false]").wait_for(state="attached")
+    return frame
+
+
+def look_at(page, unit):
+    page.locator(f'.telling button[data-look="{unit}"]').click()
+    return frame_of(page)
+
+
+def told(tree, *, kind):
+    """(unit, look) of the first telling head of a kind."""
+    looks = best_looks(tree, kept_inputs(tree))
+    units = [c.layer * 12 + c.head for c in telling_heads(tree) if c.kind == kind]
+    return units[0], looks[units[0]]
+
+
+def test_a_telling_head_opens_in_its_input_with_the_values_that_were_kept(opened, tree):
+    page = opened()
+    claims = [c for c in telling_heads(tree) if c.kind == "dependency"]
+    looks, kept = best_looks(tree, kept_inputs(tree)), kept_inputs(tree)
+    claim, look = next(
+        (c, looks[c.layer * 12 + c.head])
+        for c in claims
+        if looks[c.layer * 12 + c.head].query is not None
+    )
+    frame = look_at(page, claim.layer * 12 + claim.head)
+    assert frame.locator("#tab-head").get_attribute("aria-selected") == "true"
+    assert frame.locator("#head-name").text_content() == f"L{claim.layer + 1}·H{claim.head + 1}"
+    asks = frame.locator("#from .kept .text").all_text_contents()
+    assert asks == [kept[look.example].tokens[look.query]]
+    shown = [float(text) for text in frame.locator("#to .value").all_text_contents()]
+    wanted = kept[look.example].attention[claim.layer, claim.head, look.query]
+    assert shown == pytest.approx(wanted.tolist(), abs=0.009)
+    assert max(shown) > 0.2
+
+
+def test_a_head_that_looks_at_a_position_opens_with_all_its_lines(opened, tree):
+    page = opened()
+    unit, look = told(tree, kind="previous")
+    frame = look_at(page, unit)
+    assert frame.locator("#from .kept").count() == 0
+    tokens = kept_inputs(tree)[look.example].tokens
+    assert frame.locator("#from [role=option]").count() == len(tokens)
+
+
+def test_labels_in_the_views_are_those_of_the_run(opened, tree):
+    page = opened()
+    unit, _ = told(tree, kind="previous")
+    frame = look_at(page, unit)
+    assert frame.locator("#head-does").text_content().startswith("previous token")
+
+
+def test_one_frame_is_open_at_a_time_and_the_button_says_so(opened):
+    page = opened()
+    first, second = (page.locator(".telling button.look-at").nth(at) for at in (0, 1))
+    assert first.get_attribute("aria-expanded") == "false"
+    first.click()
+    frame_of(page)
+    assert first.get_attribute("aria-expanded") == "true"
+    second.click()
+    frame_of(page)
+    assert page.locator("iframe").count() == 1
+    assert first.get_attribute("aria-expanded") == "false"
+    second.click()
+    assert page.locator("iframe").count() == 0
+    assert second.get_attribute("aria-expanded") == "false"
+
+
+def test_focus_goes_into_the_frame_and_back_to_the_button(opened):
+    page = opened()
+    button = page.locator(".telling button.look-at").nth(2)
+    name = button.text_content()
+    assert name.startswith("Look at L")
+    button.focus()
+    page.keyboard.press("Enter")
+    frame = frame_of(page)
+    assert page.evaluate("document.activeElement.tagName") == "IFRAME"
+    title = page.locator("iframe").get_attribute("title")
+    assert title == name.removeprefix("Look at ")
+    page.keyboard.press("Tab")
+    assert frame.locator("#tab-head:focus").count() == 1
+    page.get_by_role("button", name="Close").press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == name
+
+
+def test_the_head_kept_in_the_grid_can_be_looked_at(opened, tree):
+    page = opened()
+    button = page.locator("#look-here")
+    page.locator("#cells [role=gridcell]").nth(40).click()
+    assert button.text_content().startswith("Look at L4·H5 in “")
+    button.click()
+    frame = frame_of(page)
+    assert frame.locator("#head-name").text_content() == "L4·H5"
+    page.locator("#cells [role=gridcell]").nth(41).click()
+    assert page.locator("iframe").count() == 0
+    assert button.text_content().startswith("Look at L4·H6")
+
+
+def test_an_input_opens_with_all_heads(opened, tree):
+    page = opened()
+    page.get_by_role("button", name="All heads").first.click()
+    frame = frame_of(page)
+    assert frame.locator("#tab-model").get_attribute("aria-selected") == "true"
+    assert frame.locator("h1").text_content() == kept_inputs(tree)[0].text
+
+
+def test_the_frame_is_as_high_as_what_it_holds(opened):
+    page = opened()
+    page.locator(".telling button.look-at").first.click()
+    frame = frame_of(page)
+    for tab in ("model", "matrix", "head"):
+        frame.locator(f"#tab-{tab}").click()
+        height = page.locator(".look iframe").evaluate(
+            """(frame) => new Promise((tell) => {
+              let steady = 0, last = 0;
+              const look = () => {
+                steady = frame.clientHeight === last ? steady + 1 : 0;
+                last = frame.clientHeight;
+                steady > 10 ? tell(last) : requestAnimationFrame(look);
+              };
+              look();
+            })"""
+        )
+        inside = frame.locator("html").evaluate("whole => whole.offsetHeight")
+        assert height == pytest.approx(min(inside, 1600), abs=2)
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_nothing_scrolls_sideways(opened, width):
+    page = opened(width)
+    page.locator(".telling button.look-at").first.click()
+    frame = frame_of(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    inner = frame.locator("html").evaluate("whole => [whole.scrollWidth, whole.clientWidth]")
+    assert inner[0] <= inner[1]
+
+
+def test_the_views_are_light_or_dark_with_the_report(opened):
+    for scheme, shade in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 22, 26)")):
+        page = opened(color_scheme=scheme)
+        page.locator(".telling button.look-at").first.click()
+        found = frame_of(page).locator("html").evaluate("e => getComputedStyle(e).backgroundColor")
+        assert found == shade
+
+
+def test_hostile_tokens_stay_text(opened):
+    page = opened()
+    page.get_by_role("button", name="All heads").last.click()
+    frame = frame_of(page)
+    frame.locator("#tab-head").click()
+    shown = frame.locator("#from .text").all_text_contents()
+    assert shown[1:6] == EVIL[:5]
+    assert shown[10:12] == ["\ufffdevil", EVIL[9]]
+    assert frame.locator("img, iframe, script[src]").count() == 0
+    assert frame.locator("script").count() == 2
+    assert page.locator("main img").count() == 0
+
+
+def test_a_page_outside_the_frame_cannot_change_its_height(opened):
+    page = opened()
+    page.locator(".telling button.look-at").first.click()
+    frame_of(page)
+    page.evaluate("postMessage({ height: 7 }, '*')")
+    page.evaluate("new Promise((tell) => requestAnimationFrame(() => requestAnimationFrame(tell)))")
+    assert page.locator(".look iframe").evaluate("frame => frame.clientHeight") > 100
+
+
+def test_without_scripts_the_inputs_are_listed(opened, tree):
+    page = opened(java_script_enabled=False)
+    listed = page.locator(".inputs li").all_text_contents()
+    assert len(listed) == len(kept_inputs(tree))
+    assert page.locator("#examples noscript").is_visible()
+    assert page.locator("button.look-at:visible").count() == 0
