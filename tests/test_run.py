@@ -216,7 +216,8 @@ def test_an_analysis_that_is_asked_for_needs_its_annotations(demo, how):
 def test_analyses_without_their_annotations_are_left_out(demo):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
     run = hs.atlas(demo, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
-    assert set(run) == {"surface", "entropy", "norms", "mixing", "divergence", "neurons"}
+    plain = {"surface", "entropy", "norms", "mixing", "divergence", "neurons", "examples"}
+    assert set(run) == plain
 
 
 def test_n_counts_the_documents_that_are_annotated(demo):

@@ -88,6 +88,13 @@ def test_an_atlas_names_the_heads(demo, whole):
     assert any("→" in text for row in view.labels[0] for text in row)  # what it knows of language
 
 
+def test_an_atlas_says_which_neurons_matter(demo, whole):
+    detail = payload(hs.view(demo, CAT, atlas=whole).shown)["stacks"][0]["detail"]
+    known = whole["neurons"].neuron_importance.transpose("layer", "head", "neuron").values
+    for (layer, head), marked in zip(detail["heads"], detail["importance"], strict=True):
+        np.testing.assert_allclose(marked, known[layer, head], rtol=1e-3)
+
+
 def test_an_atlas_of_another_model_is_refused(demo, whole):
     other = Model(tiny("BERT"), wordpiece(), "a", "", "0" * 64)
     with pytest.raises(InputError, match="another model"):
