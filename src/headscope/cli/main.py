@@ -19,6 +19,7 @@ from headscope.errors import HeadscopeError
 COMMANDS = {
     "atlas": ("headscope.cli.atlas", "Run all analyses over a corpus; ends in a report."),
     "view": ("headscope.cli.view", "What every head does in one text, as a page."),
+    "patterns": ("headscope.cli.patterns", "Map classes: label maps by eye, compare annotators."),
     "report": ("headscope.cli.report", "Rebuild report, figures and tables of a run."),
     "analyses": ("headscope.cli.analyses", "List the analyses and their options."),
     "doctor": ("headscope.cli.doctor", "Check the installation, a model and a corpus."),
