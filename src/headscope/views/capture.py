@@ -64,8 +64,9 @@ def _encoded(model: Model, text: str, text_pair: str | None) -> Example:
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
     try:
         found = encoder.encode(document)
-    except CorpusError as error:
-        raise InputError(str(error)) from error
+    except CorpusError as error:  # its advice is for corpora
+        told = str(error).partition(";")[0]
+        raise InputError(f"{told}; wanted a text that fits whole: shorten it") from error
     if not found:
         raise InputError(
             f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"

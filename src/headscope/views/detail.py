@@ -60,8 +60,8 @@ def _chosen(
         for layer, head in given:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
-                    f"found detail for layer {layer}, head {head}; wanted layers 0 to "
-                    f"{layers - 1} and heads 0 to {count - 1}"
+                    f"found detail for L{layer + 1}·H{head + 1} (layer {layer}, head {head} from "
+                    f"0); there are {layers} layers × {count} heads"
                 )
         return given, [_block(stack, head, bits) for head in given]
     if asked not in ("auto", "all", "none"):
