@@ -35,7 +35,7 @@ CLASSES = (
     ),
     PatternClass(
         "4", "block", "Block",
-        "Squares on the diagonal: rows of one part attend within that part, about evenly.",
+        "Squares on the diagonal: rows of a part attend within it, and change together at its end.",
     ),
     PatternClass(
         "5", "heterogeneous", "Heterogeneous",

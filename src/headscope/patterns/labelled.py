@@ -2,7 +2,8 @@
 
 The bundled set: 840 real maps of six models on five kinds of text, 720 drawn evenly over layers and
 120 chosen for their weight within segments, because blocks are rare. Two annotators, who saw
-nothing but the pictures; where they disagree a third look decides.
+nothing but the pictures; a third look decides where they disagree, and for the maps that were
+called vertical + diagonal or block before the definition of a block was as it is now.
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ def train(seen: Seen, labels: Labels, *, seed: int = 0, epochs: int = EPOCHS) ->
     network = Classifier()
     pictures, wanted = torch.from_numpy(seen).float() / 255, torch.from_numpy(labels)
     counts = torch.bincount(wanted, minlength=len(NAMES)).clamp_min(1)
-    loss = nn.CrossEntropyLoss(weight=counts.sum() / counts / len(NAMES), label_smoothing=0.05)
+    # Between what is rare and what is common: full weights call too much by the rarest name.
+    rarity = (counts.sum() / counts / len(NAMES)).sqrt()
+    loss = nn.CrossEntropyLoss(weight=rarity, label_smoothing=0.05)
     steps = -(-len(pictures) // BATCH)
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.05)
     pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=epochs * steps)
