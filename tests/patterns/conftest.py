@@ -19,13 +19,16 @@ def session(tmp_path):
 
 @contextmanager
 def serving(session, annotator="a", **options):
-    """A server in this process, until the block ends."""
+    """A server in this process, until the block ends; pages that need it leave first."""
     with Server(session, annotator, **options) as server:
+        server.leaving = []
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             yield server
         finally:
+            for leave in server.leaving:
+                leave()
             server.shutdown()
             thread.join()
 

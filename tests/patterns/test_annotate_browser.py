@@ -24,11 +24,14 @@ def opened(browser):
     """Opens the page of a server; afterwards, nothing may have been complained of."""
     complaints, contexts = [], []
 
-    def start(server, width=1000, height=760, scheme="light"):
+    def start(server, width=1000, height=760, scheme="light", outlives=False):
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme
         )
-        contexts.append(context)
+        if outlives:
+            contexts.append(context)
+        else:  # a page that still asks for the next map would complain of the server's end
+            server.leaving.append(context.close)
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("console", lambda message: complaints.append(message.text))
@@ -227,7 +230,7 @@ def released(held, end):
 
 def test_a_server_that_is_gone_is_told_and_the_map_stays(opened, session, serve):
     with serve(session) as server:
-        page = opened(server)
+        page = opened(server, outlives=True)
         page.keyboard.press("1")
         on(page, 1)
     page.keyboard.press("2")
