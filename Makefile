@@ -50,5 +50,5 @@ clean:
 
 # In one command: the pipeline pins spaCy's minor version.
 .venv/dev: .venv/atlas
-	$(PIP) install --quiet "$(TORCH)" --editable ".[annotate,dev]" "$(ENGLISH)"
+	$(PIP) install --quiet "$(TORCH)" --editable ".[annotate,train,dev]" "$(ENGLISH)"
 	@touch $@

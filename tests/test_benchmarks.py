@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from benchmarks import atlas, language, memory, opening, papers, views
+from benchmarks import atlas, flow, language, memory, opening, papers, views
 from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
@@ -165,6 +165,17 @@ def test_the_linguistic_pipelines_run_on_annotated_inputs(network, monkeypatch):
         found = rows["… + dependency"].run()["dependency"].result()
     assert int(found["count"].sel(relation="all")) == words > 100
     assert 0.02 < np.mean([(np.diff(e.word_index[1:]) == 0).mean() for e in some.examples]) < 0.2
+
+
+def test_the_pipelines_of_flow_follow_every_method(network, monkeypatch):
+    monkeypatch.setattr(flow, "bert", lambda: network)
+    some = treebank(9, budget=150)
+    with ExitStack() as stack:
+        rows = {row.name: row for row in flow.pipelines(some, some.first(flow.FEW), stack)}
+        for name in ("alti", f"value_zeroing (on {flow.FEW} inputs, scaled)"):
+            found = rows[name].run()["flow"].result()
+            np.testing.assert_allclose(found.share.sum("target"), 1, rtol=1e-5)
+    assert flow.METHODS[0] in rows
 
 
 # --- views --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 import headscope as hs
 from commands import shard_files
+from headscope.patterns.classes import NAMES
 
 LAYERS, HEADS = 6, 12
 GRID = ("layer", "head")
@@ -30,6 +31,37 @@ CONTRACT = {
         "js": (("unit", "unit_other"), "nats", True),
         "mds": (("unit", "axis"), "nats", False),
         "mds_stress": ((), "1", False),
+        "cluster": (("unit",), "1", False),
+        "silhouette": (("unit",), "1", True),
+        "stays": (("unit",), "probability", False),
+        **dict.fromkeys(["medoid", "cluster_size", "jaccard"], (("cluster_number",), "1", False)),
+        "cluster_silhouette": (("cluster_number",), "1", True),
+        **dict.fromkeys(["cluster_count", "cluster_p", "method_agreement"], ((), "1", False)),
+        "silhouette_by_k": (("method", "k"), "1", True),
+        "reference_silhouette": (("draw", "k"), "1", False),
+        "k_share": (("k",), "probability", False),
+        "stability": (("method",), "1", True),
+        "layer_js": (("pairs",), "nats", True),
+        "layer_js_ratio": ((), "1", True),
+        "layer_js_p": ((), "1", False),
+        "js_by_layer_gap": (("layer_gap",), "nats", True),
+        "nearest_layer": (("where",), "probability", True),
+        "nearest_chance": (("where",), "probability", False),
+        "nearest_p": (("where",), "1", False),
+    },
+    "patterns": {
+        "share": (("layer", "head", "pattern"), "probability", True),
+        "confidence": (("layer", "head"), "probability", True),
+        "layer_share": (("layer", "pattern"), "probability", True),
+        "model_share": (("pattern",), "probability", True),
+        "typical": (("layer", "head", "rank", "query", "key"), "probability", False),
+        "typical_score": (("layer", "head", "rank"), "probability", False),
+    },
+    "flow": {
+        **dict.fromkeys(
+            ["share", "cls_share"], (("method", "layer", "target"), "probability", True)
+        ),
+        "effective_tokens": (("method", "layer"), "tokens", True),
     },
     "neurons": {
         **dict.fromkeys(["effective", "position_overlap", "relative_score"], (GRID, "1", True)),
@@ -99,6 +131,14 @@ COORDS = {
     ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
     ("divergence", "axis"): ["x", "y"],
     ("divergence", "unit"): list(range(LAYERS * HEADS)),
+    ("divergence", "k"): list(range(2, 21)),
+    ("divergence", "method"): ["k_medoids", "average"],
+    ("divergence", "pairs"): ["same_layer", "other_layers"],
+    ("divergence", "where"): ["same_layer", "neighbouring_layer", "farther_layer"],
+    ("divergence", "layer_gap"): list(range(LAYERS)),
+    ("patterns", "pattern"): list(NAMES),
+    ("flow", "method"): ["rollout", "weighted_norm_residual", "globenc"],
+    ("flow", "target"): ["self", "previous", "next", *CATEGORIES],
     ("neurons", "k"): [1, 4, 16],
     ("neurons", "contrast"): ["sep", "same_segment", "next"],
     ("neurons", "part"): ["word", "position", "segment", "bias"],
@@ -119,7 +159,7 @@ COORDS = {
 
 def test_the_groups_are_those_of_the_contract(whole):
     assert set(whole) == set(CONTRACT)
-    assert len(whole) == 12
+    assert len(whole) == len(CONTRACT)
     assert "entropy" in whole
 
 
@@ -161,7 +201,8 @@ def test_values_lie_in_their_ranges(whole):
         (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),
         (whole["coreference"]["accuracy"], 0, 1), (whole["features"]["attention"], 0, 1),
         (whole["pairs"]["attention"], 0, 1), (whole["examples"]["attention"], 0, 1),
-        (whole["examples"]["token_attention"], 0, 1),
+        (whole["examples"]["token_attention"], 0, 1), (whole["flow"]["share"], 0, 1),
+        (whole["flow"]["cls_share"], 0, 1), (whole["flow"]["effective_tokens"], 1, 512),
     ]:  # fmt: skip
         values = name.values[np.isfinite(name.values)]
         assert values.size

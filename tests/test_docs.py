@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analysis import known_analyses
 from headscope.cli.main import group
+from headscope.derived.label_rules import RULES
 from headscope.model import _demo_place
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -76,8 +77,8 @@ def test_the_pages_show_commands() -> None:
 def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
-    if words[0] == "report" or "--atlas" in words:
-        run = words[1] if words[0] == "report" else words[words.index("--atlas") + 1]
+    if words[0] in ("report", "head") or "--atlas" in words:
+        run = words[1] if words[0] in ("report", "head") else words[words.index("--atlas") + 1]
         start = ["atlas", "demo", "--demo", "-o", run, "--analyses", "entropy", "--no-report"]
         assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
     if words[0] == "atlas":
@@ -112,11 +113,39 @@ def test_the_python_of_the_view_page_runs(desk: Path) -> None:
     assert (desk / "maps.html").is_file()
 
 
+def test_the_python_of_the_flow_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/flow.md", "python"):
+        exec(compile(block, "flow.md", "exec"), names)
+    assert (desk / "flow.html").stat().st_size > 100_000
+
+
+def test_the_python_of_the_clusters_page_runs(desk: Path) -> None:
+    (line,) = blocks(ROOT / "docs/clusters.md", "console")
+    words = [*shlex.split(line)[2:], *QUICK, "--no-report"]
+    assert CliRunner().invoke(group, words).exit_code == 0
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/clusters.md", "python"):
+        exec(compile(block, "clusters.md", "exec"), names)
+    assert names["cluster"].name  # type: ignore[attr-defined]
+    assert names["near"].js >= 0  # type: ignore[attr-defined]
+
+
 def test_every_option_of_view_is_in_its_page() -> None:
     text = (ROOT / "docs/view.md").read_text("utf-8")
     options = group.get_command(None, "view").params  # type: ignore[arg-type, union-attr]
     missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
     assert not missing, f"undocumented: {missing}"
+
+
+def test_every_rule_of_a_label_and_every_option_of_head_is_in_its_page() -> None:
+    text = (ROOT / "docs/head.md").read_text("utf-8")
+    for rule in RULES.values():
+        above = f"{rule.least:g}" if rule.least else "–"
+        row = f"| {rule.title} | {rule.number} | {above} | {rule.asks} | {rule.source} |"
+        assert row in text
+    options = group.get_command(None, "head").params  # type: ignore[arg-type, union-attr]
+    assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]
 
 
 def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:

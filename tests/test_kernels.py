@@ -170,15 +170,16 @@ def test_pair_sums_of_equal_and_disjoint_one_hot_heads_are_exact() -> None:
 
 def test_summed_norms_are_those_of_float64(gram: np.ndarray) -> None:
     attention = maps()
-    out = np.zeros((EXAMPLES, TOKENS), np.float32)
-    kernels.summed_norm_columns(attention, gram, LENGTHS, out)
+    out = np.zeros((EXAMPLES, TOKENS, TOKENS), np.float32)
+    kernels.summed_norms(attention, gram, LENGTHS, out)
     for b, n in enumerate(LENGTHS):
         lower = np.tril(np.ones((HEADS, HEADS)))[:, :, None] * gram[b].astype(np.float64)
         full = lower + np.tril(np.ones((HEADS, HEADS)), -1).T[:, :, None] * np.swapaxes(lower, 0, 1)
         a = attention[b, :, :n, :n].astype(np.float64)
         square = np.einsum("gij,ghj,hij->ij", a, full[:, :, :n], a)
-        np.testing.assert_allclose(out[b, :n], np.sqrt(square).sum(0), rtol=1e-5)
+        np.testing.assert_allclose(out[b, :n, :n], np.sqrt(square), rtol=1e-5, atol=1e-7)
         assert not out[b, n:].any()
+        assert not out[b, :, n:].any()
 
 
 def test_heads_that_cancel_give_a_norm_of_zero_not_nan() -> None:
@@ -187,9 +188,30 @@ def test_heads_that_cancel_give_a_norm_of_zero_not_nan() -> None:
     gram = np.zeros((1, 2, 2, 5), np.float32)
     gram[0, 0, 0] = gram[0, 1, 1] = 3.3
     gram[0, 1, 0] = -3.3000002
-    out = np.zeros((1, 5), np.float32)
-    kernels.summed_norm_columns(attention, gram, np.array([5]), out)
+    out = np.zeros((1, 5, 5), np.float32)
+    kernels.summed_norms(attention, gram, np.array([5]), out)
     np.testing.assert_allclose(out, 0, atol=1e-3)
+
+
+# --- L1 distances ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 18])
+def test_nearness_is_that_of_float64_and_of_nothing_0(n: int) -> None:
+    rng = np.random.default_rng(6)
+    attention = rng.random((HEADS, n, n), dtype=np.float32)
+    attention[:, :, -1] = 0  # a key that nobody attends to
+    vectors = rng.standard_normal((HEADS, 24, n), dtype=np.float32)
+    whole = rng.standard_normal((n, 24), dtype=np.float32)
+    out = np.zeros((n, n), np.float32)
+    kernels.nearness(attention, vectors, whole, out)
+    a, f, y = (t.astype(np.float64) for t in (attention, vectors, whole))
+    for i in range(n):
+        for j in range(n):
+            left = y[i] - sum(a[h, i, j] * f[h, :, j] for h in range(HEADS))
+            expected = np.abs(y[i]).sum() - np.abs(left).sum()
+            assert out[i, j] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert (out[:, -1] == 0).all()
 
 
 # --- what a token keeps and takes in --------------------------------------------------------
@@ -217,9 +239,10 @@ def test_one_and_two_threads_give_equal_bits(
     found = []
     for threads in (1, 2):
         two_threads(threads)
-        pairs, norms = np.zeros((HEADS, HEADS)), np.zeros((EXAMPLES, TOKENS), np.float32)
+        pairs = np.zeros((HEADS, HEADS))
+        norms = np.zeros((EXAMPLES, TOKENS, TOKENS), np.float32)
         kernels.pair_sums(maps()[0], TOKENS, pairs)
-        kernels.summed_norm_columns(maps(), gram, LENGTHS, norms)
+        kernels.summed_norms(maps(), gram, LENGTHS, norms)
         found.append(b"".join(a.tobytes() for a in (*scan(maps(), classes), pairs, norms)))
     assert found[0] == found[1]
 
@@ -249,11 +272,13 @@ bias, scale = draw.standard_normal((2, 384), dtype=np.float32)
 gram = np.abs(draw.standard_normal((3, 4, 4, 37), dtype=np.float32))
 place = np.tile(np.arange(37), (3, 1)) // 2
 place[np.arange(37) >= lengths[:, None]] = -1
+whole = draw.standard_normal((37, 48), dtype=np.float32)
 rows = np.stack([np.arange(19) * 2, np.minimum(np.arange(19) * 2 + 2, 37)], -1)
 count = (lengths + 1) // 2
 out = {
     "scan": (np.zeros((3, 4, 37), np.float32), np.zeros((3, 4, 2, 37), np.float32)),
-    "summed_norm_columns": (np.zeros((3, 37), np.float32),),
+    "summed_norms": (np.zeros((3, 37, 37), np.float32),),
+    "nearness": (np.zeros((37, 37), np.float32),),
     "part_norms": (np.zeros((5, 300), np.float32),),
     "word_maps": (np.zeros((3, 4, 19, 19), np.float32),),
     "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
@@ -262,7 +287,8 @@ out = {
 }
 given = {
     "scan": (maps, lengths, classes),
-    "summed_norm_columns": (maps, gram, lengths),
+    "summed_norms": (maps, gram, lengths),
+    "nearness": (maps[0], draw.standard_normal((4, 48, 37), dtype=np.float32), whole),
     "part_norms": (own, output, bias, residual, scale),
     "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),

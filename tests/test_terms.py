@@ -9,6 +9,7 @@ from headscope.analyses.mixing import METHODS
 from headscope.analyses.pairs import PAIRS
 from headscope.analyses.surface import TARGETS
 from headscope.batch import CATEGORIES
+from headscope.flows.methods import METHODS as FLOWS
 
 
 @pytest.mark.parametrize("word", terms.TERMS)
@@ -44,6 +45,6 @@ LANGUAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS, *sorted(LANGUAGE)])
+@pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS, *FLOWS, *sorted(LANGUAGE)])
 def test_every_word_of_the_results_is_in_the_dictionary(word):
     assert word in terms.TERMS

@@ -35,6 +35,7 @@ _WHERE = {
     "atlas": "headscope.run",
     "check_analysis": "headscope.testing",
     "demo_corpus": "headscope.corpus",
+    "flow": "headscope.flows.of_text",
     "known_analyses": "headscope.analysis",
     "labelled": "headscope.result",
     "load": "headscope.model",

@@ -1,9 +1,9 @@
 """How is a corpus reduced to numbers that can be added, merged and resampled?
 
-Everything an analysis keeps is a float64 array of sums over examples. `Sums` keeps each sum once
-for the data (replicate 0) and once for every bootstrap replicate, so an interval costs one matrix
-product per batch and no second pass. Sums of two shards are added: merging is exact up to the
-rounding of float64, and bit-equal when shards are merged in the same order.
+Nearly everything an analysis keeps is a float64 array of sums over examples. `Sums` keeps each sum
+once for the data (replicate 0) and once for every bootstrap replicate, so an interval costs one
+matrix product per batch and no second pass. Sums of two shards are added: merging is exact up to
+the rounding of float64, and bit-equal when shards are merged in the same order.
 
 Imports nothing of headscope.
 """
@@ -74,6 +74,11 @@ class Sums:
 
     sums: Float64
 
+    @property
+    def array(self) -> Array:
+        """The whole state."""
+        return self.sums
+
     @classmethod
     def zeros(cls, *cell: int, replicates: int) -> Sums:
         """Nothing added yet: an array [replicate + 1, *cell] of zeros."""
@@ -92,7 +97,7 @@ class Sums:
 
     def merge(self, other: Sums) -> None:
         """Add what another accumulator of the same shape has seen."""
-        _same_cells(self.sums, other.sums)
+        same_cells(self.sums, other.sums)
         self.sums += other.sums
 
 
@@ -105,6 +110,11 @@ class Counts:
 
     counts: npt.NDArray[np.int64]
 
+    @property
+    def array(self) -> Array:
+        """The whole state."""
+        return self.counts
+
     @classmethod
     def zeros(cls, *cell: int) -> Counts:
         """Nothing counted yet."""
@@ -116,17 +126,15 @@ class Counts:
 
     def merge(self, other: Counts) -> None:
         """Add what another histogram of the same cells has seen."""
-        _same_cells(self.counts, other.counts)
+        same_cells(self.counts, other.counts)
         self.counts += other.counts
 
 
-def _same_cells(mine: Array, theirs: Array) -> None:
+def same_cells(mine: Array, theirs: Array) -> None:
     """Raises ValueError where numpy would quietly broadcast one shape to the other."""
     if mine.shape != theirs.shape:
         raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
 
-
-Accumulator = Sums | Counts
 
 
 @dataclass(frozen=True)

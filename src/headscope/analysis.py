@@ -41,7 +41,6 @@ import numpy as np
 
 from headscope.accumulate import (
     REPLICATES,
-    Accumulator,
     Counts,
     Estimate,
     Float64,
@@ -49,6 +48,7 @@ from headscope.accumulate import (
     estimate,
     ratio,
 )
+from headscope.best import Best
 from headscope.corpus.annotations import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
@@ -65,6 +65,7 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
+Accumulator = Sums | Counts | Best
 Kind = TypeVar("Kind", bound="type[Analysis]")
 
 
@@ -160,7 +161,7 @@ class Analysis:
             found |= {
                 prefix + name: value
                 for name, value in vars(holder).items()
-                if isinstance(value, Sums | Counts)
+                if isinstance(value, Accumulator)
             }
         return found
 
@@ -169,10 +170,7 @@ class Analysis:
 
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """The whole state as named arrays."""
-        return {
-            name: a.sums if isinstance(a, Sums) else a.counts
-            for name, a in self.accumulators.items()
-        }
+        return {name: accumulator.array for name, accumulator in self.accumulators.items()}
 
     def load(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Replace the state by one that `state` gave; raises if the shapes are of another run."""
@@ -181,7 +179,7 @@ class Analysis:
                 f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
             )
         for name, accumulator in self.accumulators.items():
-            array = accumulator.sums if isinstance(accumulator, Sums) else accumulator.counts
+            array = accumulator.array
             if name not in state or state[name].shape != array.shape:
                 found = state[name].shape if name in state else "nothing"
                 raise HeadscopeError(

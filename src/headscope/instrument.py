@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ from headscope.attend import known_options, probabilities
 from headscope.errors import HeadscopeError, ModelError
 from headscope.families import Site, configurations, find_sites, registered, unlisted_site
 from headscope.families.fallback import read_eagerly
-from headscope.layer import LayerView
+from headscope.layer import Given, LayerView
 
 __all__ = ["Call", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -85,6 +85,7 @@ class Instrument(AbstractContextManager["Instrument"]):
         self._calls: dict[str, int] = {}
         self._called: set[nn.Module] = set()
         self._residual: dict[nn.Module, torch.Tensor] = {}
+        self._given: dict[nn.Module, Given] = {}
         self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
         self._outputs: dict[nn.Module, torch.Tensor] = {}
 
@@ -97,8 +98,8 @@ class Instrument(AbstractContextManager["Instrument"]):
             if self.fallback:
                 stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
             else:
-                stack.enter_context(_implementation(self.model, NAME))
-                stack.enter_context(_active(self))
+                stack.enter_context(implementation(self.model, NAME))
+                stack.enter_context(active(self))
             self._close = stack.pop_all()
         return self
 
@@ -127,12 +128,15 @@ class Instrument(AbstractContextManager["Instrument"]):
             if site.residual is not None:
                 hook = self._residual_hook(site)
                 keep(site.residual.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            if site.block is not None:
+                hook = self._given_hook(site)
+                keep(site.block.register_forward_pre_hook(hook, with_kwargs=True).remove)
             if site.projection is not None:
                 keep(site.projection.register_forward_hook(self._projection_hook(site)).remove)
 
     def _forget(self) -> None:
         self._called.clear()
-        for kept in (self._calls, self._residual, self._pending, self._outputs):
+        for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
             kept.clear()
 
     def _begin(self, module: nn.Module, _args: Any) -> None:
@@ -177,6 +181,13 @@ class Instrument(AbstractContextManager["Instrument"]):
 
         return hook
 
+    def _given_hook(self, site: Site) -> Callable[..., None]:
+        def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = Given(self.model, block, detached(args), detached(kwargs))
+            self._given[site.attention] = given
+
+        return hook
+
     def _projection_hook(self, site: Site) -> Callable[..., None]:
         def hook(_module: nn.Module, args: tuple[Any, ...], output: torch.Tensor) -> None:
             if site.attention not in self._pending:
@@ -216,6 +227,7 @@ class Instrument(AbstractContextManager["Instrument"]):
         """
         module = view.site.attention
         view.residual = self._residual.pop(module, None)
+        view.given = self._given.pop(module, None)
         if view.site.projection is None or module in self._outputs:
             self._show(view, self._outputs.pop(module, None))
         else:
@@ -241,6 +253,17 @@ class Instrument(AbstractContextManager["Instrument"]):
                     observer(view)
 
 
+def detached(value: Any) -> Any:
+    """The same without a history of gradients, inside tuples, lists and dicts too."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, dict):
+        return {key: detached(one) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(detached, value))
+    return value
+
+
 def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
     """Whether a projection was given the mixed values as they are: no gate or norm between."""
     if given.data_ptr() == mixed.data_ptr() and given.numel() == mixed.numel():
@@ -252,13 +275,32 @@ def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
 
 # --- the attention function -----------------------------------------------------------------
 
-_ACTIVE: ContextVar[tuple[Instrument, ...]] = ContextVar("headscope_instruments", default=())
+
+class Listener(Protocol):
+    """What the attention function reports to: an Instrument, or who runs a layer again."""
+
+    interventions: Sequence[Intervention]
+
+    def site_of(self, module: nn.Module, /) -> Site | None:
+        """The site of the module that calls; None: it is of no concern."""
+
+    def number(self, site: Site, /) -> int:
+        """The layer's number."""
+
+    def took(self, view: LayerView, mixed: torch.Tensor | None, /) -> None:
+        """Called with what was seen."""
+
+
+_ACTIVE: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_instruments", default=())
 
 
 @contextmanager
-def _active(instrument: Instrument) -> Iterator[None]:
-    """Makes an instrument one that the attention function reports to, after the outer ones."""
-    token = _ACTIVE.set((*_ACTIVE.get(), instrument))
+def active(listener: Listener, *, alone: bool = False) -> Iterator[None]:
+    """Makes a listener one that the attention function reports to, after the outer ones.
+
+    alone  the outer ones hear nothing meanwhile
+    """
+    token = _ACTIVE.set((*(() if alone else _ACTIVE.get()), listener))
     try:
         yield
     finally:
@@ -266,7 +308,7 @@ def _active(instrument: Instrument) -> Iterator[None]:
 
 
 @contextmanager
-def _implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
+def implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
     """Switches the attention implementation of a model and of all models inside it.
 
     Written past the public setter, which also sets sub-configurations: each one here gets back

@@ -2,8 +2,8 @@
 
 Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
 entropies with the column sums, all pairs of Jensen-Shannon divergences, the quadratic form behind
-the layer-level norm, sums over the tokens of words, the largest weight of every row and column, and
-all pairs of overlaps between sets.
+the layer-level norm, the L1 distances of ALTI, sums over the tokens of words, the largest weight of
+every row and column, and all pairs of overlaps between sets.
 They work on float32 on the host; `headscope.instrument` and the
 analyses hold the same formulas in torch for any other device and precision.
 
@@ -32,14 +32,14 @@ _CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # se
 # "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
 # fixed at compile time, so equal input gives equal bits whatever the number of threads. It may yet
 # differ between code compiled just now and the same code from numba's cache (a test holds all loops
-# to that): what is fast enough in the order written gets _EXACT.
+# to that): what is fast enough in the order written gets EXACT.
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
-_EXACT = False
+EXACT = False
 
 Kernel = Callable[..., None]
 
 
-def _threaded(fastmath: set[str] | bool) -> Callable[[Kernel], Kernel]:
+def threaded(fastmath: set[str] | bool) -> Callable[[Kernel], Kernel]:
     """Compiles a loop; it runs in as many threads as torch does.
 
     numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
@@ -118,7 +118,7 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     return x * (octaves + t * (_ONE - t) * p)
 
 
-@_threaded(_FAST)
+@threaded(_FAST)
 def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
     """Entropies and column sums of every map, in one reading.
 
@@ -144,7 +144,7 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
             entropy[b, h, i] = -bits
 
 
-@_threaded(_FAST)
+@threaded(_FAST)
 def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 
@@ -168,14 +168,14 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
                 out[g, h] = total
 
 
-@_threaded(_FAST)
-def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
-    """Column sums of ‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
+@threaded(_FAST)
+def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
+    """‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
 
     attention  [example, head, query, key] float32
     gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
     lengths    [example] int64
-    out        [example, key] float32, added to: the sum over real queries
+    out        [example, query, key] float32; what is of padding stays as it is
     """
     examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
     for b in prange(examples):
@@ -195,10 +195,38 @@ def summed_norm_columns(attention, gram, lengths, out):  # type: ignore[no-untyp
                 for j in range(n):
                     square[j] += inner[j] * a[j]
             for j in range(n):
-                out[b, j] += np.sqrt(max(square[j], np.float32(0)))
+                out[b, i, j] = np.sqrt(max(square[j], np.float32(0)))
 
 
-@_threaded(_EXACT)
+@threaded(EXACT)
+def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
+    """How much each key brings a vector nearer to 0 in L1: Σ_d |whole_id| - |whole_id - part_ijd|.
+
+    part_ijd = Σ_h α_ij vectors_jd. Taken apart number by number, so that no part gives exactly 0.
+
+    attention  [head, query, key] float32
+    vectors    [head, model, key]
+    whole      [query, model]
+    out        [query, key] float32 out, added to
+    """
+    heads, queries, keys = attention.shape
+    size = vectors.shape[1]
+    for block in prange((queries + 3) // 4):  # four rows, so that each vector is read less often
+        rest = np.empty(keys, np.float32)
+        for d in range(size):
+            for i in range(4 * block, min(4 * block + 4, queries)):
+                rest[:] = whole[i, d]
+                size_i = abs(whole[i, d])
+                for h in range(heads):
+                    a, f = attention[h, i], vectors[h, d]
+                    for j in range(keys):
+                        rest[j] -= a[j] * f[j]
+                total = out[i]
+                for j in range(keys):
+                    total[j] += size_i - abs(rest[j])
+
+
+@threaded(EXACT)
 def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     own, output, bias, residual, scale, out
 ):
@@ -235,7 +263,7 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
 
 
-@_threaded(_EXACT)
+@threaded(EXACT)
 def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
     """Token-level maps added up to word-level ones.
 
@@ -262,7 +290,7 @@ def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped
                     target[place] += a[j] * share
 
 
-@_threaded(_EXACT)
+@threaded(EXACT)
 def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
     """The largest weight of every row and of every column, the diagonal left out.
 
@@ -293,7 +321,7 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
             to[b, h, i] = where
 
 
-@_threaded(_EXACT)
+@threaded(EXACT)
 def overlaps(sets, out):  # type: ignore[no-untyped-def]
     """The overlaps |A ∩ B| / |A ∪ B| of all pairs of sets, added up.
 

@@ -8,12 +8,14 @@ bias is inside, the bias of the output projection is not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from headscope import kernels
 from headscope.errors import ModelError
@@ -37,6 +39,10 @@ class OutputProjection:
     def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         self.weight, self.bias = weight, bias
         self._dtype = torch.promote_types(weight.dtype, torch.float32)
+
+    def through(self, norm: Norm) -> OutputProjection:
+        """W_O, then what a LayerNorm does to a part of its input; see `Norm.of_part`."""
+        return OutputProjection(norm.of_part(self.weight.double()).to(self._dtype), None)
 
     @cached_property
     def factor(self) -> torch.Tensor:
@@ -62,10 +68,26 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Norm:
-    """The LayerNorm that follows attention and residual; scale γ [model], variance offset."""
+    """A LayerNorm after a sum; scale γ [model], variance offset, shift β [model] or None."""
 
     scale: torch.Tensor
     epsilon: float
+    shift: torch.Tensor | None = None
+
+    def of_part(self, vectors: torch.Tensor) -> torch.Tensor:
+        """[…, model] γ ⊙ (v - mean(v)): a part of the sum, but for the sum's standard deviation."""
+        scale = self.scale.to(vectors.dtype)
+        return (vectors - vectors.mean(-1, keepdim=True)) * scale
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a whole layer (attention, feed-forward and all) was given: enough to run it again."""
+
+    model: nn.Module
+    block: nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
 
 @dataclass
@@ -82,6 +104,7 @@ class LayerView:
     residual    [example, query, model]      the residual stream that attention is added to
     output      [example, query, model]      what the output projection gave, bias included
     plain_projection    False if the projection was given something else than Σ_j α v_j
+    given       what the whole layer was given; None where that is not known
 
     Where queries and keys are seen, attention is, unless an intervention changed it,
     softmax(cap(scaling · q·k) + position_bias) over the keys of `seen`; cap(s) = softcap ·
@@ -108,6 +131,7 @@ class LayerView:
     softcap: float | None = None
     position_bias: torch.Tensor | None = None
     mask: torch.Tensor | None = None
+    given: Given | None = None
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
 
@@ -145,6 +169,11 @@ class LayerView:
     def norm(self) -> Norm | None:
         """The LayerNorm right after attention and residual; None if the model has none there."""
         return self.site.post_norm
+
+    @property
+    def final_norm(self) -> Norm | None:
+        """The LayerNorm that closes the layer, after feed-forward and residual; None likewise."""
+        return self.site.closing_norm
 
     @property
     def offers(self) -> frozenset[str]:
@@ -192,11 +221,15 @@ class LayerView:
     @cached_property
     def gram(self) -> torch.Tensor:
         """[example, head g, head h, key] ⟨f_g(x_j), f_h(x_j)⟩ for h ≤ g; 0 above."""
+        return self.inner_products(self.projection)
+
+    def inner_products(self, projection: OutputProjection) -> torch.Tensor:
+        """[example, head g, head h, key] as `gram`, of f_h by another projection."""
         assert self.values is not None
         examples, heads, tokens, dim = self.values.shape
         by_head = self._by_head
         gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, row]
-        for g, product in enumerate(self.projection.products):
+        for g, product in enumerate(projection.products):
             moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, row, dim]
             gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
         by_example = gram[..., : examples * tokens].view(heads, heads, examples, tokens)
@@ -234,17 +267,45 @@ class LayerView:
 
     def summed_norm_columns(self, batch: Batch) -> torch.Tensor:
         """[example, key] ‖Σ_h α_ij f_h(x_j)‖ summed over real queries i."""
+        return self.summed_norm(batch).sum(1)
+
+    def summed_norm(self, batch: Batch) -> torch.Tensor:
+        """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖; 0 for padding queries."""
+        if id(batch) not in self._summed:
+            self._summed[id(batch)] = self.norm_of_sum(self.gram, batch)
+        return self._summed[id(batch)]
+
+    @cached_property
+    def _summed(self) -> dict[int, torch.Tensor]:
+        return {}
+
+    def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """[example, query, key] as `summed_norm`, from the inner products of any f_h."""
         if compiled(self.attention):
-            out = np.zeros((len(self.attention), self.attention.shape[-1]), np.float32)
-            kernels.summed_norm_columns(
-                self.attention.contiguous().numpy(), self.gram.numpy(), batch.lengths, out
-            )
+            out = np.zeros((len(self.attention), *self.attention.shape[2:]), np.float32)
+            maps = self.attention.contiguous().numpy()
+            kernels.summed_norms(maps, gram.numpy(), batch.lengths, out)
             return torch.from_numpy(out)
-        by_key = self.gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
+        by_key = gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
         full = by_key + by_key.tril(-1).transpose(2, 3)
         inner = torch.einsum("bgqk,bkgh->bhqk", self.attention, full)
         square = (inner * self.attention).sum(1)  # [example, query, key]
-        return (square.clamp_min(0).sqrt() * batch.mask[:, :, None]).sum(1)
+        return square.clamp_min(0).sqrt() * batch.mask[:, :, None]
+
+    @cached_property
+    def own(self) -> torch.Tensor:
+        """[example, query, model] Σ_h α_ii f_h(x_i) + b_O: what a token gives to itself."""
+        assert self.values is not None
+        weight = self.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+        return self.project(self.values * weight[..., None])
+
+    @cached_property
+    def kept(self) -> torch.Tensor:
+        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): what of a token stays with it."""
+        assert self.residual is not None
+        bias = self.projection.bias
+        own = self.own if bias is None else self.own - bias.to(self.own.dtype)
+        return own + self.residual.to(own.dtype)
 
     def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         if id(batch) not in self._scans:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,3 +50,25 @@ def labelled(
     numbered = {d: np.arange(n) for d, n in dataset.sizes.items() if d not in given}
     used = {d: list(c) for d, c in given.items() if d in dataset.sizes}
     return dataset.assign_coords({**numbered, **used})
+
+
+def with_token_names(
+    dataset: xr.Dataset, names: Callable[[Iterable[int]], tuple[str, ...]]
+) -> xr.Dataset:
+    """Beside every coordinate `…_token_id`, `…_token`: the tokens as the vocabulary has them.
+
+    An id of -1 is no token; where `…_token_count` says that several share a place, it is told how
+    many. What computes a result knows no vocabulary.
+    """
+    for given in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
+        ids, stem = dataset[given], given.removesuffix("_id")
+        flat = ids.values.ravel()  # [place]
+        there = flat >= 0
+        text = np.full(flat.shape, "", object)
+        text[there] = names(flat[there].tolist())
+        if f"{stem}_count" in dataset.coords:
+            counts = dataset[f"{stem}_count"].values.ravel()  # [place]
+            text[counts > 1] = [f"… {count} tokens …" for count in counts[counts > 1].tolist()]
+        shaped = text.astype(str).reshape(ids.shape)  # as `ids`
+        dataset = dataset.assign_coords({stem: (ids.dims, shaped)})
+    return dataset

@@ -38,6 +38,7 @@ from headscope.linears import choose as choose_linears
 from headscope.manifest import differs, found_manifest, label, new_manifest, spec_of
 from headscope.model import Model, evaluating, forward
 from headscope.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
+from headscope.result import with_token_names
 from headscope.spec import Settings, settings_of
 from headscope.store import RunFolder
 
@@ -223,7 +224,7 @@ def _run(
         model, task, plan, folder=folder, done=done,
         workers=execution.workers, progress=execution.progress,
     )  # fmt: skip
-    results = {a.name: _with_n(a, plan.annotations) for a in merged}
+    results = {a.name: with_token_names(_with_n(a, plan.annotations), model.tokens) for a in merged}
     tree = label(results, manifest)
     if folder is not None:
         buffer = io.BytesIO()

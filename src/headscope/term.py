@@ -30,6 +30,15 @@ KOBAYASHI20 = "Kobayashi et al. 2020"
 KOBAYASHI21 = "Kobayashi et al. 2021"
 KOVALEVA = "Kovaleva et al. 2019"
 VIG = "Vig 2019"
+ROUSSEEUW = "Rousseeuw 1987"
+KAUFMAN = "Kaufman and Rousseeuw 1990"
+HENNIG07 = "Hennig 2007"
+HENNIG15 = "Hennig and Lin 2015"
+HUBERT = "Hubert and Arabie 1985"
+ABNAR = "Abnar & Zuidema 2020"
+MODARRESSI = "Modarressi et al. 2022"
+FERRANDO = "Ferrando et al. 2022"
+MOHEBBI = "Mohebbi et al. 2023"
 OURS = "headscope"
 
 SOURCES = {
@@ -53,9 +62,54 @@ SOURCES = {
         "Secrets of BERT. EMNLP-IJCNLP.",
         "https://aclanthology.org/D19-1445",
     ),
+    ABNAR: Source(
+        "Samira Abnar, Willem Zuidema. 2020. Quantifying Attention Flow in Transformers. ACL.",
+        "https://aclanthology.org/2020.acl-main.385",
+    ),
+    MODARRESSI: Source(
+        "Ali Modarressi, Mohsen Fayyaz, Yadollah Yaghoobzadeh, Mohammad Taher Pilehvar. 2022. "
+        "GlobEnc: Quantifying Global Token Attribution by Incorporating the Whole Encoder Layer in "
+        "Transformers. NAACL.",
+        "https://aclanthology.org/2022.naacl-main.19",
+    ),
+    FERRANDO: Source(
+        "Javier Ferrando, Gerard I. Gállego, Marta R. Costa-jussà. 2022. Measuring the Mixing of "
+        "Contextual Information in the Transformer. EMNLP.",
+        "https://aclanthology.org/2022.emnlp-main.595",
+    ),
+    MOHEBBI: Source(
+        "Hosein Mohebbi, Willem Zuidema, Grzegorz Chrupała, Afra Alishahi. 2023. Quantifying "
+        "Context Mixing in Transformers. EACL.",
+        "https://aclanthology.org/2023.eacl-main.245",
+    ),
     VIG: Source(
         "Jesse Vig. 2019. A Multiscale Visualization of Attention in the Transformer Model. ACL, "
         "System Demonstrations; and the article Deconstructing BERT, Part 2.",
         "https://aclanthology.org/P19-3007",
+    ),
+    ROUSSEEUW: Source(
+        "Peter J. Rousseeuw. 1987. Silhouettes: a graphical aid to the interpretation and "
+        "validation of cluster analysis. Journal of Computational and Applied Mathematics 20.",
+        "https://doi.org/10.1016/0377-0427(87)90125-7",
+    ),
+    KAUFMAN: Source(
+        "Leonard Kaufman, Peter J. Rousseeuw. 1990. Finding Groups in Data: An Introduction to "
+        "Cluster Analysis. Wiley.",
+        "https://doi.org/10.1002/9780470316801",
+    ),
+    HENNIG07: Source(
+        "Christian Hennig. 2007. Cluster-wise assessment of cluster stability. Computational "
+        "Statistics & Data Analysis 52.",
+        "https://doi.org/10.1016/j.csda.2006.11.025",
+    ),
+    HENNIG15: Source(
+        "Christian Hennig, Chien-Ju Lin. 2015. Flexible parametric bootstrap for testing "
+        "homogeneity against clustering and assessing the number of clusters. Statistics and "
+        "Computing 25.",
+        "https://doi.org/10.1007/s11222-015-9566-5",
+    ),
+    HUBERT: Source(
+        "Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of Classification 2.",
+        "https://doi.org/10.1007/BF01908075",
     ),
 }

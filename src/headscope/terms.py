@@ -8,8 +8,12 @@ SOURCES  the short citation used in TERMS → the full reference
 from __future__ import annotations
 
 from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
+from headscope.terms_of_clusters import CLUSTERS
+from headscope.terms_of_flow import FLOW
+from headscope.terms_of_heads import HEADS
 from headscope.terms_of_language import LANGUAGE
 from headscope.terms_of_neurons import NEURONS
+from headscope.terms_of_patterns import PATTERNS
 
 __all__ = [
     "LABELS",
@@ -166,8 +170,12 @@ TERMS = {
         "How far the map’s distances miss the divergences; 0 would be exact.",
         f"{CLARK}, §6",
     ),
+    **CLUSTERS,
     **LANGUAGE,
     **NEURONS,
+    **FLOW,
+    **PATTERNS,
+    **HEADS,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -176,8 +184,9 @@ TERMS = {
     ),
     "role": Term(
         "what a head does",
-        "A coarse label by threshold: next or previous token above 0.5; broad when entropy is at "
-        "least 0.9 of uniform; [CLS], [SEP] or punctuation above 0.6; else other.",
+        "What a colour and a sign stand for, by the lower end of the interval: next or previous "
+        "token above 0.5; broad when entropy is above 0.9 of uniform; [CLS], [SEP] or punctuation "
+        "above 0.6; else other. Labels say more.",
         f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)",
     ),
     "effect": Term(
@@ -191,6 +200,7 @@ TERMS = {
 }
 
 LABELS = {
+    ("patterns", "share"): "{choice}",
     ("surface", "attention"): "attention to {choice}",
     ("frames", "score"): "frame element to target",
     ("frames", "score_reversed"): "target to frame element",
@@ -212,6 +222,8 @@ LABELS = {
     ("norms", "value_norm_mean"): "value norm, mean",
     ("norms", "value_norm_sd"): "value norm, SD",
     ("norms", "value_norm_cv"): "value norm, CV",
+    ("flow", "share"): "share from {choice}",
+    ("flow", "cls_share"): "share of [CLS] from {choice}",
     ("neurons", "effective"): "effective number of neurons",
     ("neurons", "top_share"): "share of the {choice} largest neurons",
     ("neurons", "position_overlap"): "overlap of neurons between positions",

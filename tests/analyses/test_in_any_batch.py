@@ -14,6 +14,7 @@ import pytest
 from analyses.running import run
 from families.tiny import tiny
 from headscope.batch import Vocabulary
+from headscope.flows.methods import METHODS
 from headscope.trial import tiny_examples
 
 FAMILIES = (
@@ -29,7 +30,10 @@ FAMILIES = (
     "MPNet",
     "OPT post-norm",
 )
-ALL = {"surface": {}, "entropy": {}, "norms": {}, "mixing": {}, "divergence": {}}
+ALL = {
+    "surface": {}, "entropy": {}, "norms": {}, "mixing": {}, "divergence": {},
+    "flow": {"methods": ",".join(METHODS)},
+}  # fmt: skip
 RANKED = ("spearman", "histogram", "mds")
 
 

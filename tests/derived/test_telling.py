@@ -61,7 +61,7 @@ def test_the_effect_is_the_way_from_ordinary_to_the_most_there_could_be():
 
 def test_a_wide_interval_counts_less_than_a_narrow_one():
     tree = quiet_tree()
-    plant(tree, "surface", "attention", 0.80, 0.40, 0.95, layer=0, head=0, target="next")
+    plant(tree, "surface", "attention", 0.80, 0.60, 0.95, layer=0, head=0, target="next")
     plant(tree, "surface", "attention", 0.75, 0.73, 0.77, layer=3, head=3, target="next")
     assert [(claim.layer, claim.head) for claim in telling_heads(tree)] == [(3, 3), (0, 0)]
 
@@ -94,14 +94,15 @@ def test_a_separator_head_that_contributes_is_no_sink():
     assert claim.sentence == "attends to [SEP], 81 % [79, 83]"
 
 
-def test_a_share_below_one_half_is_told_beside_what_is_ordinary():
+def test_a_share_below_one_half_is_claimed_beside_what_is_ordinary_and_makes_no_telling_head():
     tree = plant(
         quiet_tree(), "surface", "attention", 0.31, 0.29, 0.33, layer=1, head=1, target="self"
     )
-    (claim,) = telling_heads(tree)
+    (claim,) = all_claims(tree)
     assert claim.sentence == (
         "gives the token itself 31 % [29, 33] of its attention, where 5.7 % is ordinary"
     )
+    assert telling_heads(tree) == []
 
 
 def test_no_head_is_told_twice():
@@ -116,10 +117,10 @@ def test_each_further_head_of_a_kind_counts_less():
             plant(
                 tree, "surface", "attention", 0.9, 0.89, 0.91, layer=layer, head=head, target="sep"
             )
-    plant(tree, "surface", "attention", 0.5, 0.49, 0.51, layer=3, head=3, target="previous")
-    plant(tree, "surface", "attention", 0.2, 0.19, 0.21, layer=3, head=2, target="next")
-    kinds = [claim.kind for claim in telling_heads(tree, count=7)]
-    assert kinds == ["sep"] * 6 + ["previous"]  # 0.85^5 of a strong claim < 0.5 < 0.85^4 … > 0.2
+    plant(tree, "surface", "attention", 0.55, 0.54, 0.56, layer=3, head=3, target="previous")
+    # A sink has the effect 0.79, the other 0.50: between 0.85^2 and 0.85^3 of it.
+    assert [claim.kind for claim in telling_heads(tree, count=3)] == ["sink"] * 3
+    assert [claim.kind for claim in telling_heads(tree, count=4)] == ["sink"] * 3 + ["previous"]
 
 
 def test_an_unremarkable_model_has_nothing_to_tell():
@@ -153,16 +154,25 @@ def test_missing_groups_leave_fewer_claims_and_no_error(groups):
 
 def test_the_later_rule_of_clark_wins():
     tree = quiet_tree()
-    plant(tree, "surface", "attention", 0.55, 0.5, 0.6, layer=0, head=0, target="previous")
-    plant(tree, "surface", "attention", 0.65, 0.6, 0.7, layer=0, head=0, target="sep")
+    plant(tree, "surface", "attention", 0.55, 0.51, 0.6, layer=0, head=0, target="previous")
+    plant(tree, "surface", "attention", 0.65, 0.61, 0.7, layer=0, head=0, target="sep")
     assert head_roles(tree)[0, 0] == "sep"
+
+
+def test_a_role_asks_for_the_lower_end_of_the_interval_and_clark_for_the_value():
+    tree = quiet_tree()
+    plant(tree, "surface", "attention", 0.55, 0.5, 0.6, layer=0, head=0, target="previous")
+    plant(tree, "surface", "attention", 0.55, np.nan, np.nan, layer=0, head=1, target="previous")
+    assert head_roles(tree)[0, :2].tolist() == ["other", "previous"]
+    assert head_roles(tree, by_value=True)[0, :2].tolist() == ["previous", "previous"]
 
 
 def test_clarks_own_entropy_threshold_can_be_asked_for():
     tree = plant(quiet_tree(), "entropy", "entropy", 3.82, 3.8, 3.84, layer=0, head=0, query="all")
     assert 0.9 * UNIFORM > 3.82
     assert head_roles(tree)[0, 0] == "other"
-    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS)[0, 0] == "broad"
+    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS)[0, 0] == "other"  # 3.8 is not above it
+    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS, by_value=True)[0, 0] == "broad"
 
 
 def test_every_number_per_head_is_found_once_and_named():

@@ -9,25 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.patterns.resize import SIDE, seen, seen_bytes
-
-
-def by_hand(kept):
-    """[2, SIDE, SIDE] with loops: cell (r, c) covers rows floor(r·n/S) to ceil((r+1)·n/S)."""
-    n = len(kept)
-    roots = np.sqrt(kept / kept.max())
-    found = np.zeros((2, SIDE, SIDE))
-    for row in range(SIDE):
-        for column in range(SIDE):
-            r, c = (slice(p * n // SIDE, -(-(p + 1) * n // SIDE)) for p in (row, column))
-            found[:, row, column] = roots[r, c].max(), roots[r, c].mean()
-    return found
+from reference.patterns import picture
 
 
 @given(st.integers(1, 90), st.integers(0, 1000))
 def test_every_cell_pools_the_part_that_it_covers(n, seed):
     kept = np.random.default_rng(seed).random((n, n)) + 1e-3
     found = seen(torch.from_numpy(kept)[None])[0].numpy()
-    np.testing.assert_allclose(found, by_hand(kept), atol=1e-12)
+    np.testing.assert_allclose(found, picture(kept, SIDE), atol=1e-12)
 
 
 def test_the_scale_of_a_map_does_not_matter():

@@ -8,6 +8,7 @@ import torch
 from sklearn.metrics import f1_score
 
 from headscope.patterns.classes import NAMES
+from headscope.patterns.made_maps import made_map
 from headscope.patterns.network import LAYERS, Classifier
 from headscope.patterns.resize import SIDE, seen_bytes
 from headscope.patterns.rules import features
@@ -18,6 +19,7 @@ from headscope.patterns.train import (
     network_on,
     rules_on,
     score,
+    taught,
     train,
     varied,
 )
@@ -58,10 +60,35 @@ def test_the_network_has_eight_convolutional_layers():
 def test_plain_classes_are_learned_and_told_of_maps_that_were_held_out(maps):
     seen, labels = maps
     folds = folds_over_maps(labels, ["one"] * len(labels), count=2, seed=0)
-    found = cross_validated(labels, folds, network_on(seen, labels, seed=0, epochs=40), seed=0)
+    found = cross_validated(
+        labels, folds, network_on(seen, labels, start=None, seed=0, epochs=40), seed=0
+    )
     assert found.macro_f1 > 0.75  # of 50 maps; chance is 0.2
     assert found.low <= found.macro_f1 <= found.high
     assert cross_validated(labels, folds, rules_on(seen, labels, seed=0), seed=0).macro_f1 > 0.7
+
+
+def test_made_maps_are_attention_and_their_classes_can_be_learned():
+    rng = np.random.default_rng(0)
+    for name in NAMES:
+        for _ in range(20):
+            made = made_map(name, rng)
+            np.testing.assert_allclose(made.sum(1), 1)
+            assert (made >= 0).all()
+    network = taught(maps=600, epochs=3)
+    labels = np.arange(100) % len(NAMES)
+    seen = np.concatenate([seen_bytes(made_map(NAMES[at], rng)[None]) for at in labels])
+    told = network(torch.from_numpy(seen).float() / 255).argmax(-1).numpy()
+    assert (told == labels).mean() > 0.6  # chance is 0.2
+
+
+def test_what_learning_starts_from_stays_as_it_was(maps):
+    seen, labels = maps
+    start = Classifier().eval()
+    before = [p.clone() for p in start.parameters()]
+    train(seen[::4], labels[::4], epochs=1, start=start)
+    for one, other in zip(start.parameters(), before, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_the_same_seed_gives_the_same_classifier(maps):

@@ -9,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from report.synthetic_clusters import add_clusters
+from report.synthetic_flow import make_flow
+
 SIMPLE = ["self", "previous", "next", "cls", "sep"]
 TARGETS = [*SIMPLE, "first", "punctuation", "sep_from_sep", "sep_from_other"]
 CATEGORIES = ["cls", "sep", "punctuation", "other"]
 METHODS = ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"]
-GROUPS = ("surface", "entropy", "norms", "mixing", "divergence", "neurons")
+GROUPS = ("surface", "entropy", "norms", "mixing", "flow", "divergence", "neurons")
 WEIGHT_BINS = np.concatenate([[0.0], 2.0 ** np.arange(-20, 1)])  # lower edges: octaves
 NORM_BINS = np.concatenate([[0.0], np.outer(2.0 ** np.arange(-5, 6), [1, 1.5]).ravel(), [64.0]])
 UNIFORM = 4.28  # nats: inputs of about 72 tokens
@@ -37,7 +40,8 @@ def make_tree(
         "entropy": _entropy(rng, shares, documents),
         "norms": _norms(rng, shares, documents),
         "mixing": _mixing(rng, layers, documents),
-        "divergence": _divergence(rng, shares),
+        "flow": make_flow(layers, documents, decoder=decoder),
+        "divergence": add_clusters(_divergence(rng, shares), layers, heads, documents),
         "neurons": _neurons(rng, shares, documents),
     }
     tree = xr.DataTree.from_dict({name: made[name] for name in groups})

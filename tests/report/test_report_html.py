@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.derived.reading import title_name
 from headscope.report import build_report, render, run_summary
-from headscope.report.build import title_name, unbroken
+from headscope.report.build import unbroken
 from headscope.report.policy import island
 from headscope.terms import SOURCES, TERMS
 from report.synthetic import GROUPS, make_manifest, make_tree
@@ -169,7 +170,8 @@ def test_twenty_heads_are_told_with_name_and_interval(html):
 
 def test_every_section_stands_in_order(html):
     order = ["run", "telling", "grid", "examples", "surface", "entropy", "norms", "cancellation"]
-    order += ["frequency", "mixing", "neurons", "neuron-sources", "language", "syntax"]
+    order += ["frequency", "mixing", "flow", "neurons", "neuron-sources"]
+    order += ["clusters", "cluster-number", "layers-alike", "language", "syntax"]
     order += ["coreference", "frames", "features"]
     order += ["map", "table", "terms"]
     places = [html.index(f'id="{name}"') for name in order]
@@ -284,7 +286,7 @@ def test_an_analysis_of_ones_own_joins_grid_and_panel():
 
 
 def test_a_notebook_sees_the_run_in_short():
-    tree = make_tree(3, 4, model="<b>m</b>")
+    tree = make_tree(6, 12, model="<b>m</b>")
     html = run_summary(tree, {})
     assert "headscope atlas of &lt;b&gt;m&lt;/b&gt;" in html
     assert html.count("<tr>") == 5

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from headscope.derived import functions, telling_heads
+from headscope.derived import head_labels, telling_heads
 from headscope.derived.functions import FUNCTIONS
 from headscope.draw.registry import PICTURES
 from headscope.report import render
@@ -291,15 +291,14 @@ def test_a_page_with_fifty_relations_stays_modest():
 
 @pytest.mark.usefixtures("no_pictures")
 def test_table_and_telling_list_say_what_heads_know(whole, page):
-    assert '<th scope="col" data-sort="text" class="words">Language</th>' in page
+    assert '<th scope="col" data-sort="text" class="words">Labels</th>' in page
     listed, table = as_text(section(page, "telling")), as_text(section(page, "table"))
     told = [claim for claim in telling_heads(whole) if claim.kind in FUNCTIONS]
     assert told
     assert all(claim.sentence in listed for claim in told)
-    known = [claim.sentence for claims in functions(whole).values() for claim in claims]
-    assert known
-    assert all(sentence in table for sentence in known)
-    assert "Language</th>" not in render(make_tree(3, 4), {})
+    known = [claim.label for found in head_labels(whole).values() for claim in found.labels]
+    assert len(known) > len(told)
+    assert all(label in table for label in known)
 
 
 @pytest.mark.usefixtures("no_pictures")

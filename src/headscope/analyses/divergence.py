@@ -18,6 +18,7 @@ import xarray as xr
 from headscope import kernels
 from headscope.accumulate import Estimate, Float64, estimate_by_spread
 from headscope.analyses.entropy import smoothed_entropy
+from headscope.analyses.head_clusters import cluster_results
 from headscope.analysis import Analysis, Scope, ratio_of, register
 from headscope.batch import Batch
 from headscope.layer import LN2, LayerView, compiled
@@ -30,7 +31,7 @@ PAIR_REPLICATES = 50
 
 @register
 class Divergence(Analysis):
-    """Jensen-Shannon divergence between all pairs of heads, and a map of the heads.
+    """Jensen-Shannon divergence between all pairs of heads, a map of the heads, and clusters.
 
     smoothing  share of uniform attention mixed in first, 0 ≤ s < 1
     reduction  "mean" over tokens and examples, or "sum" (Clark)
@@ -38,7 +39,7 @@ class Divergence(Analysis):
 
     name: ClassVar[str] = "divergence"
     needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "which heads behave alike: all-pairs divergence and a map"
+    summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
     source: ClassVar[str] = "Clark et al. 2019, §6"
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
@@ -90,20 +91,26 @@ class Divergence(Analysis):
         self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
 
     def result(self) -> xr.Dataset:
-        """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1)."""
+        """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1); and, of 4
+        heads or more, their clusters and how alike layers are (`head_clusters`).
+        """
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
         found = estimate_by_spread(draws, documents=self.scope.documents)
         square = Estimate(*(self._square(a) for a in (found.value, found.low, found.high)))
         places, stress = head_map(square.value)
-        coords = {"axis": ("x", "y")}
         unit = "nats" if self.reduction == "mean" else "nats·tokens"
         name = "Jensen-Shannon divergence between heads"
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
-        return labelled({"js": js, "mds": mds, "mds_stress": left}, coords=coords)
+        more, coords = cluster_results(
+            draws, heads=self.scope.heads, documents=self.scope.documents, seed=self.scope.seed,
+            unit=unit,
+        )  # fmt: skip
+        variables = {"js": js, "mds": mds, "mds_stress": left, **more}
+        return labelled(variables, coords={"axis": ("x", "y"), **coords})
 
     def _buffer(self, like: torch.Tensor) -> torch.Tensor:
         """[example, unit, query, key] room for all maps of a batch, kept between batches."""

@@ -52,7 +52,7 @@ class KeptInputs(Part):
                 continue
             n, once, where = len(example), batch.bootstrap[[row]], (layer.index,)
             maps = layer.attention[row, :, :n, :n].double().cpu().numpy()
-            weights = _folded(maps, self.places[at])  # [head, place, place]
+            weights = folded(maps, self.places[at])  # [head, place, place]
             self.weights.add(_among(weights, self.squares, at), once, at=where)
             if has_norms:
                 norms = layer.value_norm[row, :, :n].double().cpu().numpy()  # [head, token]
@@ -132,7 +132,7 @@ def _few(examples: Sequence[Example], heads: int) -> list[Example]:
     return [e for e, size in zip(examples, sizes, strict=True) if size * heads <= MOST_WEIGHTS]
 
 
-def _folded(maps: Float64, first: Ints) -> Float64:
+def folded(maps: Float64, first: Ints) -> Float64:
     """[head, query, key] → [head, place, place]: sums over keys, means over queries."""
     to = np.add.reduceat(maps, first, axis=2)  # [head, query, place]
     sizes = np.diff(first, append=maps.shape[1])

@@ -70,10 +70,8 @@ class Mixing(Analysis):
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
     """The ratio of every token by each method that this model has: {method: [example, query]}."""
-    assert layer.values is not None
     own_weight = layer.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
-    own = layer.project(layer.values * own_weight[..., None])  # [example, query, model]
-    far, near, kept, far_normed, kept_normed = _part_norms(layer, own)
+    far, near, kept, far_normed, kept_normed = _part_norms(layer, layer.own)
     by_weight = (1 - own_weight.mean(1)).clamp_min(0)
     ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}
     if layer.residual is not None:

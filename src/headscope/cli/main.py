@@ -20,6 +20,7 @@ COMMANDS = {
     "atlas": ("headscope.cli.atlas", "Run all analyses over a corpus; ends in a report."),
     "view": ("headscope.cli.view", "What every head does in one text, as a page."),
     "patterns": ("headscope.cli.patterns", "Map classes: label maps by eye, compare annotators."),
+    "head": ("headscope.cli.head", "Tell what one head of a run is: labels, numbers, maps."),
     "report": ("headscope.cli.report", "Rebuild report, figures and tables of a run."),
     "analyses": ("headscope.cli.analyses", "List the analyses and their options."),
     "doctor": ("headscope.cli.doctor", "Check the installation, a model and a corpus."),

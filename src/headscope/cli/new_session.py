@@ -31,7 +31,7 @@ def new_session(models: Sequence[str], given: Mapping[str, Any]) -> Session:
     models = list(dict.fromkeys(models))
     if given["maps"] < len(models):
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
-    texts = dict(_texts(given))
+    texts = dict(corpora_by_name(given))
     from headscope.patterns.session import Session, shuffled
 
     for corpus in texts.values():
@@ -45,7 +45,7 @@ def new_session(models: Sequence[str], given: Mapping[str, Any]) -> Session:
     return Session.create(given["output"], shuffled(drawn, seed=given["seed"]))
 
 
-def _texts(given: Mapping[str, Any]) -> Iterator[tuple[str, Corpus]]:
+def corpora_by_name(given: Mapping[str, Any]) -> Iterator[tuple[str, Corpus]]:
     """Each file as a corpus, named after itself; `demo` for the bundled one."""
     read_corpus(given, limit=given["limit"])  # complains of options that do not go together
     nothing = {**given, **dict.fromkeys(CORPORA, ()), "annotate": None}

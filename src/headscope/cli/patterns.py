@@ -1,4 +1,7 @@
-"""`headscope patterns`: of which class is a map? Labelling by eye, and how far annotators agree."""
+"""`headscope patterns`: of which class is a map? Labelling by eye, and how far annotators agree.
+
+What the classifier learns and tells is in `cli.classifier`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headscope.cli.classifier import apply_command, train_command
 from headscope.cli.long_command import long_command
 from headscope.cli.new_session import LOADING, new_session
 from headscope.cli.options import (
@@ -42,7 +46,13 @@ def command() -> None:
     \b
     headscope patterns annotate demo --demo -o session
     headscope patterns agreement session
+    headscope patterns train --labels session -o classifier
+    headscope patterns apply demo --demo -o classes
     """  # fmt: skip
+
+
+command.add_command(train_command)
+command.add_command(apply_command)
 
 
 @command.command("annotate", cls=long_command(SECTIONS))

@@ -35,13 +35,17 @@ PICTURES = ("lines", "matrix", "neurons")
     help="Heads with exact weights and neuron view: 3-9,5-1, all, none; auto: as many as keep "
     "the page small.",
 )  # fmt: skip
+@click.option("--flow", metavar="METHODS",
+              help="Show what layers take from the input, by rollout, globenc, alti, "
+              "weighted_norm_residual, value_zeroing, max_flow; commas between.")  # fmt: skip
 @click.option("--svg", type=FILE, help="A figure of --heads, vector text.")
 @click.option("--png", type=FILE, help="The same at 300 dpi.")
 @click.option("--heads", help="Layer-head as papers count, from 1: 3-9,5-1; else the plainest.")
 @click.option("--picture", type=click.Choice(PICTURES), default="lines", show_default=True,
               help="What the figure shows; matrix and neurons of one head.")  # fmt: skip
-@click.option("--measure", type=click.Choice(["attention", "weighted_norm"]), default="attention",
-              show_default=True, help="What its lines or cells are.")  # fmt: skip
+@click.option("--measure", default="attention", show_default=True,
+              help="What its lines or cells are: attention, weighted_norm, or one of "
+              "--flow.")  # fmt: skip
 @click.option("--stack", type=click.Choice(["encoder", "decoder", "cross"]),
               help="Of an encoder-decoder, which attention it shows.")  # fmt: skip
 @click.option("--query", type=click.IntRange(1), help="neurons: the token that looks, from 1.")
@@ -63,12 +67,16 @@ def command(model: str, text: str, text_b: str | None, output: Path | None, **gi
     if detail not in ("auto", "all", "none"):
         detail = _heads("--detail", detail)
     window = _window(given["window"])
+    flow = _flow(given["flow"])
+    if given["measure"] not in (known := ("attention", "weighted_norm", *flow)):
+        raise InputError(f"--measure {given['measure']!r}; wanted one of {', '.join(known)}")
     from headscope.views.view import view
 
     other = given["versus_model"]
     shown = view(
         _loaded(model, given), text, text_b, atlas=given["atlas"], window=window, detail=detail,
         versus_model=_loaded(other, given) if other else None, versus_text=given["versus_text"],
+        flow=flow,
     )  # fmt: skip
     # Figures first: what cannot be drawn leaves no page behind.
     _draw(shown, chosen, given)
@@ -126,6 +134,13 @@ def _window(given: str | None) -> tuple[int, int] | None:
     if not (start.isdecimal() and stop.isdecimal() and int(start)):
         raise InputError(f"--window {given!r}; wanted first and last token from 1, say 400-700")
     return int(start) - 1, int(stop)
+
+
+def _flow(given: str | None) -> tuple[str, ...]:
+    """`rollout,alti` as a tuple; raises InputError for a method that is not known."""
+    from headscope.flows.methods import check_methods
+
+    return () if given is None else check_methods(given.split(","), also=["max_flow"])
 
 
 def _temporary() -> Path:

@@ -2,7 +2,8 @@
 
 Effects (see `claim`) are taken with reference = the larger of uniform attention and the mean head,
 and ceiling = 1 for shares and the uniform entropy for entropy. Low entropy is the mirror image,
-from the mean head down to 0. What a head knows of language is in `functions`.
+from the mean head down to 0. Sinks are in `sinks`, what a head knows of language in `functions`
+and `word_claims`, the classes of its maps in `map_claims`.
 """
 
 from __future__ import annotations
@@ -15,62 +16,79 @@ import xarray as xr
 from headscope.accumulate import Estimate
 from headscope.derived.claim import LEAST_EFFECT, Claim, effects
 from headscope.derived.functions import function_claims
-from headscope.derived.reading import Floats, documents, estimate, group, shape, token_names
-from headscope.derived.roles import POSITION, has_cls, is_broad
+from headscope.derived.label_rules import NARROW_SHARE, RULES
+from headscope.derived.map_claims import map_claims
+from headscope.derived.reading import at, documents, estimate, group, shape, surely
+from headscope.derived.roles import POSITION, has_cls
+from headscope.derived.sinks import SPECIALS, ordinary, sink_claims, special_name, weight_on
+from headscope.derived.word_claims import word_claims
 from headscope.derived.wording import number, percent, plain
 
-TARGETS = ("previous", "next", "self", "first", "cls", "sep", "punctuation")
-NARROW_SHARE = 0.5  # ours: of the uniform entropy; what is above is not called narrow
-SINK_SHARE = 1 / 3  # ours: of the attention; less is no resting place
-SINK_NORM = 0.5  # ours: a sink's tokens contribute less than half of what all other tokens do
+GOALS = {
+    "previous": ("previous token", "the previous token"),
+    "next": ("next token", "the next token"),
+    "self": ("token itself", "the token itself"),
+    "first": ("first token", "the first token"),
+    "punctuation": ("punctuation", "full stops and commas"),
+}
+KINDS = (*GOALS, *SPECIALS)
+PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
+Say = Callable[[int, int], tuple[str, str]]
 
 
 def all_claims(tree: xr.DataTree) -> list[Claim]:
-    """Every claim of an effect above LEAST_EFFECT, in no meant order; several per head."""
-    claims = [claim for kind in TARGETS for claim in _target_claims(tree, kind)]
-    return claims + _broad_claims(tree) + _narrow_claims(tree) + function_claims(tree)
+    """Every claim of an effect above LEAST_EFFECT, or above the threshold of its rule, in no meant
+    order; several per head.
+    """
+    claims = [claim for kind in KINDS for claim in _target_claims(tree, kind)]
+    claims += [*_broad_claims(tree), *_narrow_claims(tree), *map_claims(tree), *word_claims(tree)]
+    sinks = sink_claims(tree)
+    resting = {(claim.layer, claim.head, claim.about) for claim in sinks}
+    claims = [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in resting]
+    return claims + sinks + function_claims(tree)
 
 
 def _target_claims(tree: xr.DataTree, kind: str) -> list[Claim]:
     surface = group(tree, "surface")
     if surface is None or (kind == "first" and has_cls(tree)):
         return []
-    share = estimate(surface, "attention", target=kind)
+    share = weight_on(surface, kind)
     if not np.isfinite(share.value).any():
         return []
-    reference = float(np.nanmean(share.value))
+    reference = ordinary(surface, kind)
     if kind in ("previous", "next", "self", "first"):
         reference = max(reference, _uniform_share(tree))
-    n = documents(tree, surface["attention"])
+    name, goal = GOALS.get(kind) or (
+        special_name(tree, kind, otherwise=PAPERS), special_name(tree, kind)
+    )  # fmt: skip
 
-    def say(layer: int, head: int) -> str:
-        words = percent(*_at(share, layer, head))
-        goal = _goal(tree, kind)
-        sink = kind in ("cls", "sep") and float(share.value[layer, head]) > SINK_SHARE
-        norms = _sink_norms(tree, kind, layer, head) if sink else ""
-        if norms:
-            return f"rests {words} of its attention on {goal}, yet what {goal} adds {norms}"
+    def say(layer: int, head: int) -> tuple[str, str]:
+        words = percent(*at(share, layer, head))
+        label = f"{name} {words}"
         if float(share.value[layer, head]) > POSITION:
-            return f"attends to {goal}, {words}"
-        ordinary = percent(reference, np.nan, np.nan)
-        return f"gives {goal} {words} of its attention, where {ordinary} is ordinary"
+            return label, f"attends to {goal}, {words}"
+        usual = percent(reference, np.nan, np.nan)
+        return label, f"gives {goal} {words} of its attention, where {usual} is ordinary"
 
-    return _claims(kind, share, reference, n, say)
+    n = documents(tree, surface["attention"])
+    return _claims(kind, share, reference, say, name=name, n=n, analysis="surface")
 
 
 def _broad_claims(tree: xr.DataTree) -> list[Claim]:
     entropy, uniform = _entropy(tree)
     if entropy is None:
         return []
-    reference = float(np.nanmean(entropy.value)) / uniform
-    value = np.where(is_broad(tree), entropy.value / uniform, np.nan)
-    share = Estimate(value, entropy.low / uniform, entropy.high / uniform)
+    share = Estimate(entropy.value / uniform, entropy.low / uniform, entropy.high / uniform)
+    reference = float(np.nanmean(share.value))
 
-    def say(layer: int, head: int) -> str:
-        nats = number(*_at(entropy, layer, head))
-        return f"attends broadly: entropy {nats} of {plain(uniform, 'nats')} nats"
+    def say(layer: int, head: int) -> tuple[str, str]:
+        nats = number(*at(entropy, layer, head))
+        label = f"broad, near-uniform: {percent(*at(share, layer, head))} of uniform entropy"
+        return label, f"attends broadly: entropy {nats} of {plain(uniform, 'nats')} nats"
 
-    return _claims("broad", share, reference, _entropy_n(tree), say)
+    n, name = _entropy_n(tree), "broad, near-uniform"
+    made = _claims("broad", share, reference, say, name=name, n=n, analysis="entropy")
+    return [claim for claim in made if claim.value > RULES["broad"].least]
 
 
 def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
@@ -83,53 +101,33 @@ def _narrow_claims(tree: xr.DataTree) -> list[Claim]:
     share = Estimate(value, 1 - entropy.high / uniform, 1 - entropy.low / uniform)
     reference = 1 - float(np.nanmean(entropy.value)) / uniform
 
-    def say(layer: int, head: int) -> str:
-        nats = number(*_at(entropy, layer, head))
+    def say(layer: int, head: int) -> tuple[str, str]:
+        nats = f"entropy {number(*at(entropy, layer, head))} of {plain(uniform, 'nats')} nats"
         return (
-            "focuses on few tokens without one main target: "
-            f"entropy {nats} of {plain(uniform, 'nats')} nats"
+            f"few tokens, no one target: {nats}",
+            f"focuses on few tokens without one main target: {nats}",
         )
 
-    return _claims("narrow", share, reference, _entropy_n(tree), say)
+    n, name = _entropy_n(tree), "few tokens, no one target"
+    return _claims("narrow", share, reference, say, name=name, n=n, analysis="entropy")
 
 
 def _claims(
-    kind: str, share: Estimate, reference: float, n: int, say: Callable[[int, int], str]
+    kind: str, share: Estimate, reference: float, say: Say, *, name: str, n: int, analysis: str
 ) -> list[Claim]:
-    """One claim per head whose value is clearly above the reference."""
+    """One claim per head whose value is clearly above the reference, or passes its rule."""
     effect = effects(share, reference)
+    wanted = (effect > LEAST_EFFECT) | (surely(share) > RULES[kind].least)
     claims = []
-    for layer, head in np.argwhere(effect > LEAST_EFFECT).tolist():
-        value, low, high = _at(share, layer, head)
-        size = float(effect[layer, head])
-        sentence = say(layer, head)
-        claims.append(Claim(layer, head, kind, size, sentence, value, low, high, reference, n))
+    for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
+        size, (label, sentence) = float(effect[layer, head]), say(layer, head)
+        ends = at(share, layer, head)
+        claims.append(
+            Claim(
+                layer, head, kind, size, name, label, sentence, *ends, reference, n, analysis
+            )
+        )  # fmt: skip
     return claims
-
-
-def _goal(tree: xr.DataTree, kind: str) -> str:
-    """What a head attends to, in words."""
-    if kind in ("cls", "sep"):
-        return token_names(tree)[kind] or {"cls": "the opening token", "sep": "the separator"}[kind]
-    return {
-        "previous": "the previous token",
-        "next": "the next token",
-        "self": "the token itself",
-        "first": "the first token",
-        "punctuation": "full stops and commas",
-    }[kind]
-
-
-def _sink_norms(tree: xr.DataTree, kind: str, layer: int, head: int) -> str:
-    """The half sentence that tells a sink: much weight, little norm; '' where it is none."""
-    norms = group(tree, "norms")
-    if norms is None or "weighted_norm" not in norms:
-        return ""
-    here = _at(estimate(norms, "weighted_norm", category=kind), layer, head)
-    rest = _at(estimate(norms, "weighted_norm", category="other"), layer, head)
-    if not here[0] < SINK_NORM * rest[0]:
-        return ""
-    return f"has norm {number(*here)}, against {number(*rest)} from other tokens"
 
 
 def _explained(tree: xr.DataTree) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -137,8 +135,8 @@ def _explained(tree: xr.DataTree) -> np.ndarray[tuple[int, ...], np.dtype[np.boo
     surface = group(tree, "surface")
     explained = np.zeros(shape(tree), dtype=bool)
     if surface is not None:
-        for kind in TARGETS:
-            explained |= estimate(surface, "attention", target=kind).value > POSITION
+        for kind in KINDS:
+            explained |= weight_on(surface, kind).value > POSITION
     return explained
 
 
@@ -158,9 +156,3 @@ def _entropy(tree: xr.DataTree) -> tuple[Estimate | None, float]:
 def _entropy_n(tree: xr.DataTree) -> int:
     entropy = group(tree, "entropy")
     return documents(tree, None if entropy is None else entropy["entropy"])
-
-
-def _at(parts: Estimate, layer: int, head: int) -> tuple[float, float, float]:
-    cells: list[Floats] = [parts.value, parts.low, parts.high]
-    value, low, high = (float(cell[layer, head]) for cell in cells)
-    return value, low, high

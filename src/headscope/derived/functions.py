@@ -44,20 +44,6 @@ def function_claims(tree: xr.DataTree) -> list[Claim]:
     return [claim for claim in made if claim.effect > LEAST_EFFECT]
 
 
-def functions(tree: xr.DataTree, *, most: int = 2) -> dict[tuple[int, int], list[Claim]]:
-    """(layer, head) → what it knows of language, its `most` claims of largest effect.
-
-    Of mentions only the claim of largest effect is told: kinds of mentions overlap.
-    """
-    found: dict[tuple[int, int], list[Claim]] = {}
-    for claim in sorted(function_claims(tree), key=lambda claim: (-claim.effect, claim.sentence)):
-        told = found.setdefault((claim.layer, claim.head), [])
-        again = claim.kind != "dependency" and claim.kind in {other.kind for other in told}
-        if len(told) < most and not again:
-            told.append(claim)
-    return found
-
-
 def _relations(tree: xr.DataTree) -> Iterator[Claim]:
     """One claim per relation that is beaten: `direct object → verb, 86 % [84, 88], …`."""
     dataset = group(tree, "dependency")
@@ -67,11 +53,11 @@ def _relations(tree: xr.DataTree) -> Iterator[Claim]:
     ahead = estimate(dataset, "advantage").low > 0
     way = dataset["best_direction"].values
 
-    def say(at: int) -> str:
+    def say(at: int) -> tuple[str, str]:
         direction = str(dataset["direction"].values[int(way[at])])
         words = arrow(printable(dataset["relation"].values[at]), direction)
         ordinary = percent(float(baseline[at]), np.nan, np.nan)
-        return f"{words}, {_percent(share, at)}{_by(dataset)}, baseline {ordinary}"
+        return words, f"{words}, {_percent(share, at)}{_by(dataset)}, baseline {ordinary}"
 
     cells = [at for at in shown_relations(dataset) if ahead[at]]
     n = documents(tree, dataset["accuracy"])
@@ -88,10 +74,10 @@ def _mentions(tree: xr.DataTree) -> Iterator[Claim]:
     ahead = estimate(dataset, "advantage", system=NEAREST).low > 0
     kinds = dataset["mention_type"].values.tolist()
 
-    def say(at: int) -> str:
+    def say(at: int) -> tuple[str, str]:
         ordinary = percent(float(baseline[at]), np.nan, np.nan)
         kind = MENTIONS.get(kinds[at], printable(kinds[at]))
-        return (
+        return f"coreference of {kind}", (
             f"coreference: antecedent found for {_percent(share, at)} of {kind}{_by(dataset)}, "
             f"nearest mention {ordinary}"
         )
@@ -123,8 +109,8 @@ def _frames(tree: xr.DataTree) -> Iterator[Claim]:
             )
             n = documents(tree, dataset["score"])
             yield Claim(
-                layer, head, "frames", float(size[layer, head]), sentence,
-                value, low, high, ordinary, n,
+                layer, head, "frames", float(size[layer, head]), words, sentence, sentence,
+                value, low, high, ordinary, n, "frames",
             )  # fmt: skip
 
 
@@ -135,7 +121,7 @@ def _claims(
     *,
     kind: str,
     cells: list[int],
-    say: Callable[[int], str],
+    say: Callable[[int], tuple[str, str]],
     n: int,
 ) -> Iterator[Claim]:
     """Claims about the best heads of some cells of one dimension."""
@@ -147,9 +133,11 @@ def _claims(
         value, low, high = (float(part[at]) for part in (share.value, share.low, share.high))
         ordinary = float(reference[at])
         about = str(dataset["relation"].values[at]) if kind == "dependency" else ""
+        name, sentence = say(at)
         yield Claim(
-            layer, head, kind, float(size[at]), say(at), value, low, high, ordinary, n, about
-        )
+            layer, head, kind, float(size[at]), name, sentence, sentence,
+            value, low, high, ordinary, n, kind, about,
+        )  # fmt: skip
 
 
 def _percent(share: Estimate, at: int) -> str:

@@ -1,35 +1,81 @@
-"""What is each head called, in a few words, by the results of a run?
+"""What is this head? One or more labels, each with its evidence, or none: unlabelled.
 
-What it knows of language comes first (`functions`), then where its attention goes (`roles`), each
-with its number; '' where nothing is telling.
+Results become claims (`claims`), and a claim that passes the rule of its kind (`label_rules`) is a
+label. Report, tables, views and the card of a head all take their words from here.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import xarray as xr
 
-from headscope.derived.functions import functions
-from headscope.derived.reading import estimate, group, shape, token_names
-from headscope.derived.roles import head_roles
-from headscope.derived.wording import percent
+from headscope.derived.claim import Claim, rank
+from headscope.derived.claims import all_claims
+from headscope.derived.label_rules import MOST, MOST_OF_KIND, RULES, passes
+from headscope.derived.reading import shape
 
-PLACES = {"previous": "previous token", "next": "next token", "first": "first token"}
+UNLABELLED = "unlabelled"
+IN_VIEWS = 2  # labels of a head where there is little room
+
+
+@dataclass(frozen=True)
+class HeadLabels:
+    """What one head is.
+
+    labels   the strongest first, MOST at most; none: the head is unlabelled
+    closest  of a head without labels: what stands out most in it, though it passes no rule
+    """
+
+    labels: tuple[Claim, ...] = ()
+    closest: Claim | None = None
+
+    @property
+    def text(self) -> str:
+        """All labels with their numbers, or `unlabelled`."""
+        return "; ".join(label.label for label in self.labels) or UNLABELLED
+
+    @property
+    def main(self) -> Claim | None:
+        """The strongest label; where there is none, the claim that comes closest."""
+        return self.labels[0] if self.labels else self.closest
+
+
+def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
+    """(layer, head) → its labels, for every head, in order.
+
+    Strongest first: by effect (see `claim`), the same for the same numbers.
+    """
+    layers, heads = shape(tree)
+    made: dict[tuple[int, int], list[Claim]] = {
+        (layer, head): [] for layer in range(layers) for head in range(heads)
+    }
+    for claim in sorted(all_claims(tree), key=rank):
+        made[claim.layer, claim.head].append(claim)
+    return {place: _of_one(claims) for place, claims in made.items()}
 
 
 def run_labels(tree: xr.DataTree) -> list[list[str]]:
-    """[layer][head] such as `direct object → verb, 68 % [66, 71], baseline 36 %`."""
-    roles, surface, known = head_roles(tree), group(tree, "surface"), functions(tree, most=1)
-    layers, heads = shape(tree)
+    """[layer][head] in a few words, such as `direct object → verb 68 %`; '' for unlabelled."""
+    found, (layers, heads) = head_labels(tree), shape(tree)
+    return [
+        ["; ".join(c.short for c in found[layer, head].labels[:IN_VIEWS]) for head in range(heads)]
+        for layer in range(layers)
+    ]
 
-    def label(layer: int, head: int) -> str:
-        if (layer, head) in known:
-            return known[layer, head][0].sentence
-        role = str(roles[layer, head])
-        if role in ("broad", "other") or surface is None:
-            return role if role == "broad" else ""
-        share = float(estimate(surface, "attention", target=role).value[layer, head])
-        name = PLACES.get(role) or token_names(tree).get(role, role)
-        return f"{name} {percent(share, np.nan, np.nan)}"
 
-    return [[label(layer, head) for head in range(heads)] for layer in range(layers)]
+def _of_one(claims: Sequence[Claim]) -> HeadLabels:
+    """The labels among the claims about one head, which are ordered."""
+    passing = [claim for claim in claims if passes(claim)]
+    kinds = {claim.kind for claim in passing}
+    kept, taken = list[Claim](), Counter[str]()
+    for claim in passing:
+        said = kinds.intersection(RULES[claim.kind].unless)
+        if not said and taken[claim.kind] < MOST_OF_KIND.get(claim.kind, 1):
+            kept.append(claim)
+            taken[claim.kind] += 1
+    if kept:
+        return HeadLabels(tuple(kept[:MOST]))
+    return HeadLabels(closest=claims[0] if claims else None)

@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.derived.claim import Claim
-from headscope.derived.claims import all_claims
 from headscope.derived.kept import Kept
-from headscope.derived.reading import Floats, group, shape
-from headscope.derived.telling import best_claims
+from headscope.derived.labels import head_labels
+from headscope.derived.reading import Floats, group
 
 STEPS = {"previous": -1, "next": 1, "self": 0}
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
@@ -29,20 +28,15 @@ class Look:
 def best_looks(tree: xr.DataTree, kept: Sequence[Kept]) -> list[Look]:
     """One for every head, in order; nothing where no input was kept.
 
-    By how much the head does in the input of what is claimed of it (`best_claims`). A claim about
-    a relation: the weight between the two words of one pair, if possible of one where the head
-    finds the right word. Other claims about language, or none: the mean over tokens of the largest
-    weight to another ordinary token.
+    By how much the head does in the input of what its strongest label says, or else the claim that
+    comes closest to one. A claim about a relation: the weight between the two words of one pair, if
+    possible of one where the head finds the right word. A sink: the weight on its tokens. Other
+    claims about language, or none: the mean over tokens of the largest weight to another ordinary
+    token.
     """
-    layers, heads = shape(tree)
-    claims = {(claim.layer, claim.head): claim for claim in best_claims(all_claims(tree))}
     if not kept:
         return []
-    return [
-        _best(tree, kept, (layer, head), claims.get((layer, head)))
-        for layer in range(layers)
-        for head in range(heads)
-    ]
+    return [_best(tree, kept, place, found.main) for place, found in head_labels(tree).items()]
 
 
 def _best(
@@ -59,7 +53,7 @@ def _best(
         if pairs:
             _, at, token = max(pairs)
             return Look(-at, token)
-    kind = "" if claim is None else claim.kind
+    kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
     clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
     return Look(int(np.argmax(clear)))
 
@@ -116,7 +110,7 @@ def _clearness(kept: Kept, maps: Floats, kind: str) -> float:
         return entropy if kind == "broad" else 1 - entropy
     goals = {
         "first": np.arange(len(maps)) == 0, "cls": kept.cls, "sep": kept.sep,
-        "punctuation": kept.punctuation,
+        "special": kept.special, "punctuation": kept.punctuation,
     }  # fmt: skip
     if kind in goals:
         keys = goals[kind]

@@ -6,6 +6,7 @@ Groups and intervals may be absent: absent is None or NaN here, never an error.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Any
@@ -60,8 +61,14 @@ def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the variables that are numbers of their own: no companions, PLACES or strings."""
-    names = [str(name) for name in dataset.data_vars if dataset[name].dtype.kind in "biuf"]
+    """Names of the variables that are numbers of their own: no companions, PLACES or strings, and
+    none that says of itself that it is no table (`tidy` = 0).
+    """
+    names = [
+        str(name)
+        for name, variable in dataset.data_vars.items()
+        if variable.dtype.kind in "biuf" and variable.attrs.get("tidy", 1)
+    ]
     return [name for name in names if name not in PLACES and not _is_companion(name, names)]
 
 
@@ -77,6 +84,18 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
     ]
     arrays = [np.asarray(part.values, dtype=np.float64) for part in (value, *limits)]
     return Estimate(*arrays)
+
+
+def surely(parts: Estimate) -> Floats:
+    """The lower ends of the intervals; the values where there are none."""
+    return np.asarray(np.where(np.isfinite(parts.low), parts.low, parts.value))
+
+
+def at(parts: Estimate, layer: int, head: int) -> tuple[float, float, float]:
+    """The value of one head with the ends of its interval; parts [layer, head]."""
+    cells: list[Floats] = [parts.value, parts.low, parts.high]
+    value, low, high = (float(cell[layer, head]) for cell in cells)
+    return value, low, high
 
 
 def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
@@ -131,6 +150,17 @@ def printable(value: object) -> str:
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
 
 
+def model_name(tree: xr.DataTree) -> str:
+    """The model of the run as a title: a local folder by its own name, hub ids as they are."""
+    return title_name(printable(tree.attrs.get("model", "the model")))
+
+
+def title_name(model: str) -> str:
+    """A local folder by its own name, as its place says nothing of the model; hub ids stay."""
+    local = model.startswith(("/", "./", "../", "~")) or "\\" in model
+    return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
+
+
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
     """Every number per head in the run, groups in ORDER, then others; all-NaN ones are left out."""
     known = [name for name in ORDER if name in tree.children]
@@ -153,7 +183,7 @@ def _metrics_of(tree: xr.DataTree, name: str, variable: str) -> list[HeadMetric]
         ]
     if name == "frames" and variable.removesuffix("_reversed") in BESIDE:
         return []
-    if dims[:2] != ["layer", "head"] or len(dims) > 3 or "neuron" in dims:
+    if dims[:2] != ["layer", "head"] or len(dims) > 3 or {"neuron", "rank"} & set(dims):
         return []
     choices = [{dims[2]: value} for value in array[dims[2]].values] if dims[2:] else [{}]
     return [_metric(tree, name, variable, choice) for choice in choices]

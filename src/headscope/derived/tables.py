@@ -2,8 +2,9 @@
 
 One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
 then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
-What is no number (strings) and what names a place (best_layer, …) is left out; groups that say so
-(`tidy` = 0) are, as a whole. Beside the tidy tables stand those of the best heads.
+What is no number (strings) and what names a place (best_layer, …) is left out; groups and variables that say so
+(`tidy` = 0) are, as a whole. Beside the tidy tables stand those of the best heads, and what each
+head is (`head_tables`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import pandas as pd
 import xarray as xr
 
 from headscope.derived.best_heads import best_heads, coreference_heads, top_frame_heads
+from headscope.derived.clusters import cluster_table
+from headscope.derived.head_tables import head_table, label_table
 from headscope.derived.paper_tables import (
     clark_table_1,
     clark_table_2,
@@ -56,15 +59,16 @@ def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     """Writes every table; each file appears whole or not at all.
 
-    The tidy tables and those of the best heads become .parquet and .csv, the tables in a paper's
-    layout .csv, .md and .tex.
+    The tidy tables, those of the best heads, `heads` and `head_labels` become .parquet and .csv,
+    the tables in a paper's layout .csv, .md and .tex.
 
     returns  the paths written
     raises   OSError if the folder cannot be written
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Callable[[str], None]] = {}
-    for name, table in {**tidy(tree), **best_tables(tree)}.items():
+    labels = {"heads": head_table(tree), "head_labels": label_table(tree)}
+    for name, table in {**tidy(tree), **best_tables(tree), **labels}.items():
         found |= {f"{name}.parquet": partial(_parquet, table), f"{name}.csv": partial(_csv, table)}
     for name, (table, note) in _paper_tables(tree).items():
         found[f"{name}.csv"] = partial(_csv, table)
@@ -74,11 +78,12 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
 
 
 def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """The tables of best heads that the run allows, by the name of their files."""
+    """The tables of best heads and of clusters that the run allows, by the name of their files."""
     tables = {
         "best_heads": best_heads(tree),
         "best_coreference_heads": coreference_heads(tree),
         "top_frame_heads": top_frame_heads(tree),
+        "clusters": cluster_table(tree),
     }
     return {name: table for name, table in tables.items() if len(table)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 MANY_LAYERS = 16
 KEY_SIZE = (26.0, 4.5)  # points
 KEY_BELOW = -18.5  # points from the axes, beside the axis label
+LABEL_GAP = 0.065  # between labels at line ends, of the axis' height
 LEGEND_START = -22.0  # points right of the axes
 
 
@@ -86,6 +88,22 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
     axes.plot(
         x[there], parts.value[there], "-", marker=marker(word), color=shade, ms=3.6, mew=0, zorder=3
     )
+
+
+def end_labels(axes: Axes, ends: Sequence[tuple[float, str]], *, top: float) -> None:
+    """Texts right of the axes at the values where lines end, moved up until none covers another.
+
+    top  of the y axis, which begins at 0
+    """
+    order = sorted(range(len(ends)), key=lambda at: ends[at][0])
+    heights = [value for value, _ in ends]
+    for lower, upper in pairwise(order):
+        heights[upper] = max(heights[upper], heights[lower] + LABEL_GAP * top)
+    for height, (value, text) in zip(heights, ends, strict=True):
+        axes.annotate(
+            text, (1.0, value), (1.02, height), xycoords=("axes fraction", "data"),
+            textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
+        )  # fmt: skip
 
 
 def legend(

@@ -7,14 +7,13 @@ alone to the whole block with residual connection and layer normalisation.
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.derived.reading import estimate, group
-from headscope.draw.marks import layer_axis, percent_axis
+from headscope.draw.marks import end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
 from headscope.draw.wording import INTERVALS, over
@@ -60,20 +59,7 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
         ends.append((float(last), name(method)))
     layer_axis(axes, len(layers))
     percent_axis(axes, "mixing ratio", top=1.0)
-    for at, (value, text) in zip(_apart(ends), ends, strict=True):
-        axes.annotate(
-            text, (1.0, value), (1.02, at), xycoords=("axes fraction", "data"),
-            textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
-        )  # fmt: skip
-
-
-def _apart(ends: list[tuple[float, str]], gap: float = 0.065) -> list[float]:
-    """Heights for the labels at the line ends, moved up until none covers another."""
-    order = sorted(range(len(ends)), key=lambda at: ends[at][0])
-    heights = [value for value, _ in ends]
-    for lower, upper in pairwise(order):
-        heights[upper] = max(heights[upper], heights[lower] + gap)
-    return heights
+    end_labels(axes, ends, top=1.0)
 
 
 PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1)

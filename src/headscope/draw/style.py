@@ -59,6 +59,11 @@ MARKS = {
     "chance": ("grey", "D"),
     "mean": ("grey", "o"),
     "strongest": ("blue", "D"),
+    "vertical": ("sky", "s"),
+    "diagonal": ("orange", "D"),
+    "vertical_diagonal": ("green", "^"),
+    "block": ("purple", "v"),
+    "heterogeneous": ("grey", "o"),
 }
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
 

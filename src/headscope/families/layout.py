@@ -1,8 +1,8 @@
 """Where do the families keep the modules around attention? A table; one row per layout.
 
 Paths are relative to the attention module: "." is the module itself, "^" its parent, so
-"^.output.dense" is the child `output.dense` of the parent. To add a family, add a row, and a tiny
-model of it to `tests/families/tiny.py`: the tests there do the rest.
+"^.output.dense" is the child `output.dense` of the parent, and "^^" the parent's parent. To add a
+family, add a row, and a tiny model of it to `tests/families/tiny.py`: the tests there do the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ class Layout:
                 None where something else is done to attention before it is added
     norm        the LayerNorm of attention plus residual; None where the norm comes first;
                 "{name}" stands for the attention module's own name
+    final_norm  the LayerNorm that closes the layer, of feed-forward plus residual; None likewise
     value       the value projection, for the fallback; None on the registry
     when        the row holds only where this attribute, of the attention module or else of its
                 configuration, has this value
@@ -29,6 +30,7 @@ class Layout:
     projection: str | None
     residual: str | None = None
     norm: str | None = None
+    final_norm: str | None = None
     value: str | None = None
     when: tuple[str, object] | None = None
 
@@ -44,14 +46,27 @@ LAYOUTS: tuple[Layout, ...] = (
         projection="^.output.dense",
         residual="^",
         norm="^.output.LayerNorm",
+        final_norm="^^.output.LayerNorm",
     ),
     Layout(  # as BERT, but the norm comes first
         _named("XLMRobertaXL RobertaPreLayerNorm", "SelfAttention CrossAttention"),
         projection="^.output.dense",
         residual="^",
     ),
-    Layout(("DistilBertSelfAttention",), "out_lin", residual=".", norm="^.sa_layer_norm"),
-    Layout(("AlbertAttention",), "dense", residual=".", norm="LayerNorm"),
+    Layout(
+        ("DistilBertSelfAttention",),
+        "out_lin",
+        residual=".",
+        norm="^.sa_layer_norm",
+        final_norm="^.output_layer_norm",
+    ),
+    Layout(
+        ("AlbertAttention",),
+        "dense",
+        residual=".",
+        norm="LayerNorm",
+        final_norm="^.full_layer_layer_norm",
+    ),
     Layout(("ModernBertAttention",), "Wo", residual="^.attn_norm"),
     # decoders with the norm before attention
     Layout(("GPT2Attention",), "c_proj", residual="^.ln_1", when=("is_cross_attention", False)),
@@ -70,6 +85,7 @@ LAYOUTS: tuple[Layout, ...] = (
         "out_proj",
         residual=".",
         norm="^.self_attn_layer_norm",
+        final_norm="^.final_layer_norm",
         when=("do_layer_norm_before", False),
     ),
     Layout(
@@ -80,7 +96,11 @@ LAYOUTS: tuple[Layout, ...] = (
     Layout(("Gemma2Attention", "Gemma3Attention"), "o_proj"),  # attention is normed, then added
     # encoder-decoder: the norm after attention, or before it
     Layout(
-        ("BartAttention", "MarianAttention"), "out_proj", residual=".", norm="^.{name}_layer_norm"
+        ("BartAttention", "MarianAttention"),
+        "out_proj",
+        residual=".",
+        norm="^.{name}_layer_norm",
+        final_norm="^.final_layer_norm",
     ),
     Layout(("MBartAttention", "PegasusAttention"), "out_proj", residual="^.{name}_layer_norm"),
     Layout(("T5Attention", "MT5Attention", "UMT5Attention"), "o", residual="^.layer_norm"),
@@ -90,9 +110,17 @@ LAYOUTS: tuple[Layout, ...] = (
         projection="^.output.dense",
         residual="^",
         norm="^.output.LayerNorm",
+        final_norm="^^.output.LayerNorm",
         value="value_proj",
     ),
-    Layout(("MPNetSelfAttention",), "o", residual="^", norm="^.LayerNorm", value="v"),
+    Layout(
+        ("MPNetSelfAttention",),
+        "o",
+        residual="^",
+        norm="^.LayerNorm",
+        final_norm="^^.output.LayerNorm",
+        value="v",
+    ),
 )
 
 # Where families that are not in the table usually keep W_O: for each ending of the attention

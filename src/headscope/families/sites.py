@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import ModelError
@@ -30,6 +32,8 @@ class Site:
     projection  the module of W_O, or None if it is unknown
     residual    the module whose input is the residual stream, or None
     norm        the LayerNorm of attention plus residual, or None
+    final_norm  the LayerNorm that closes the layer, or None
+    block       the module of the whole layer, attention, feed-forward and all, or None
     value       the value projection; only where the fallback needs it
     listed      the family is in the table; else the projection is a guess, checked as it runs
     embeddings  what the first layer's queries and keys are made from, where it is known
@@ -41,6 +45,8 @@ class Site:
     projection: nn.Module | None = None
     residual: nn.Module | None = None
     norm: nn.Module | None = None
+    final_norm: nn.Module | None = None
+    block: nn.Module | None = None
     value: nn.Module | None = None
     listed: bool = False
     embeddings: Embeddings | None = None
@@ -60,10 +66,27 @@ class Site:
 
     @cached_property
     def post_norm(self) -> Norm | None:
-        """γ and ε of the LayerNorm of attention plus residual."""
-        if not isinstance(self.norm, nn.LayerNorm) or self.norm.weight is None:
+        """γ, ε and β of the LayerNorm of attention plus residual."""
+        return _norm(self.norm)
+
+    @cached_property
+    def closing_norm(self) -> Norm | None:
+        """Those of the LayerNorm that closes the layer."""
+        return _norm(self.final_norm)
+
+    @cached_property
+    def normed_projection(self) -> OutputProjection | None:
+        """W_O, then what `post_norm` does to a part of its input; None without one of them."""
+        if self.output_projection is None or self.post_norm is None:
             return None
-        return Norm(self.norm.weight.detach(), float(self.norm.eps))
+        return self.output_projection.through(self.post_norm)
+
+    @cached_property
+    def closed_projection(self) -> OutputProjection | None:
+        """The same, then `closing_norm`, as if there were no feed-forward between them."""
+        if self.normed_projection is None or self.closing_norm is None:
+            return None
+        return self.normed_projection.through(self.closing_norm)
 
 
 def find_sites(model: PreTrainedModel) -> list[Site]:
@@ -81,7 +104,10 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     ]
     if registered(model):
         known = find_embeddings(modules, [site.path for site in found])
-        return [replace(site, embeddings=known.get(site.path)) for site in found]
+        return [
+            replace(site, embeddings=known.get(site.path), block=_block(site.path, modules))
+            for site in found
+        ]
     readable = [site for site in found if site.value is not None]
     if not readable:
         family = getattr(model.config, "model_type", "unknown")
@@ -140,6 +166,7 @@ def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site
             projection=at(layout.projection),
             residual=at(layout.residual),
             norm=at(layout.norm),
+            final_norm=at(layout.final_norm),
             value=at(layout.value),
             listed=True,
         )
@@ -163,13 +190,28 @@ def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Sit
     return None
 
 
+def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
+    """The module of the whole layer: transformers marks it, or it is one of a numbered list."""
+    above = [path.rsplit(".", up)[0] for up in range(1, path.count(".") + 1)]  # innermost first
+    marked = [p for p in above if isinstance(modules[p], GradientCheckpointingLayer)]
+    numbered = [p for p in above if p.rpartition(".")[2].isdecimal()]
+    return modules[(marked or numbered)[0]] if marked or numbered else None
+
+
+def _norm(module: nn.Module | None) -> Norm | None:
+    """γ, ε and β; None for anything but a LayerNorm with a scale."""
+    if not isinstance(module, nn.LayerNorm) or module.weight is None:
+        return None
+    shift = None if module.bias is None else module.bias.detach()
+    return Norm(module.weight.detach(), float(module.eps), shift)
+
+
 def _absolute(path: str, where: str) -> str:
-    """Resolves "." (the module itself), "^" (its parent) and child names to a full path."""
+    """Resolves "." (the module itself), "^" (its parent, "^^" its parent) and child names."""
     if where == ".":
         return path
     if where.startswith("^"):
-        parent = path.rpartition(".")[0]
-        return ".".join(part for part in (parent, where[1:].lstrip(".")) if part)
+        return _absolute(path.rpartition(".")[0], where[1:].lstrip(".") or ".")
     return ".".join(part for part in (path, where) if part)
 
 

@@ -1,7 +1,8 @@
 """Which classes of maps are told apart, and how does an annotator tell them?
 
-Kovaleva et al. (2019), section 4.1. The definitions are ours, as precise as a glance allows; the
-last class takes what the others leave, so that every map has one.
+Kovaleva et al. (2019), section 4.1. The definitions are ours, as precise as a glance allows. They
+are asked in the order: block, line and columns, one of the two, else heterogeneous; so every map
+has one class. "Plain" is what one would mention when describing the map in one breath.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ class PatternClass:
 CLASSES = (
     PatternClass(
         "1", "vertical", "Vertical",
-        "One or a few columns carry the map; nothing follows the diagonal.",
+        "One or more columns carry the map, the first and the last count; no plain line along the "
+        "diagonal.",
     ),
     PatternClass(
         "2", "diagonal", "Diagonal",
-        "A line along the diagonal, on it or beside it, carries the map; columns are faint or not "
-        "there.",
+        "A plain line or band along the diagonal, on it or a few tokens beside it; columns faint "
+        "or not there.",
     ),
     PatternClass(
         "3", "vertical_diagonal", "Vertical + diagonal",
-        "A diagonal line and columns, both plain at a glance.",
+        "A line or band along the diagonal and columns, both plain.",
     ),
     PatternClass(
         "4", "block", "Block",
-        "Squares on the diagonal: rows of a part attend within it, and change together at its end.",
+        "Up to about six filled squares on the diagonal (of a decoder: triangles) whose rows "
+        "change together, at a plain edge; a band of many small lumps is none.",
     ),
     PatternClass(
         "5", "heterogeneous", "Heterogeneous",
-        "Anything else: spots, rows, curves, or an even grey without structure.",
+        "Anything else: spots, rows, curves, a wide haze, an even grey without structure.",
     ),
 )  # fmt: skip
 NAMES = tuple(c.name for c in CLASSES)

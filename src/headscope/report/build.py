@@ -12,11 +12,11 @@ import jinja2
 import xarray as xr
 from markupsafe import Markup
 
-from headscope.derived.functions import functions
-from headscope.derived.reading import printable, shape
+from headscope.derived.reading import model_name, shape
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
+from headscope.report.cards import cards
 from headscope.report.example_views import example_views
 from headscope.report.language import language
 from headscope.report.policy import content_policy, island
@@ -26,7 +26,8 @@ from headscope.report.theme import theme_css
 from headscope.terms import SOURCES, TERMS, unit_label
 from headscope.whole_file import write_whole
 
-SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js")
+# One module in one scope: what a file uses when it is read must stand before it.
+SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 TELLING = 20
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
@@ -49,10 +50,10 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     styles = Styles()
     pictures = sections(tree, styles)
     about_language = language(tree, manifest, styles)
-    examples = example_views(tree, model=_model(tree))
-    style = "\n".join([theme_css(), _asset("report.css"), styles.css()])
-    script = "\n".join(_asset(name) for name in SCRIPTS)
-    return _template().render(
+    examples = example_views(tree, model=model_name(tree))
+    style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
+    script = "\n".join(asset(name) for name in SCRIPTS)
+    return template("report.html.j2").render(
         **_content(tree, manifest),
         sections=pictures,
         language=about_language,
@@ -60,15 +61,9 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
         script=Markup(script),
         examples=examples,
         policy=content_policy(style=style, script=script, framed=examples.framed),
-        island=Markup(island(heads.data(tree))),
+        island=Markup(island({**heads.data(tree), "cards": cards(tree)})),
         views=Markup(island(examples.data)),
     )
-
-
-def title_name(model: str) -> str:
-    """A local folder by its own name, as its place says nothing of the model; hub ids stay."""
-    local = model.startswith(("/", "./", "../", "~")) or "\\" in model
-    return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 
 
 def unbroken(text: str) -> str:
@@ -80,7 +75,7 @@ def unbroken(text: str) -> str:
 def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
-        "model": _model(tree),
+        "model": model_name(tree),
         "layers": layers,
         "heads": per_layer,
         "facts": facts.facts(tree, manifest),
@@ -89,10 +84,9 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "versions": facts.versions(manifest),
         "command": facts.command(manifest),
         "telling": heads.telling(tree, count=TELLING),
-        "role_counts": heads.role_counts(tree),
+        "label_counts": heads.label_counts(tree),
         "columns": heads.columns(tree),
         "rows": heads.rows(tree),
-        "knows": bool(functions(tree)),
         "n": over(tree),
         "has_map": MAP.available(tree),
         "map_caption": map_caption(tree),
@@ -103,23 +97,21 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     }
 
 
-def _model(tree: xr.DataTree) -> str:
-    return title_name(printable(tree.attrs.get("model", "the model")))
-
-
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """One of the pages in `assets`: whatever is put into it is escaped, unless it is Markup."""
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(_asset),
+        loader=jinja2.FunctionLoader(asset),
     )  # fmt: skip
     # Panels are markup made here from numbers; the names drawn in them are escaped by the
     # XML writer.
     environment.filters["drawing"] = Markup
     environment.filters["unbroken"] = unbroken
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file in `assets`."""
     return (resources.files("headscope.report") / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -10,23 +10,19 @@ import numpy as np
 import xarray as xr
 
 from headscope.derived.claim import Claim
-from headscope.derived.claims import all_claims
-from headscope.derived.functions import FUNCTIONS, functions
+from headscope.derived.head_card import GROUP_TITLES
+from headscope.derived.label_rules import RULES, rule_words
+from headscope.derived.labels import HeadLabels, head_labels
 from headscope.derived.reading import Floats, HeadMetric, group, head_metrics, head_name, shape
 from headscope.derived.roles import ROLES, head_roles
-from headscope.derived.telling import best_claims, telling_heads
+from headscope.derived.telling import telling_heads
 from headscope.derived.wording import by_unit, plain
 from headscope.draw.divergence import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
 from headscope.terms import unit_label
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
-GROUP_TITLES = {
-    "surface": "Attention", "entropy": "Entropy", "norms": "Norms",
-    "dependency": "Words whose syntactic head is found", "coreference": "Coreference",
-    "frames": "Frames", "features": "To kinds of words", "pairs": "Between words",
-    "neurons": "Neurons",
-}  # fmt: skip
+OF_WORDS = ("dependency", "coreference", "frames", "pair", "feature")  # kinds of labels
 COLUMNS = [
     "surface.attention.previous",
     "surface.attention.next",
@@ -54,13 +50,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One head of the table; `language` says what it knows of language, at most two things."""
+    """One head of the table; `id` is where its card is found, `labels` are those with numbers."""
 
     unit: int
+    id: str
     name: str
-    role: str
-    role_name: str
-    language: list[str]
+    labels: list[str]
     cells: list[Cell]
 
 
@@ -68,10 +63,12 @@ class Row:
 class Telling:
     """One telling head, with the geometry of its interval in percent of the scale.
 
-    more  what it knows of language, where the sentence is about something else
+    id    where its card is found
+    more  what its other labels say
     """
 
     unit: int
+    id: str
     name: str
     sentence: str
     more: list[str]
@@ -104,41 +101,46 @@ def data(tree: xr.DataTree) -> dict[str, object]:
             if role in roles
         ],
         "first": _first(tree),
-        "sentences": sentences(tree),
-        "language": _language(tree),
+        **labels(tree),
         "metrics": [_metric(metric) for metric in head_metrics(tree)],
         "map": _places(tree),
     }
 
 
-def sentences(tree: xr.DataTree) -> dict[str, str]:
-    """The most telling sentence of every head that has one, by unit."""
-    heads = shape(tree)[1]
-    return {str(c.layer * heads + c.head): c.sentence for c in best_claims(all_claims(tree))}
+def labels(tree: xr.DataTree) -> dict[str, object]:
+    """What the heads are, for the page's scripts.
+
+    labels   [unit] rows of label, sentence ('' where it is the same), kind, effect, n, analysis,
+             and the label in short
+    closest  [unit] of unlabelled heads what stands out most; '' where there is nothing
+    rules    kind → the rule in words, of the kinds that there are
+    """
+    found = list(head_labels(tree).values())
+    kinds = sorted({label.kind for one in found for label in one.labels})
+    return {
+        "labels": [[_label(label) for label in one.labels] for one in found],
+        "closest": [one.closest.sentence if one.closest else "" for one in found],
+        "rules": {kind: rule_words(kind) for kind in kinds},
+    }
 
 
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
     """The list that opens the report."""
-    heads = shape(tree)[1]
-    known = functions(tree, most=1)
+    heads, found = shape(tree)[1], head_labels(tree)
     return [
-        _telling(claim, heads, known.get((claim.layer, claim.head), []))
+        _telling(claim, heads, found[claim.layer, claim.head])
         for claim in telling_heads(tree, count=count)
     ]
 
 
-def role_counts(tree: xr.DataTree) -> tuple[list[str], int]:
-    """What the heads do in phrases, most frequent first ("20 attend mainly to [SEP]"), and how
-    many heads no rule fits.
+def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
+    """What the heads are labelled, most frequent first ("attention sink (20)"), and how many are
+    unlabelled; a head may have several labels.
     """
-    count = Counter(head_roles(tree).reshape(-1).tolist())
-    rest = count.pop("other", 0)
-    phrases = []
-    for role, number in count.most_common():
-        verb = "attends" if number == 1 else "attend"
-        how = "broadly" if role == "broad" else f"mainly to {role_name(tree, role, article=True)}"
-        phrases.append(f"{number} {verb} {how}")
-    return phrases, rest
+    found = head_labels(tree).values()
+    count = Counter(label.kind for one in found for label in one.labels)
+    phrases = [f"{RULES[kind].title} ({number})" for kind, number in count.most_common()]
+    return phrases, sum(not one.labels for one in found)
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
@@ -152,21 +154,22 @@ def columns(tree: xr.DataTree) -> list[HeadMetric]:
 
 def rows(tree: xr.DataTree) -> list[Row]:
     """One row per head, in order."""
-    layers, heads = shape(tree)
-    chosen = columns(tree)
-    roles = head_roles(tree).reshape(-1).tolist()  # [unit]
-    known = _language(tree)
+    heads, chosen = shape(tree)[1], columns(tree)
     return [
         Row(
             unit=unit,
+            id=card_id(unit, heads),
             name=head_name(unit, heads),
-            role=roles[unit],
-            role_name=role_name(tree, roles[unit]),
-            language=known.get(str(unit), []),
+            labels=[label.label for label in found.labels],
             cells=[_cell(metric, unit) for metric in chosen],
         )
-        for unit in range(layers * heads)
+        for unit, found in enumerate(head_labels(tree).values())
     ]
+
+
+def card_id(unit: int, heads: int) -> str:
+    """Where the card of a head is found: report.html#L8H10."""
+    return head_name(unit, heads).replace("·", "")
 
 
 def _first(tree: xr.DataTree) -> int:
@@ -175,27 +178,26 @@ def _first(tree: xr.DataTree) -> int:
     return told[0].layer * shape(tree)[1] + told[0].head if told else 0
 
 
-def _language(tree: xr.DataTree) -> dict[str, list[str]]:
-    """What heads know of language, in sentences, by unit."""
-    heads = shape(tree)[1]
-    return {
-        str(layer * heads + head): [claim.sentence for claim in claims]
-        for (layer, head), claims in functions(tree).items()
-    }
+def _label(claim: Claim) -> list[object]:
+    sentence = "" if claim.sentence == claim.label else claim.sentence
+    effect, n = f"{claim.effect:.2f}", claim.n
+    return [claim.label, sentence, claim.kind, effect, n, claim.analysis, claim.short]
 
 
-def _telling(claim: Claim, heads: int, known: list[Claim]) -> Telling:
+def _telling(claim: Claim, heads: int, found: HeadLabels) -> Telling:
     unit = claim.layer * heads + claim.head
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     value, low, high, reference = (
         round(100 * min(max(part, 0.0), 1.0), 2) for part in (claim.value, *ends, claim.reference)
     )
-    # Language has no colour of its own: all of them stand for kinds of tokens.
-    hue = "ink" if claim.kind in FUNCTIONS else MARKS.get(claim.kind, ("grey", "o"))[0]
-    more = [other.sentence for other in known if claim.kind not in FUNCTIONS]
+    # What a head knows of words has no colour of its own: all of them stand for kinds of tokens.
+    kind = claim.about if claim.kind == "sink" else claim.kind
+    plain_hue = "ink" if claim.kind in OF_WORDS else "grey"
+    hue = MARKS[kind][0] if kind in MARKS else plain_hue
+    more = [label.sentence for label in found.labels[1:]]
     return Telling(
-        unit, head_name(unit, heads), claim.sentence, more, hue, value, low, high, reference,
-        f"{claim.effect:.2f}",
+        unit, card_id(unit, heads), head_name(unit, heads), claim.sentence, more, hue,
+        value, low, high, reference, f"{claim.effect:.2f}",
     )  # fmt: skip
 
 
@@ -216,7 +218,14 @@ def _metric(metric: HeadMetric) -> dict[str, object]:
         "low": _flat(parts.low),
         "high": _flat(parts.high),
         "text": [_words(metric, unit) for unit in range(parts.value.size)],
+        "rank": _ranks(parts.value.ravel()),  # [unit]
     }
+
+
+def _ranks(values: Floats) -> list[int]:
+    """[unit] 1 for the largest, equal ones alike; 0 where there is no number."""
+    there = values[np.isfinite(values)]
+    return [int((there > value).sum()) + 1 if math.isfinite(value) else 0 for value in values]
 
 
 def _words(metric: HeadMetric, unit: int) -> str:

@@ -53,6 +53,14 @@ INTRODUCTIONS = {
         "Counting the residual connection and layer normalisation shows how much of each token "
         "stays itself.",
     ),
+    "flow": (
+        "flow",
+        "Where representations come from",
+        "Layer by layer tokens take from each other, so that a vector high up need not say much "
+        "about its own word. Following every path back to the input tells what is left of it; "
+        "attention alone makes the resting places look like sources, the norms of what is passed "
+        "on do not.",
+    ),
     "neurons": (
         "neurons",
         "How many neurons make a score",
@@ -67,6 +75,32 @@ INTRODUCTIONS = {
         "Before any layer has mixed them, a token’s vector is the sum of its word, its position "
         "and its segment. A head that finds the next word must read positions; one that keeps to "
         "a segment may read segments, or positions too.",
+    ),
+    "patterns": (
+        "patterns",
+        "Classes of maps",
+        "A map with a few columns says where a head rests, one along the diagonal that it looks "
+        "nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is the most "
+        "that can depend on what the words are (Kovaleva et al. 2019).",
+    ),
+    "clusters": (
+        "clusters",
+        "Heads that attend alike",
+        "Which heads do the same thing, whatever it is? Clusters are made from attention alone, "
+        "and named afterwards by what their heads do; a cluster that no label fits is mixed.",
+    ),
+    "cluster_number": (
+        "cluster-number",
+        "How sure are the clusters?",
+        "Clusters can be made of anything. These are worth their names as far as heads are nearer "
+        "to their own cluster than to the next, more so than in a cloud without clusters, and as "
+        "far as other documents give the same.",
+    ),
+    "layers_alike": (
+        "layers-alike",
+        "Are the heads of a layer alike?",
+        "On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If that "
+        "holds, divergence is least within a layer and grows with the distance of layers.",
     ),
 }
 PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px

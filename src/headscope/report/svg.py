@@ -19,6 +19,8 @@ SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
+# A cell of a heat map as matplotlib writes it: four corners of a box.
+_BOX = re.compile(r"M (\S+) (\S+)\s+L (\S+) \2\s+L \3 (\S+)\s+L \1 \4\s+z\s*")
 _DROPPED = {"metadata", "title", "style"}
 
 
@@ -99,7 +101,8 @@ def _clean(
                 node.set("id", ids[value])
         else:
             renamed = _REFERENCE.sub(lambda match: "#" + ids.get(match[1], match[1]), value)
-            node.set(short, _NUMBER.sub(_short, renamed))
+            # A box in less than half the characters: heat maps have thousands.
+            node.set(short, _BOX.sub(r"M\1 \2H\3V\4H\1z", _NUMBER.sub(_short, renamed)))
 
 
 def _themed(style: str, properties: dict[str, str]) -> str:

@@ -13,10 +13,12 @@ from headscope.batch import Batch
 from headscope.corpus.document import Document, Example, Passage
 from headscope.corpus.encode import Encoder
 from headscope.errors import CorpusError, InputError
+from headscope.flows.methods import check_methods
 from headscope.instrument import Instrument
 from headscope.layer import LayerView
 from headscope.model import Model, evaluating, forward
 from headscope.views.example import Floats, Ints, Shown, Side, Stack, Vectors
+from headscope.views.following import MAX_FLOW, Following
 
 MOST_TOKENS = 512  # that are shown at once
 AGREED = 1e-2  # largest difference between a weight and the softmax of its scores
@@ -29,6 +31,7 @@ def show(
     text_pair: str | None = None,
     *,
     window: tuple[int, int] | None = None,
+    flow: Sequence[str] = (),
 ) -> Shown:
     """Run one example through a model and keep its maps.
 
@@ -36,12 +39,14 @@ def show(
                encoder is shown)
     window     tokens from (inclusive, from 0) and to (exclusive) that are shown; None: the first
                MOST_TOKENS. The model reads all of them
-    raises     InputError for empty text, more tokens than the model takes, a window outside it
+    flow       names of `flows.METHODS`, and "max_flow": where representations come from, as further
+               maps of the first stack
+    raises     InputError for empty text, more tokens than the model takes, a window outside it, an
+               unknown flow; ModelError for a flow that has no meaning for the model
     """
-    if not text.strip():
-        raise InputError("found an empty text; wanted something to read")
+    flows = check_methods(flow, also=[MAX_FLOW]) if flow else ()
     decodes = model.network.config.is_encoder_decoder
-    example = _encoded(model, text, None if decodes else text_pair)
+    example = encoded(model, text, None if decodes else text_pair)
     sides = [_side(model, example, _words(model, text, None if decodes else text_pair, example))]
     decoder_ids: Ints | None = None
     if decodes:
@@ -53,12 +58,15 @@ def show(
     left_out = [_left_out(side, cut) for side, cut in zip(sides, windows, strict=True)]
     if decodes and not text_pair:
         left_out.append("The decoder is not shown: give what it reads as the second text.")
-    stacks = _stacks(model, example, decoder_ids, windows)
+    stacks = _stacks(model, example, decoder_ids, windows, flows)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
     return Shown(model.name, shown, stacks, " ".join(filter(None, left_out)))
 
 
-def _encoded(model: Model, text: str, text_pair: str | None) -> Example:
+def encoded(model: Model, text: str, text_pair: str | None) -> Example:
+    """The text as the model reads it; raises InputError for one that is empty or does not fit."""
+    if not text.strip():
+        raise InputError("found an empty text; wanted something to read")
     # Segments as the tokenizer cuts them, also where the model does not tell them apart.
     encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
@@ -194,7 +202,11 @@ class _Kept:
 
 
 def _stacks(
-    model: Model, example: Example, decoder_ids: Ints | None, windows: Sequence[slice]
+    model: Model,
+    example: Example,
+    decoder_ids: Ints | None,
+    windows: Sequence[slice],
+    flows: Sequence[str],
 ) -> tuple[Stack, ...]:
     batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
     n = len(example)  # a batch may be padded
@@ -202,10 +214,14 @@ def _stacks(
     mask = torch.ones_like(ids)
     wanted = {model.shape.stack: (0, 0)} if decoder_ids is None else SIDES
     kept = {name: _Kept() for name in wanted}
+    cut = replace(batch, input_ids=ids, segment_ids=segments, mask=batch.mask[:, :n])
+    following, first = Following.of(flows, cut), next(iter(wanted))
 
     def look(layer: LayerView) -> None:
         queries, keys = wanted[layer.stack]
         kept[layer.stack].look(layer, windows[queries], windows[keys])
+        if layer.stack == first:
+            following.watch.look(layer)
 
     with (
         evaluating(model.network),
@@ -218,9 +234,9 @@ def _stacks(
             target = torch.from_numpy(decoder_ids)[None].to(model.device)
             model.network(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
     alone = len(wanted) == 1
-    return tuple(
-        seen.stack("self" if alone else name, *wanted[name]) for name, seen in kept.items()
-    )
+    stacks = {n: k.stack("self" if alone else n, *wanted[n]) for n, k in kept.items()}
+    stacks[first] = replace(stacks[first], measures=following.measures(windows[0]))
+    return tuple(stacks.values())
 
 
 def _disagreement(layer: LayerView) -> float:

@@ -79,7 +79,8 @@ class Vectors:
 class Measure:
     """Maps beside attention: such as rollout, or the attention of another model.
 
-    maps  [layer, head, query, key] at least 0
+    maps  [layer, head, query, key] at least 0; [layer, 1, query, key] for maps that belong to a
+          layer, which every head of it shows
     unit  "probability" or "1"
     """
 

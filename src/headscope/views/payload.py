@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from headscope.views.coding import coded_maps, coded_norms, largest_of, levels_for, short
+from headscope.views.coding import LEVELS, coded_maps, coded_norms, largest_of, levels_for, short
 from headscope.views.detail import Detail, detail_of, plainest
-from headscope.views.example import Floats, Shown, Side, Stack
+from headscope.views.example import Floats, Measure, Shown, Side, Stack
 
 VERSION = 2
 FEW_TOKENS = 128
@@ -91,7 +91,7 @@ def _measures(stack: Stack, levels: float) -> list[dict[str, Any]]:
             "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
             "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
         })  # fmt: skip
-    found += [_stored(m.name, m.label, m.unit, m.maps, levels) for m in stack.measures]
+    found += [_further(m, stack, levels) for m in stack.measures]
     if stack.versus is not None:
         other = stack.versus
         largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
@@ -101,6 +101,18 @@ def _measures(stack: Stack, levels: float) -> list[dict[str, Any]]:
             "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(found) - 1,
         })  # fmt: skip
     return found
+
+
+def _further(measure: Measure, stack: Stack, levels: float) -> dict[str, Any]:
+    """Maps of a layer are stored once, in the finest steps: they are few, and spread thin."""
+    if measure.maps.shape[1] == stack.attention.shape[1]:
+        return _stored(measure.name, measure.label, measure.unit, measure.maps, levels)
+    fine, scale = LEVELS[0][0], largest_of(measure.maps)
+    return {
+        "name": measure.name, "label": measure.label, "unit": measure.unit, "signed": False,
+        "heads": 1, "levels": fine, "scale": short(scale),
+        "data": coded_maps(measure.maps, scale=scale, levels=fine),
+    }  # fmt: skip
 
 
 def _stored(name: str, label: str, unit: str, maps: Floats, levels: float) -> dict[str, Any]:

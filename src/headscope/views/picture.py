@@ -46,6 +46,10 @@ def picture(
     maps = _maps(stack, measure)
     if measure == "weighted_norm":
         look |= {"label": "weighted norm ‖αf(x)‖", "unit": "1"}
+    for further in stack.measures:
+        if further.name == measure:
+            look |= {"label": further.label, "unit": further.unit}
+            name = f"Layer {layer + 1}" if further.maps.shape[1] < maps.shape[1] else name
     if kind == "matrix":
         return attention_map(rows.tokens, maps[layer, head], name=name, **look)
     return attention_lines(rows.tokens, maps, heads=heads, labels=labels, **look)
@@ -76,6 +80,8 @@ def _plainest_query(weights: Floats, rows: Side) -> int:
 
 def _maps(stack: Stack, measure: str) -> Floats:
     found = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
+    for further in stack.measures:
+        found[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
     maps = found.get(measure)
     if maps is None:
         there = ", ".join(name for name, m in found.items() if m is not None)

@@ -65,7 +65,7 @@ class View:
 
         heads    (layer, head), from 0; without any, the head of the largest weights between tokens
         kind     "lines" of several heads; "matrix" or "neurons" of one
-        measure  "attention" or "weighted_norm"
+        measure  "attention", "weighted_norm", or the name of a further measure
         stack    "encoder", "decoder" or "cross", where there are several; None: the first
         query    neurons: the token that looks, from 0; None: the ordinary one with the largest
                  weight
@@ -146,6 +146,7 @@ def view(
     versus_text: str | None = None,
     window: tuple[int, int] | None = None,
     detail: Detail = "auto",
+    flow: Sequence[str] | str = (),
 ) -> View:
     """What every head of a model does in one text or pair of texts.
 
@@ -157,6 +158,8 @@ def view(
     window        (from, to) in tokens that are shown of a long text, at most 512
     detail        heads (layer, head) with exact weights and the neuron view; "all", "none", or
                   "auto": as many as keep the page near 1 MB (12 MB beyond 128 tokens)
+    flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
+                  "max_flow"; several, or one text with commas
     raises        InputError for empty text, texts or models that do not fit, a run of another
                   model; what `load` and `open_run` raise
     """
@@ -166,11 +169,12 @@ def view(
 
     if versus_model is not None and versus_text is not None:
         raise InputError("found another model and another text; wanted one of the two")
+    flows = flow.split(",") if isinstance(flow, str) and flow else flow
     names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
     loaded = model if isinstance(model, Model) else load(model)
     if names is not None:
         _check_same(names, loaded)
-    shown = show(loaded, text, text_pair, window=window)
+    shown = show(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
         first = shown.stacks[0]

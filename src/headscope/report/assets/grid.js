@@ -94,18 +94,13 @@ function describe(unit) {
     if (metric === now) row.className = "now";
     rows.push(row);
   }
-  const kind = kindOf.get(data.roles[unit]);
-  const sentence = data.sentences[unit] ?? NOTHING;
-  const documents = data.metrics.length ? `n = ${data.metrics[0].n} documents` : "";
-  const head = element("h3", {}, headName(unit), " ");
-  head.append(element("small", {}, glyph(kind), ` ${kind.name}`));
+  const documents = data.metrics.length ? `n = ${data.metrics[0].n} documents.` : "";
+  const head = element("h3", {}, headLink(unit), " ", glyph(kindOf.get(data.roles[unit])));
   const numbers = element("div", { class: "numbers", tabindex: "0", role: "region", "aria-label": "Numbers" });
   numbers.append(element("table", {}, element("tbody", {}, ...rows)));
-  const about = element("p", { class: "does" }, `${sentence}. ${documents}`);
-  // What a head knows of language stands below the most telling sentence, unless it is that.
-  const known = (data.language[unit] ?? []).filter((words) => words !== sentence);
-  const more = known.map((words) => element("p", { class: "knows" }, words));
-  document.getElementById("panel").replaceChildren(head, about, ...more, numbers);
+  const says = sentencesOf(unit).map((words) => element("p", { class: "knows" }, words));
+  const about = element("p", { class: "does" }, documents);
+  document.getElementById("panel").replaceChildren(head, ...says, about, numbers);
 }
 
 // A small bar with the interval, on the scale of all heads.

@@ -83,6 +83,12 @@ if (views) {
   lookingButton(here, () => [now(), views.looks[now()][0]]);
   here.parentElement.hidden = false;
   const name = () => here.replaceChildren(...lookWords(now()));
+  extras.push((unit) => {
+    closeLook();
+    const button = element("button", { type: "button", class: "look-at" }, ...lookWords(unit));
+    lookingButton(button, () => [unit, views.looks[unit][0]]);
+    return element("div", { class: "look-here" }, button);
+  });
   listeners.push(() => {
     if (open.button === here) closeLook();
     name();

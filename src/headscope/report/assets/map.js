@@ -76,9 +76,8 @@ function colorMap() {
 }
 
 function read(unit) {
-  const sentence = data.sentences[unit] ?? NOTHING;
-  const name = element("b", {}, headName(unit));
-  document.getElementById("readout").replaceChildren(name, ` ${sentence}`);
+  const name = element("b", {}, headLink(unit));
+  document.getElementById("readout").replaceChildren(name, ` ${sentencesOf(unit).join("; ")}`);
 }
 
 if (data.map && document.getElementById("atlas")) {

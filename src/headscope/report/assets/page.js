@@ -2,12 +2,26 @@
 // text: names come from models and files, so nothing here ever parses markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const kindOf = new Map(data.roleKinds.map((kind) => [kind.role, kind]));
-const NOTHING = "stands out in nothing that was measured";
 const listeners = [];
+const extras = []; // unit → what a card holds beside what every page can draw
 const page = { selected: null };
 
 function headName(unit) {
   return `L${Math.floor(unit / data.heads) + 1}·H${(unit % data.heads) + 1}`;
+}
+
+const cardId = (unit) => headName(unit).replace("·", "");
+
+// Where a head is named, its name opens its card.
+function headLink(unit) {
+  return element("a", { href: `#${cardId(unit)}`, class: "head" }, headName(unit));
+}
+
+// The sentences of a head's labels; of an unlabelled head what stands out most.
+function sentencesOf(unit) {
+  const labels = data.labels[unit].map(([label, sentence]) => sentence || label);
+  const most = data.closest[unit] ? `; most: ${data.closest[unit]}` : "";
+  return labels.length ? labels : [`unlabelled${most}`];
 }
 
 function select(unit) {

@@ -35,7 +35,8 @@ function filterRows() {
   let shown = 0;
   for (const row of table.tBodies[0].rows) {
     // "L1" is meant to find L1·H2, not L12·H2.
-    const text = `${row.cells[0].textContent.replace("·", " ")} ${row.cells[0].textContent} ${row.cells[1].textContent} ${row.querySelector(".words")?.textContent ?? ""}`;
+    const [name, labels] = [...row.cells].map((cell) => cell.textContent);
+    const text = `${name.replace("·", " ")} ${name} ${labels}`;
     const parts = text.toLowerCase().split(/\s+/);
     const fits = (word) => parts.some((part) => (/^[lh]\d+$/.test(word) ? part === word : part.includes(word)));
     row.hidden = !words.every(fits);
@@ -51,7 +52,7 @@ if (table) {
   document.getElementById("search").addEventListener("input", filterRows);
   filterRows();
   for (const row of table.tBodies[0].rows) {
-    row.addEventListener("click", () => select(Number(row.dataset.unit)));
+    row.addEventListener("click", (event) => event.target.closest("a") || select(Number(row.dataset.unit)));
   }
   listeners.push((selected) => {
     for (const row of table.tBodies[0].rows) row.classList.toggle("chosen", Number(row.dataset.unit) === selected);

@@ -73,7 +73,7 @@ function paintChoices() {
     const gone = option.value === "removed" || option.value === "renormalised";
     option.hidden = option.disabled = (gone && onlySpecial()) || (option.value === "renormalised" && !canRenormalise(state.measure));
   }
-  write(at("note"), [specialNote(), levelNote()].filter(Boolean).join(" "));
+  write(at("note"), [specialNote(), levelNote(), layerNote()].filter(Boolean).join(" "));
   at("note").hidden = !at("note").textContent;
 }
 
@@ -86,6 +86,13 @@ function specialNote() {
     removed: "Special tokens are removed; rows are not renormalised.",
     renormalised: `Special tokens are removed; rows are divided by the sum of what is left${others}.`,
   }[state.special];
+}
+
+function layerNote() {
+  const shown = [state.measure, state.beside].filter((place) => place !== null).map((place) => stack().measures[place]);
+  if (state.view === "neuron" || !shown.some(ofLayer)) return "";
+  const label = shown.find(ofLayer).label;
+  return `All heads of a layer show the same ${label}: what each token at the layer’s output takes from each token of the input.`;
 }
 
 function levelNote() {

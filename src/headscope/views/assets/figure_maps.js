@@ -100,5 +100,5 @@ function modelTicks(place) {
   const measure = stack().measures[place];
   const most = number(Math.max(...scalesOf(measure)), 0, place).replace("+", "");
   if (measure.signed) return [[`−${most}`, "0", `+${most}`], `${measure.label}, the same scale for all heads (square-root scale)`];
-  return [["0", "¼", "1"], `${measure.label}, of each head’s largest value (square-root scale)`];
+  return [["0", "¼", "1"], `${measure.label}, of each ${ofLayer(measure) ? "layer" : "head"}’s largest value (square-root scale)`];
 }

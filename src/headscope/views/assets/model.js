@@ -155,6 +155,6 @@ function paintModelKey() {
   const most = number(Math.max(...scalesOf(measure)));
   const key = measure.signed
     ? rampKey([`−${most}`, "0", `+${most}`], `${measure.label}, the same scale for all heads (square-root scale)`, true)
-    : rampKey(["0", "¼", "1"], `${measure.label}, of each head’s largest value (square-root scale)`);
+    : rampKey(["0", "¼", "1"], `${measure.label}, of each ${ofLayer(measure) ? "layer" : "head"}’s largest value (square-root scale)`);
   at("model-key").replaceChildren(...key);
 }

@@ -43,6 +43,7 @@ const thing = () => (state.level === "word" ? "word" : "token");
 
 function tokenSentence(place, layer, which, { side, index }) {
   const axis = side === "query" ? "key" : "query";
+  if (ofLayer(stack().measures[place])) which = which.slice(0, 1);
   const found = which.map((head) => [head, strongest(place, layer, head, { side, index })]);
   const some = found.filter(([, best]) => best !== null && best.value !== 0);
   some.sort((one, two) => Math.abs(two[1].value) - Math.abs(one[1].value));
@@ -57,6 +58,7 @@ function tokenSentence(place, layer, which, { side, index }) {
 
 function verb(measure, side) {
   if (measure.signed) return ":";
+  if (ofLayer(measure)) return { query: " takes most from", key: " gives most to" }[side];
   if (measure.unit === "probability") return { query: " attends most to", key: " is attended most by" }[side];
   return { query: ` has its largest ${measure.label} from`, key: ` gives its largest ${measure.label} to` }[side];
 }
@@ -94,7 +96,8 @@ function say(layer = state.layer, which = state.heads, words = "") {
   if (!text && state.view === "matrix" && state.cell) text = cellSentence(layer, headNow(), state.cell);
   else if (!text && place) text = tokenSentence(state.measure, layer, state.view === "matrix" ? [headNow()] : which, place);
   const one = state.view === "matrix" || state.view === "neuron";
-  const shown = which.length > 1 && !one ? `L${layer + 1}, ${which.length} heads` : headName(layer, one ? headNow() : which[0]);
+  const several = which.length > 1 && !one ? `L${layer + 1}, ${which.length} heads` : headName(layer, one ? headNow() : which[0]);
+  const shown = ofLayer(measureNow()) && state.view !== "neuron" ? `Layer ${layer + 1}` : several;
   at("readout").replaceChildren(element("b", {}, shown), ` ${text || INVITES[state.view]}`);
 }
 

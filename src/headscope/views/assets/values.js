@@ -52,7 +52,7 @@ async function unpackMissing() {
 async function unpack({ measure, layer, shape }) {
   const [queries, keys] = [shape.queries, shape.keys].map((side) => data.sides[side].tokens.length);
   const bytes = await unzipped(measure.norm ?? measure.data[layer]);
-  const wanted = measure.norm ? shape.layers * shape.heads * keys * 2 : shape.heads * queries * keys;
+  const wanted = measure.norm ? shape.layers * shape.heads * keys * 2 : (measure.heads ?? shape.heads) * queries * keys;
   if (bytes.length !== wanted) throw new Error("maps and tokens do not fit together");
   if (measure.norm) norms.set(measure, new Uint16Array(bytes.buffer));
   else if (codes.has(measure)) codes.get(measure)[layer] = bytes;
@@ -71,6 +71,8 @@ function tableOf(levels) {
 }
 
 const scaleOf = (measure, unit) => (Array.isArray(measure.scale) ? measure.scale[unit] : measure.scale);
+// Some measures belong to a layer: one map, which all its heads show.
+const ofLayer = (measure) => measure.heads === 1;
 const scalesOf = (measure) => [measure.scale].flat();
 
 // A function from query and key, both tokens, to their value: exact where the page has that, but
@@ -89,8 +91,9 @@ function reader(place, layer, head, exact = true) {
   }
   const weights = exact && place === 0 && exactly(layer, head);
   if (weights) return (query, key) => weights[query * keys + key];
-  const [bytes, table, scale] = [codes.get(measure)[layer], tableOf(measure.levels), scaleOf(measure, unitOf(layer, head))];
-  const start = head * queries * keys;
+  const unit = ofLayer(measure) ? layer : unitOf(layer, head);
+  const [bytes, table, scale] = [codes.get(measure)[layer], tableOf(measure.levels), scaleOf(measure, unit)];
+  const start = ofLayer(measure) ? 0 : head * queries * keys;
   return (query, key) => table[bytes[start + key * queries + query]] * scale;
 }
 

@@ -1,0 +1,170 @@
+"""Do the pictures of clusters show every head once, in its cluster, and stay readable?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+
+from draw.drawn import texts
+from headscope.derived.clusters import clusters
+from headscope.draw import PICTURES, draw
+from headscope.draw.cluster_number import verdict
+from headscope.draw.clusters import HUES, ordered_units, spread
+from headscope.draw.saving import picture_bytes
+from headscope.report.svg import Styles, inline_panel
+from report.synthetic import make_tree
+
+NAMES = ("clusters", "cluster_tree", "cluster_number", "layers_alike")
+TREE = make_tree(6, 12)
+
+
+def axes_of(name, tree=TREE):
+    return draw(tree, name).axes
+
+
+def test_the_picture_has_every_head_once_cluster_after_cluster():
+    found = clusters(TREE)
+    order = ordered_units(TREE["divergence"]["js"].values, found)
+    assert sorted(order) == list(range(72))
+    start = 0
+    for one in found:
+        assert set(order[start : start + len(one.units)]) == set(one.units)
+        start += len(one.units)
+
+
+def test_the_words_of_every_cluster_stand_in_the_picture_and_in_the_caption():
+    shown, caption = texts(axes_of("clusters")[0]), PICTURES["clusters"].caption(TREE)
+    for one in clusters(TREE):
+        assert str(one.number + 1) in shown
+        assert one.name.partition(":")[0] in shown
+        assert f"({one.number + 1}) {one.name}" in caption
+
+
+def test_alike_heads_are_pale_and_only_one_half_is_drawn():
+    (axes,) = axes_of("clusters")
+    cells = [path for c in axes.collections for path in c.get_paths()]
+    corners = np.concatenate([path.vertices.reshape(-1, 5, 2) for path in cells])
+    middles = (corners[:, 0] + corners[:, 2]) / 2
+    right, bottom = corners[:, 2, 0], middles[:, 1]
+    assert (right <= bottom + 0.5 + 1e-9).all()  # left of the diagonal
+    area = sum((box[2, 0] - box[0, 0]) * (box[2, 1] - box[0, 1]) for box in corners)
+    assert area == pytest.approx(72 * 71 / 2)
+
+
+def test_of_a_large_model_neighbours_share_a_cell_and_the_caption_says_so():
+    large = make_tree(24, 16)
+    assert "means of 3 × 3 heads" in PICTURES["clusters"].caption(large)
+    assert "every head against every other" in PICTURES["clusters"].caption(TREE)
+    (axes,) = axes_of("clusters", large)
+    cells = sum(len(path.vertices) // 5 for c in axes.collections for path in c.get_paths())
+    assert cells <= 128 * 129 / 2
+
+
+def test_no_two_clusters_look_the_same():
+    """Of more clusters than hues, the second set is hollow, the third half as wide."""
+    large = make_tree(24, 16)
+    assert len(clusters(large)) > len(HUES)
+    (axes,) = axes_of("clusters", large)
+    bars = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_zorder() == 4]
+    looks = {(b.get_facecolor(), b.get_edgecolor(), round(b.get_width(), 3)) for b in bars}
+    assert len(looks) == len(bars) == len(clusters(large))
+
+
+def test_the_strip_of_the_tree_has_the_cluster_of_every_row():
+    (axes,) = axes_of("cluster_tree")
+    image = axes.images[0].get_array()
+    assert image.shape == (72, 72)
+    assert (np.diag(image) == 0).all()
+    bars = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_zorder() == 4]
+    assert sum(bar.get_height() for bar in bars) == pytest.approx(72)
+
+
+def test_the_tree_joins_all_heads():
+    (axes,) = axes_of("cluster_tree")
+    assert len(axes.lines) == 71
+
+
+def test_the_chosen_number_is_marked_on_the_curve():
+    curve = axes_of("cluster_number")[0]
+    marked = [line for line in curve.lines if len(set(line.get_xdata())) == 1]
+    assert [line.get_xdata()[0] for line in marked] == [float(TREE["divergence"].cluster_count)]
+
+
+def test_every_head_has_a_bar_as_long_as_its_silhouette():
+    bars = [p for p in axes_of("cluster_number")[1].patches if isinstance(p, Rectangle)]
+    found = sorted(bar.get_width() for bar in bars)
+    np.testing.assert_allclose(found, np.sort(TREE["divergence"].silhouette.values))
+
+
+def test_without_replicates_there_is_no_panel_on_stability():
+    one = make_tree(3, 4, documents=1)
+    assert len(axes_of("cluster_number", one)) == 2
+    assert "(c)" not in PICTURES["cluster_number"].caption(one)
+    assert "nan" not in PICTURES["cluster_number"].caption(one)
+
+
+@pytest.mark.parametrize(
+    ("p", "silhouette", "words"),
+    [
+        (0.025, 0.7, "do fall into clusters (p = 0.025), clear ones"),
+        (0.025, 0.1, "do fall into clusters (p = 0.025), fuzzy ones"),
+        (0.3, 0.7, "Heads without clusters would stand out as much (p = 0.30)"),
+    ],
+)
+def test_the_verdict_on_clusters_says_what_the_numbers_say(p, silhouette, words):
+    tree = make_tree(3, 4)
+    dataset = tree["divergence"].to_dataset().copy(deep=True)
+    dataset["cluster_p"][...] = p
+    dataset["silhouette_by_k"][...] = silhouette
+    tree["divergence"].dataset = dataset
+    assert words in verdict(tree)
+
+
+def test_the_found_share_and_chance_stand_in_the_rows_of_where_the_nearest_head_is():
+    axes = axes_of("layers_alike")[1]
+    found, chance = axes.lines[:2]
+    np.testing.assert_allclose(found.get_xdata(), TREE["divergence"].nearest_layer)
+    np.testing.assert_allclose(chance.get_xdata(), TREE["divergence"].nearest_chance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_old_run_has_none_of_these_pictures(name):
+    old = make_tree(3, 4)
+    old["divergence"].dataset = old["divergence"].to_dataset()[["js", "mds", "mds_stress"]]
+    assert not PICTURES[name].available(old)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_picture_fits_the_report(name):
+    if name == "cluster_tree":
+        return  # an image: for files, as pages allow none
+    for panel in PICTURES[name].panels(TREE):
+        markup = inline_panel(panel, Styles(), prefix="p", width=6.9)
+        assert "<image" not in markup
+        assert len(markup) < 200_000
+
+
+# --- words beside each other ----------------------------------------------------------------
+
+
+def test_words_stand_where_they_are_wanted_if_there_is_room():
+    wanted = np.array([2.0, 5.0, 9.0])
+    assert spread(wanted, np.ones(3), 10).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_words_never_overlap_and_stay_inside(seed):
+    rng = np.random.default_rng(seed)
+    wanted, heights = np.sort(rng.uniform(0, 10, 9)), rng.uniform(0.3, 1.2, 9)
+    places = spread(wanted, heights, 12)
+    gaps = np.diff(places) - (heights[1:] + heights[:-1]) / 2
+    assert gaps.min() > -1e-9
+    assert places[0] - heights[0] / 2 > -1e-9
+    assert places[-1] + heights[-1] / 2 < 12 + 1e-9
+
+
+def test_pictures_are_the_same_every_time():
+    for name in NAMES:
+        first, second = (picture_bytes(draw(TREE, name), "svg") for _ in range(2))
+        assert first == second
