@@ -81,7 +81,30 @@ def new_manifest(
     threads: int,
     command: Sequence[str],
 ) -> Manifest:
-    """The manifest of a run that begins now."""
+    """The manifest of a run of `atlas` that begins now."""
+    return manifest_of(
+        spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
+        shards=len(plan.shards), analyses=spec["settings"]["analyses"], linears=linears,
+        threads=threads, command=command,
+    )  # fmt: skip
+
+
+def manifest_of(
+    spec: dict[str, Any],
+    model: Model,
+    *,
+    corpus: Mapping[str, Any],
+    counts: Mapping[str, Any],
+    shards: int,
+    analyses: Sequence[str],
+    linears: str,
+    threads: int,
+    command: Sequence[str],
+) -> Manifest:
+    """The manifest of any run that begins now.
+
+    spec  everything that decides the numbers; its settings hold `seed` and `replicates`
+    """
     return {
         "spec": spec,
         "fingerprint": fingerprint(spec),
@@ -92,10 +115,10 @@ def new_manifest(
             "heads": model.shape.heads, "stack": model.shape.stack,
             "special_tokens": model.special_tokens,
         },
-        "corpus": corpus.describe(),
-        "counts": plan.counts.as_dict(),
-        "shards": len(plan.shards),
-        "analyses": spec["settings"]["analyses"],
+        "corpus": dict(corpus),
+        "counts": dict(counts),
+        "shards": shards,
+        "analyses": list(analyses),
         "linears": linears,
         "threads": threads,
         "seed": spec["settings"]["seed"],

@@ -5,6 +5,7 @@ The axis `method` needs the dict form of xarray's `sel`, which has an argument o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from headscope.errors import InputError
 from headscope.flows.methods import METHODS
 from headscope.testing import check_analysis
 from headscope.trial import CLS, VOCABULARY, tiny_examples, tiny_network
-from reference import flow as reference
+from reference import flow as plainly
 from reference.extraction import Blocks
 
 ALL = {"flow": {"methods": ",".join(METHODS)}}
@@ -36,7 +37,7 @@ def expected(reference_flows: dict[str, list[np.ndarray]]) -> dict[str, dict[str
         rows: dict[str, list[Any]] = {"share": [], "cls_share": [], "effective_tokens": []}
         for at, product in enumerate(products):
             named = [kinds[name][at] for name in ("cls", "sep", "punctuation")]
-            shares = [reference.shares(layer, *named) for layer in product]
+            shares = [plainly.shares(layer, *named) for layer in product]
             table = np.array([[s[t] for t in TARGETS] for s in shares])  # [layer, target, query]
             rows["share"].append(table.mean(-1))
             if named[0].any():
@@ -49,13 +50,11 @@ def expected(reference_flows: dict[str, list[np.ndarray]]) -> dict[str, dict[str
 @pytest.fixture(scope="module")
 def reference_flows(reference: list[Blocks]) -> dict[str, list[np.ndarray]]:
     """method -> one [layer, query, key] rollout per example."""
-    from reference import flow
-
     network = tiny_network(torch.float64)
-    closing = [flow.bert_closing(network, e.input_ids, e.segment_ids) for e in tiny_examples()]
+    closing = [plainly.bert_closing(network, e.input_ids, e.segment_ids) for e in tiny_examples()]
     pairs = list(zip(reference, closing, strict=True))
     return {
-        method: [flow.rollout(flow.layer_matrices(b, c, method)) for b, c in pairs]
+        method: [plainly.rollout(plainly.layer_matrices(b, c, method)) for b, c in pairs]
         for method in METHODS
     }
 
@@ -147,8 +146,6 @@ def test_only_the_first_opening_token_of_an_input_is_asked() -> None:
     assert ids[0] == CLS
     with_two = ids.copy()
     with_two[4] = CLS
-    from dataclasses import replace
-
     found = run({"flow": {}}, examples=[replace(example, input_ids=with_two)])["flow"].cls_share
     np.testing.assert_allclose(found.sum("target"), 1, rtol=1e-12)
     assert alone.shape == found.shape

@@ -113,13 +113,15 @@ def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, run, tmp_p
     ],
 )
 def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
+    """Control characters are shown as �, others that steer by their escape; no token ends a line."""
     from headscope.cli.terminal import say
 
     say(head_text(tree, head_card(tree, 0, 0)))
     written = capsys.readouterr().out
     assert "\x1b" not in written
     assert all(sign.isprintable() or sign == "\n" for sign in written)
-    assert "red → " not in written.replace("[31mred → ", "")
+    if tree.attrs["sep_token"] == "\x07":
+        assert "[CLS] \ufffd[31mred a\ufffdb \\u202egnp \ufffd [SEP]" in written
 
 
 @pytest.mark.parametrize(

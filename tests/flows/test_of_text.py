@@ -86,9 +86,7 @@ def test_of_an_encoder_decoder_the_encoder_is_followed() -> None:
 
 
 def test_a_method_without_a_meaning_says_why() -> None:
-    with pytest.raises(
-        ModelError, match="globenc is not there for LlamaAttention: its"
-    ):
+    with pytest.raises(ModelError, match="globenc is not there for LlamaAttention: its"):
         hs.flow(model_of("Llama"), TINY, method="globenc")
     with pytest.raises(ModelError, match=r"alti is not there .* does not show its residual"):
         hs.flow(model_of("Gemma2"), TINY, method="alti")

@@ -194,7 +194,8 @@ def test_maps_are_drawn_as_they_are(opened, report, tree):
             card.locator(".map")
             .nth(at)
             .evaluate(
-                """figure => Object.fromEntries([...figure.querySelectorAll("path.cell")].map(path => [
+                """figure => Object.fromEntries([...figure.querySelectorAll("path.cell")]
+              .map(path => [
               Number(/--ramp-(\\d+)/.exec(path.getAttribute("style") ?? path.style.cssText)[1]),
               path.getAttribute("d")]))"""
             )

@@ -24,6 +24,7 @@ from report.synthetic_language import (
     add_language,
     make_language_tree,
 )
+from report.synthetic_patterns import add_patterns
 
 MINUS = "−"
 
@@ -37,7 +38,7 @@ def no_pictures(monkeypatch):
 @pytest.fixture(scope="module")
 def whole():
     """A run with everything."""
-    return add_inputs(add_language(make_tree(6, 12)))
+    return add_patterns(add_inputs(add_language(make_tree(6, 12))), maps=False)
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +286,7 @@ def test_hostile_relations_and_words_stay_text(page):
 def test_a_page_with_fifty_relations_stays_modest():
     tree = add_language(make_tree(12, 12), relations=50)
     page = render(tree, make_manifest(tree))
-    assert len(page.encode()) < 1_600_000
+    assert len(page.encode()) < 2_200_000
     assert page.count("<code>x:made_up_") > 20
 
 

@@ -19,6 +19,7 @@ from headscope.errors import HeadscopeError
 COMMANDS = {
     "atlas": ("headscope.cli.atlas", "Run all analyses over a corpus; ends in a report."),
     "view": ("headscope.cli.view", "What every head does in one text, as a page."),
+    "finetune": ("headscope.cli.finetune", "Teach a model a task; record what its layers do."),
     "patterns": ("headscope.cli.patterns", "Map classes: label maps by eye, compare annotators."),
     "head": ("headscope.cli.head", "Tell what one head of a run is: labels, numbers, maps."),
     "report": ("headscope.cli.report", "Rebuild report, figures and tables of a run."),

@@ -70,7 +70,7 @@ def asked_task(given: Mapping[str, Any], checkpoint: str | None = None) -> Task 
         from headscope.tasks.checkpoint import task_of
 
         return task_of(checkpoint, name, revision=given.get("revision"))
-    return name
+    return str(name)
 
 
 def task_data(

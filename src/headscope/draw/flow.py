@@ -105,7 +105,7 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
         last = float(parts.value[np.isfinite(parts.value)][-1])
-        ends.append((last, _name(method).removesuffix(" rollout")))
+        ends.append((last, _name(method).replace(" rollout", "")))
     layer_axis(axes, flow.sizes["layer"])
     top = 1.05 * float(np.nanmax(flow["effective_tokens"].values))
     axes.set_ylim(0, top)

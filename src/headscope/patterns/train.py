@@ -33,7 +33,6 @@ Labels = npt.NDArray[np.int64]
 Fold = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # places of training, of test
 EPOCHS, BATCH, RATE, DECAY = 30, 64, 3e-3, 0.05
 SMOOTHING = 0.05  # of labels: annotators differ on one map in twelve
-MOST_MIXED = 0.5  # share of a second map
 WARM_UP = 0.1  # share of the steps
 MADE, MADE_EPOCHS = 8000, 6  # maps that it begins with, and passes over them
 REPLICATES = 1000
@@ -127,16 +126,9 @@ def _arguments(folder: str, *, seed: int, epochs: int) -> TrainingArguments:
 def _varied_batch(
     maps: Sequence[Mapping[str, Any]], *, random: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Maps a little otherwise; in half of the batches, mixtures of two maps with both labels."""
-    pictures = varied(torch.stack([one["pictures"] for one in maps]).float() / 255, random)
-    labels = nn.functional.one_hot(torch.tensor([one["labels"] for one in maps]), len(NAMES))
-    told = labels.float()  # [map, class]
-    if torch.rand((), generator=random) < 0.5:
-        share = torch.rand((), generator=random) * MOST_MIXED
-        other = torch.randperm(len(maps), generator=random)
-        pictures = (1 - share) * pictures + share * pictures[other]
-        told = (1 - share) * told + share * told[other]
-    return {"pictures": pictures, "labels": told}
+    pictures = torch.stack([one["pictures"] for one in maps]).float() / 255
+    labels = torch.tensor([one["labels"] for one in maps])
+    return {"pictures": varied(pictures, random), "labels": labels}
 
 
 def varied(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:

@@ -1,0 +1,141 @@
+"""How good are a model's answers, and how far could chance have moved that?
+
+Accuracy, F1, Matthews' and the two correlations as GLUE computes them, with scikit-learn and scipy.
+The bootstrap resamples examples; the same seed draws the same examples for every model and every
+ablation, so differences of two `resampled` are paired.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.accumulate import generator
+from headscope.errors import HeadscopeError
+from headscope.tasks.task import Task
+
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+Draws = npt.NDArray[np.int64]
+
+
+def score(task: Task, labels: Array, outputs: Array) -> dict[str, float]:
+    """Every metric of the task, by name, in its order.
+
+    labels    [example] ids of classes, or numbers
+    outputs   [example, class] logits, or [example] predictions of a regression
+    returns   accuracy and f1 in 0..1, matthews and the correlations in -1..1. f1 is that of class
+              1 where there are two classes, else the mean over all classes; a correlation is NaN
+              where the predictions, or the labels, are all the same
+    raises    HeadscopeError if an output is not finite
+    """
+    predictions = predicted(task, outputs)
+    return {metric: _metric(metric, task, labels, predictions) for metric in task.metrics}
+
+
+def main_score(task: Task, labels: Array, outputs: Array) -> float:
+    """The first metric of the task."""
+    return _metric(task.metrics[0], task, labels, predicted(task, outputs))
+
+
+def predicted(task: Task, outputs: Array) -> Array:
+    """[example] the class of the largest logit, or the number itself."""
+    bad = int((~np.isfinite(outputs.reshape(len(outputs), -1)).all(-1)).sum())  # [example]
+    if bad:
+        raise HeadscopeError(
+            f"the outputs for {bad} of {len(outputs)} examples are not finite (NaN or infinite); "
+            "wanted numbers: the training may have diverged, try a lower rate or float32"
+        )
+    return outputs.astype(np.float64) if task.is_regression else outputs.argmax(-1)
+
+
+def resampled(
+    task: Task, labels: Array, outputs: Array, *, replicates: int, seed: int = 0
+) -> Float64:
+    """[replicate + 1] the main score of the data (replicate 0), and of examples drawn from it.
+
+    Each replicate draws as many examples as there are, with replacement. The draws depend on the
+    seed and the number of examples only: subtract two results for paired differences.
+    """
+    predictions, metric = predicted(task, outputs), task.metrics[0]
+    draws = _draws(len(labels), replicates, seed)
+    if metric == "spearman":  # ranks have to be found anew in every replicate
+        rest = [_metric(metric, task, labels[row], predictions[row]) for row in draws]
+    elif metric == "pearson":
+        rest = list(_pearsons(labels[draws], predictions[draws]))
+    else:
+        rest = list(_of_counts(metric, _confusions(task, labels[draws], predictions[draws])))
+    return np.array([_metric(metric, task, labels, predictions), *rest], np.float64)
+
+
+@lru_cache(maxsize=2)
+def _draws(examples: int, replicates: int, seed: int) -> Draws:
+    """[replicate, example] which example stands at each place; shared, so nobody may write."""
+    rng = generator(seed, "bootstrap over examples")
+    draws = rng.integers(0, examples, (replicates, examples))
+    draws.setflags(write=False)
+    return draws
+
+
+def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:
+    from scipy.stats import pearsonr, spearmanr
+    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+
+    if metric in ("pearson", "spearman"):
+        if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
+            return float("nan")
+        correlation: Any = pearsonr if metric == "pearson" else spearmanr
+        return float(correlation(labels, predictions).statistic)
+    if metric == "f1":
+        classes = list(range(len(task.labels)))
+        how: dict[str, Any] = {"average": "binary"} if len(classes) == 2 else {"average": "macro"}
+        return float(f1_score(labels, predictions, labels=classes, zero_division=0, **how))
+    if metric == "matthews":
+        return float(matthews_corrcoef(labels, predictions))
+    return float(accuracy_score(labels, predictions))
+
+
+# --- many replicates at once ----------------------------------------------------------------
+
+
+def _confusions(task: Task, labels: Array, predictions: Array) -> Float64:
+    """[replicate, label, prediction] counts, of arrays [replicate, example]."""
+    classes, replicates = len(task.labels), len(labels)
+    cell = labels.astype(np.int64) * classes + predictions
+    cell += np.arange(replicates)[:, None] * classes**2
+    counts = np.bincount(cell.ravel(), minlength=replicates * classes**2)
+    return counts.reshape(replicates, classes, classes).astype(
+        np.float64
+    )  # [replicate, label, prediction]
+
+
+def _of_counts(metric: str, counts: Float64) -> Float64:
+    """[replicate] accuracy, f1 or matthews of confusion matrices [replicate, label, prediction]."""
+    right = np.einsum("rcc->rc", counts)  # [replicate, class]
+    called, there, total = counts.sum(1), counts.sum(2), counts.sum((1, 2))
+    if metric == "accuracy":
+        return np.asarray(right.sum(-1) / total)
+    if metric == "f1":
+        f1 = _ratio(2 * right, called + there)  # [replicate, class]
+        return np.asarray(f1[:, 1] if counts.shape[1] == 2 else f1.mean(-1))
+    # Gorodkin (2004): the correlation of label and prediction as indicator vectors
+    covariance = right.sum(-1) * total - (called * there).sum(-1)
+    spread = (total**2 - (called**2).sum(-1)) * (total**2 - (there**2).sum(-1))
+    return _ratio(covariance, np.sqrt(spread))
+
+
+def _ratio(above: Float64, below: Float64) -> Float64:
+    """Their quotient; 0 where nothing is below."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+
+def _pearsons(labels: Array, predictions: Array) -> Float64:
+    """[replicate] correlations of the rows of two arrays [replicate, example]."""
+    a = labels - labels.mean(-1, keepdims=True)
+    b = predictions - predictions.mean(-1, keepdims=True)
+    below = np.sqrt((a**2).sum(-1) * (b**2).sum(-1))
+    found = _ratio((a * b).sum(-1), below)
+    return np.asarray(np.where(below > 0, found, np.nan))
