@@ -65,8 +65,19 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "my-model").symlink_to(_demo_place())
     (tmp_path / "litbank.conll").write_text(LITBANK, "utf-8")
     write_release(tmp_path / "fndata-1.7", [PITY])
+    _write_tasks(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def _write_tasks(folder: Path) -> None:
+    """RTE as GLUE ships it, and a task of the user's, four rows each."""
+    pairs = "a\tb\t0\t0\nc\td\t1\t1\ne\tf\t0\t2\ng\th\t1\t3\n"
+    (folder / "glue/RTE").mkdir(parents=True)
+    for name in ("train.tsv", "dev.tsv"):
+        (folder / "glue/RTE" / name).write_text(f"sentence1\tsentence2\tlabel\tidx\n{pairs}")
+    for name in ("mood.csv", "mood-dev.csv"):
+        (folder / name).write_text("text,label\nfine,glad\ndull,sad\ngood,glad\nbad,sad\n")
 
 
 def test_the_pages_show_commands() -> None:
@@ -74,7 +85,10 @@ def test_the_pages_show_commands() -> None:
 
 
 @pytest.mark.parametrize("line", HEADSCOPE)
-def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
+def test_every_command_of_the_pages_runs(
+    line: str, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headscope.patterns.card.MADE", 25)  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
     if words[0] in ("report", "head") or "--atlas" in words:
@@ -83,6 +97,8 @@ def test_every_command_of_the_pages_runs(line: str, desk: Path) -> None:
         assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
     if words[0] == "atlas":
         words += [*QUICK, "--no-report"]
+    if words[:2] == ["patterns", "apply"]:
+        words += QUICK
     result = CliRunner().invoke(group, words)
     assert result.exit_code == 0, result.output + repr(result.exception)
 
@@ -129,6 +145,22 @@ def test_the_python_of_the_clusters_page_runs(desk: Path) -> None:
         exec(compile(block, "clusters.md", "exec"), names)
     assert names["cluster"].name  # type: ignore[attr-defined]
     assert names["near"].js >= 0  # type: ignore[attr-defined]
+
+
+def test_the_python_of_the_tasks_page_runs(desk: Path) -> None:
+    line = next(c for c in HEADSCOPE if "-o bert-rte" in c).replace("bert-base-uncased", "demo")
+    assert CliRunner().invoke(group, shlex.split(line)[1:]).exit_code == 0
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/tasks.md", "python"):
+        exec(compile(block, "tasks.md", "exec"), names)
+    assert names["logits"].shape == (4, 2)  # type: ignore[attr-defined]
+
+
+def test_every_option_of_finetune_is_in_its_page() -> None:
+    text = (ROOT / "docs/tasks.md").read_text("utf-8")
+    options = group.get_command(None, "finetune").params  # type: ignore[arg-type, union-attr]
+    missing = [p.name for p in options if p.opts[0].startswith("-") and p.opts[0] not in text]
+    assert not missing, f"undocumented: {missing}"
 
 
 def test_every_option_of_view_is_in_its_page() -> None:

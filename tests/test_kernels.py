@@ -165,6 +165,31 @@ def test_pair_sums_of_equal_and_disjoint_one_hot_heads_are_exact() -> None:
     assert out[0, 2] == 0
 
 
+# --- the maps of two models -----------------------------------------------------------------
+
+
+def test_what_says_how_alike_two_models_maps_are_is_that_of_float64() -> None:
+    first, second = maps(), maps(seed=1, sharpness=1.0)
+    out = np.zeros((EXAMPLES, HEADS, 4))
+    kernels.alike(first, second, LENGTHS, out)
+    for e, n in enumerate(LENGTHS):
+        a, b = (m[e, :, :n, :n].astype(np.float64) for m in (first, second))
+        apart = bits((a + b) / 2) - (bits(a) + bits(b)) / 2
+        expected = [(a * b).sum((1, 2)), (a * a).sum((1, 2)), (b * b).sum((1, 2)), apart.sum(1)]
+        np.testing.assert_allclose(out[e], np.stack(expected, 1), rtol=1e-6, atol=1e-6)
+
+
+def test_equal_maps_are_exactly_alike_and_disjoint_ones_a_bit_apart() -> None:
+    first = maps()
+    out = np.zeros((EXAMPLES, HEADS, 4))
+    kernels.alike(first, first, LENGTHS, out)
+    assert (out[..., 0] == out[..., 1]).all()
+    assert (out[..., 3] == 0).all()
+    one = np.eye(37, dtype=np.float32)[None, None]
+    kernels.alike(one, np.roll(one, 1, axis=-1), np.array([37]), out[:1, :1])
+    assert out[0, 0].tolist() == [0, 37, 37, 37]  # a divergence of one bit in every row
+
+
 # --- norms over all heads -------------------------------------------------------------------
 
 
@@ -284,6 +309,7 @@ out = {
     "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
     "pair_sums": (np.zeros((4, 4)),),
     "overlaps": (np.zeros((3, 4)),),
+    "alike": (np.zeros((3, 4, 4)),),
 }
 given = {
     "scan": (maps, lengths, classes),
@@ -294,6 +320,7 @@ given = {
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
     "pair_sums": (maps[0], 37),
     "overlaps": (draw.integers(0, 1 << 62, (3, 4, 37, 2)).astype(np.uint64),),
+    "alike": (maps, maps[::-1].copy(), lengths),
 }
 found = {}
 for name, arrays in given.items():

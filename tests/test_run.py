@@ -216,7 +216,10 @@ def test_an_analysis_that_is_asked_for_needs_its_annotations(demo, how):
 def test_analyses_without_their_annotations_are_left_out(demo):
     options = {"dependency": {"measure": "weighted_norm"}}  # as --measure gives it to all
     run = hs.atlas(demo, hs.MemoryCorpus(["No trees."]), options=options, replicates=0)
-    plain = {"surface", "entropy", "norms", "mixing", "flow", "divergence", "neurons", "examples"}
+    plain = {
+        "surface", "entropy", "norms", "mixing", "flow", "divergence", "patterns", "neurons",
+        "examples",
+    }  # fmt: skip
     assert set(run) == plain
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -136,14 +136,18 @@ def same_cells(mine: Array, theirs: Array) -> None:
         raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
 
 
-
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; `low` and `high` are NaN where there is none."""
+    """A value with its 95 % interval; `low` and `high` are NaN where there is none.
+
+    draws  [replicate + 1, *cell] what it was estimated from; None where that was not kept. Draws of
+           two models on the same documents are of the same resamples, so they may be subtracted
+    """
 
     value: Float64
     low: Float64
     high: Float64
+    draws: Float64 | None = field(default=None, repr=False, compare=False)
 
 
 def estimate(draws: Float64, *, documents: int) -> Estimate:
@@ -155,10 +159,10 @@ def estimate(draws: Float64, *, documents: int) -> Estimate:
     """
     value = draws[0]
     if documents < 2 or len(draws) < 3:
-        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
+        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan), draws)
     low, high = _quantiles(draws[1:])
     absent = np.isnan(value) | (np.isnan(draws[1:]).mean(0) > ALONE)
-    return Estimate(value, np.where(absent, np.nan, low), np.where(absent, np.nan, high))
+    return Estimate(value, np.where(absent, np.nan, low), np.where(absent, np.nan, high), draws)
 
 
 def estimate_by_spread(draws: Float64, *, documents: int) -> Estimate:
@@ -169,12 +173,12 @@ def estimate_by_spread(draws: Float64, *, documents: int) -> Estimate:
     """
     value = draws[0]
     if documents < 2 or len(draws) < 3:
-        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan))
-    half = 1.959964 * _spread(draws[1:])
-    return Estimate(value, value - half, value + half)
+        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan), draws)
+    half = 1.959964 * spread(draws[1:])
+    return Estimate(value, value - half, value + half, draws)
 
 
-def _spread(draws: Float64) -> Float64:
+def spread(draws: Float64) -> Float64:
     """Standard deviation over the first axis, without the replicates that drew nothing."""
     usable = ~np.isnan(draws)
     n = usable.sum(0)

@@ -43,10 +43,20 @@ class Call:
 
     attention  [example, head, query, key]   probabilities, before dropout
     values     [example, head, key, dim]     repeated to the query heads
+    mask       [example or 1, head or 1, query, key]  0 where a key may be attended to, very
+               negative where not; None: everywhere. Not to be replaced
     """
 
-    def __init__(self, site: Site, layer: int, attention: torch.Tensor, values: torch.Tensor):
+    def __init__(
+        self,
+        site: Site,
+        layer: int,
+        attention: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor | None = None,
+    ) -> None:
         self.site, self.layer, self.attention, self.values = site, layer, attention, values
+        self.mask = mask
 
 
 class Instrument(AbstractContextManager["Instrument"]):
@@ -351,7 +361,7 @@ def _attention(
         if (site := instrument.site_of(module)) is not None
     ]
     for instrument, site, layer in here:
-        call = Call(site, layer, attention, value)
+        call = Call(site, layer, attention, value, _of_keys(attention_mask, key))
         for intervene in instrument.interventions:
             intervene(call)
         attention, value = call.attention, call.values

@@ -1,9 +1,10 @@
 """Which loops over attention maps are worth compiling, and what do they compute?
 
 Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
-entropies with the column sums, all pairs of Jensen-Shannon divergences, the quadratic form behind
-the layer-level norm, the L1 distances of ALTI, sums over the tokens of words, the largest weight of
-every row and column, and all pairs of overlaps between sets.
+entropies with the column sums, all pairs of Jensen-Shannon divergences, products and divergences of
+two models' maps, the quadratic form behind the layer-level norm, the L1 distances of ALTI, sums over
+the tokens of words, the largest weight of every row and column, and all pairs of overlaps between
+sets.
 They work on float32 on the host; `headscope.instrument` and the
 analyses hold the same formulas in torch for any other device and precision.
 
@@ -77,7 +78,7 @@ def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
 
 
 _R6, _R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(6)
-_ONE = np.float32(1)
+_ONE, _HALF = np.float32(1), np.float32(0.5)
 _BITS_OF_ONE = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
 _PER_OCTAVE = np.float32(2.0**-23)
@@ -166,6 +167,38 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
                         bits += _xlog2x(a[j] + b[j])
                     total += bits
                 out[g, h] = total
+
+
+@threaded(EXACT)
+def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
+    """What says how alike the maps of two models are, head by head.
+
+    first, second  [example, head, query, key] float32; maps of one head of both
+    lengths        [example] int64  keys and queries from lengths on are padding
+    out            [example, head, 4] float64 out: Σ ab, Σ a², Σ b², and the divergences in bits,
+                   ½ Σ (a log2 a + b log2 b) - Σ m log2 m with m = (a + b) / 2; 0 for equal maps
+    """
+    examples, heads = first.shape[0], first.shape[1]
+    for row in prange(examples * heads):
+        e = row // heads
+        h = row - e * heads
+        n = lengths[e]
+        both = ones = twos = apart = np.float64(0)
+        for i in range(n):
+            a, b = first[e, h, i], second[e, h, i]
+            ab = aa = bb = bits = np.float32(0)
+            for j in range(n):
+                x, y = a[j], b[j]
+                ab += x * y
+                aa += x * x
+                bb += y * y
+                # In the order written, equal weights give exactly 0.
+                bits += (_xlog2x(x) + _xlog2x(y)) * _HALF - _xlog2x((x + y) * _HALF)
+            both += ab
+            ones += aa
+            twos += bb
+            apart += bits
+        out[e, h, 0], out[e, h, 1], out[e, h, 2], out[e, h, 3] = both, ones, twos, apart
 
 
 @threaded(_FAST)

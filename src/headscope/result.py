@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.accumulate import Estimate
+
+DRAWS = "_draws"
+_KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,16 @@ class Variable:
     source: str
 
 
+@contextmanager
+def keeping_draws() -> Iterator[None]:
+    """Inside the context results hold, beside an estimate `x`, `x_draws[replicate, …]`."""
+    token = _KEEP.set(True)
+    try:
+        yield
+    finally:
+        _KEEP.reset(token)
+
+
 def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:
@@ -43,6 +58,9 @@ def labelled(
             for end, array in ((low, v.value.low), (high, v.value.high)):
                 text = f"{v.long_name}, {end.rpartition('_')[2]} end of the 95 % interval"
                 arrays[end] = xr.DataArray(array, dims=v.dims, attrs={**attrs, "long_name": text})
+            if _KEEP.get() and v.value.draws is not None:
+                dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others
+                arrays[name + DRAWS] = xr.DataArray(v.value.draws, dims=dims, attrs={"tidy": 0})
         else:
             arrays[name] = xr.DataArray(v.value, dims=v.dims, attrs=attrs)
     dataset = xr.Dataset(arrays)

@@ -101,15 +101,15 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(settings, more), execution or Execution()
-    names = _possible(model, settings)
+    names = possible_analyses(model, settings)
     folder = RunFolder(output) if output is not None else None
     if folder is not None:
         folder.check()
     plan = make_plan(model, corpus, settings)
-    names = _annotated(names, plan, settings)
+    names = annotated_analyses(names, plan, settings)
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
-        special_tokens=model.special_tokens, frequency_rank=_ranks(plan, frequency, model),
+        special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, frequency, model),
         relations=plan.annotations.labels, showcase=plan.showcase,
         showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
         replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
@@ -125,7 +125,7 @@ def atlas(
             folder.prepare(overwrite=execution.overwrite and differs(folder, spec))
             manifest = found_manifest(folder, spec)
         if manifest is None:
-            linears = _fastest(model, corpus, plan, settings, execution.linears)
+            linears = fastest_linears(model, corpus, plan, settings, execution.linears)
             manifest = new_manifest(
                 spec, model, corpus, plan, linears=linears,
                 threads=execution.threads_each, command=execution.command,
@@ -142,7 +142,7 @@ def atlas(
 # --- steps of atlas -------------------------------------------------------------------------
 
 
-def _possible(model: Model, settings: Settings) -> list[str]:
+def possible_analyses(model: Model, settings: Settings) -> list[str]:
     """The analyses to run; raises InputError for one asked for that this model does not allow."""
     allowed = model.allows
     known = known_analyses()
@@ -160,7 +160,7 @@ def _possible(model: Model, settings: Settings) -> list[str]:
     return names
 
 
-def _annotated(names: list[str], plan: Plan, settings: Settings) -> list[str]:
+def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list[str]:
     """Of these the analyses whose annotations the corpus has; InputError for one asked for.
 
     One whose options are given is asked for; a measure alone may be meant for all.
@@ -178,13 +178,13 @@ def _annotated(names: list[str], plan: Plan, settings: Settings) -> list[str]:
     return kept
 
 
-def _ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
+def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
     if frequency is None:
         return corpus_ranks(plan.token_counts)
     return read_ranks(Path(frequency), len(model.tokenizer))
 
 
-def _fastest(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str) -> str:
+def fastest_linears(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str) -> str:
     """Time the linear maps on the longest inputs of the first shard.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
@@ -224,7 +224,7 @@ def _run(
         model, task, plan, folder=folder, done=done,
         workers=execution.workers, progress=execution.progress,
     )  # fmt: skip
-    results = {a.name: with_token_names(_with_n(a, plan.annotations), model.tokens) for a in merged}
+    results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
     tree = label(results, manifest)
     if folder is not None:
         buffer = io.BytesIO()
@@ -234,7 +234,7 @@ def _run(
     return Run(tree, manifest, folder.path if folder else None)
 
 
-def _with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
+def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
     """Its result; where not all documents have the annotation, `n` says how many do."""
     result = analysis.result()
     counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]

@@ -39,6 +39,10 @@ ABNAR = "Abnar & Zuidema 2020"
 MODARRESSI = "Modarressi et al. 2022"
 FERRANDO = "Ferrando et al. 2022"
 MOHEBBI = "Mohebbi et al. 2023"
+MICHEL = "Michel et al. 2019"
+MCNEMAR = "McNemar 1947"
+BENJAMINI = "Benjamini and Hochberg 1995"
+ROMANO = "Romano and Wolf 2005"
 OURS = "headscope"
 
 SOURCES = {
@@ -107,6 +111,26 @@ SOURCES = {
         "homogeneity against clustering and assessing the number of clusters. Statistics and "
         "Computing 25.",
         "https://doi.org/10.1007/s11222-015-9566-5",
+    ),
+    MICHEL: Source(
+        "Paul Michel, Omer Levy, Graham Neubig. 2019. Are Sixteen Heads Really Better than One? "
+        "NeurIPS.",
+        "https://arxiv.org/abs/1905.10650",
+    ),
+    MCNEMAR: Source(
+        "Quinn McNemar. 1947. Note on the sampling error of the difference between correlated "
+        "proportions or percentages. Psychometrika 12.",
+        "https://doi.org/10.1007/BF02295996",
+    ),
+    BENJAMINI: Source(
+        "Yoav Benjamini, Yosef Hochberg. 1995. Controlling the False Discovery Rate: A Practical "
+        "and Powerful Approach to Multiple Testing. Journal of the Royal Statistical Society B 57.",
+        "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x",
+    ),
+    ROMANO: Source(
+        "Joseph P. Romano, Michael Wolf. 2005. Exact and Approximate Stepdown Methods for Multiple "
+        "Hypothesis Testing. Journal of the American Statistical Association 100.",
+        "https://doi.org/10.1198/016214504000000539",
     ),
     HUBERT: Source(
         "Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of Classification 2.",

@@ -8,7 +8,9 @@ SOURCES  the short citation used in TERMS → the full reference
 from __future__ import annotations
 
 from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
+from headscope.terms_of_ablation import ABLATION
 from headscope.terms_of_clusters import CLUSTERS
+from headscope.terms_of_comparison import COMPARISON
 from headscope.terms_of_flow import FLOW
 from headscope.terms_of_heads import HEADS
 from headscope.terms_of_language import LANGUAGE
@@ -176,6 +178,8 @@ TERMS = {
     **FLOW,
     **PATTERNS,
     **HEADS,
+    **ABLATION,
+    **COMPARISON,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -201,6 +205,9 @@ TERMS = {
 
 LABELS = {
     ("patterns", "share"): "{choice}",
+    ("similarity", "cosine"): "cosine of maps with the first model’s",
+    ("similarity", "cosine_padded"): "cosine of padded maps with the first model’s",
+    ("similarity", "js"): "divergence from the first model’s maps",
     ("surface", "attention"): "attention to {choice}",
     ("frames", "score"): "frame element to target",
     ("frames", "score_reversed"): "target to frame element",
@@ -229,6 +236,11 @@ LABELS = {
     ("neurons", "position_overlap"): "overlap of neurons between positions",
     ("neurons", "relative_score"): "score of the attended key above the mean key",
     ("neurons", "separation_score"): "score above other keys, {choice}",
+    ("ablation", "score"): "score without the head",
+    ("ablation", "difference"): "change of the score without the head",
+    ("ablation", "q"): "q of the change of the score",
+    ("ablation", "loss_q"): "q of the change of the loss",
+    ("pruning", "turn"): "heads removed before this one, {choice}",
     ("neurons", "separation_effective"): "neurons that tell from other keys, {choice}",
 }
 

@@ -113,7 +113,7 @@ def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, run, tmp_p
     ],
 )
 def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
-    """Control characters are shown as �, others that steer by their escape; no token ends a line."""
+    """Control characters become �, others that steer their escape; no token ends a line."""
     from headscope.cli.terminal import say
 
     say(head_text(tree, head_card(tree, 0, 0)))

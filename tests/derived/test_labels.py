@@ -242,6 +242,18 @@ def test_a_class_that_most_maps_have_is_told_unless_a_target_says_it():
     assert texts(told, 0, 1) == ["next token 80 % [79, 81]", "block: 60 % [55, 65] of maps"]
 
 
+def test_the_look_of_maps_is_told_last_and_hides_nothing():
+    shares = {(0, 0): {"vertical": (0.9, 0.88, 0.92)}}
+    tree = with_share("cls", 0.45, 0.44, 0.46, tree=add_patterns(quiet_tree(), shares=shares))
+    found = head_labels(norms(tree, 9, 9, 1))[0, 0]
+    assert found.text == "vertical: 90 % [88, 92] of maps"
+    assert found.closest.sentence.startswith("gives [CLS] 45 % [44, 46] of its attention")
+    plant(tree, "entropy", "entropy", 4.1, 4.05, 4.15, layer=0, head=0, query="all")
+    found = head_labels(tree)[0, 0]
+    assert [label.kind for label in found.labels] == ["broad"]
+    assert found.closest is None
+
+
 @pytest.mark.parametrize(("low", "passed"), [(0.5, False), (0.5001, True), (NONE, True)])
 def test_a_class_needs_more_than_half_of_the_maps(low, passed):
     high = NONE if np.isnan(low) else 0.7

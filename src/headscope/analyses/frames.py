@@ -124,7 +124,9 @@ class Frames(Analysis):
         variables: dict[str, Variable] = {}
         for way, suffix in enumerate(WAYS):
             words = "from target to frame element" if way else "from frame element to target"
-            score = Estimate(means.value[..., way], means.low[..., way], means.high[..., way])
+            drawn = None if means.draws is None else means.draws[..., way]
+            ends = means.low[..., way], means.high[..., way]
+            score = Estimate(means.value[..., way], *ends, drawn)
             p = family_wise(score.value, moved[..., way, :], statistic=self.statistic)
             variables |= {
                 f"score{suffix}": Variable(

@@ -203,7 +203,8 @@ class Neurons(Analysis):
 
 def _within(found: Estimate, least: float, most: float) -> Estimate:
     """The interval cut off where the number itself cannot be."""
-    return Estimate(found.value, np.maximum(found.low, least), np.minimum(found.high, most))
+    low, high = np.maximum(found.low, least), np.minimum(found.high, most)
+    return Estimate(found.value, low, high, found.draws)
 
 
 def _over(total: Sums, count: Sums) -> Float64:

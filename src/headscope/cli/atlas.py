@@ -21,6 +21,7 @@ from headscope.cli.options import (
     model_options,
     read_corpus,
 )
+from headscope.cli.running import EXECUTING, LENGTHS, RANDOM, Progress, length_options, run_options
 from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
 SECTIONS = {
     "What to read": (*READING, "limit"),
     "What to compute": ("analyses", "options", "relations", "subtypes", "measure", "frequency",
-                        "replicates", "seed"),
-    "Lengths": ("max_length", "long", "segment_ids"),
+                        *RANDOM),
+    "Lengths": LENGTHS,
     "The model": ("device", "dtype", "revision", "trust_remote_code"),
-    "How to run": ("output", "workers", "threads", "linears", "batch_tokens", "shard_tokens",
-                   "overwrite", "no_report", "quiet", "as_json"),
+    "How to run": ("output", "workers", *EXECUTING),
 }  # fmt: skip
 
 
@@ -48,26 +48,8 @@ SECTIONS = {
 @linguistic_options
 @click.option("--frequency", type=FILE, help="Frequency ranks, lines 'rank count token-id'.")
 @model_options
-@click.option("--max-length", type=int, help="Tokens of an input; 128 packed, else up to 512.")
-@click.option(
-    "--long",
-    type=click.Choice(["window", "skip", "error"]),
-    default="window",
-    show_default=True,
-    help="What to do with anything longer.",
-)
-@click.option(
-    "--segment-ids",
-    type=click.Choice(["auto", "zeros"]),
-    default="auto",
-    show_default=True,
-    help="zeros: all 0, as Clark et al.'s script.",
-)
-@click.option("--batch-tokens", type=int, default=2048, show_default=True)
-@click.option("--shard-tokens", type=int, default=32_768, show_default=True)
-@click.option("--limit", type=int, help="Read only the first N documents.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--replicates", type=int, default=200, show_default=True, help="Of the bootstrap.")
+@length_options
+@run_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -75,22 +57,6 @@ SECTIONS = {
     show_default=True,
     help="Processes; each holds a copy of the model.",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Threads of each process; all cores shared by default.",
-)
-@click.option(
-    "--linears",
-    type=click.Choice(["auto", "onednn", "stock"]),
-    default="auto",
-    show_default=True,
-    help="Matrix products on a CPU; auto times both.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace a run of another spec in the folder.")
-@click.option("--no-report", is_flag=True, help="Results only; `headscope report` makes the rest.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--json", "as_json", is_flag=True, help="A machine-readable summary on stdout.")
 def command(model: str, **given: Any) -> None:
     """Run all analyses over a corpus in one pass and write a run folder with a report.
 
@@ -137,7 +103,7 @@ def _run(model: str, given: dict[str, Any]) -> None:
     loaded = load(
         model, **{k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
     )
-    with _Progress(quiet=given["quiet"]) as progress:
+    with Progress(quiet=given["quiet"]) as progress:
         execution = Execution(
             workers=given["workers"], threads=given["threads"], linears=given["linears"],
             overwrite=given["overwrite"], progress=progress, command=["headscope", *sys.argv[1:]],
@@ -154,35 +120,6 @@ def _run(model: str, given: dict[str, Any]) -> None:
         _tell(run, progress, notes)
 
 
-class _Progress:
-    """A bar over shards on stderr; silent when quiet or not on a terminal."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet or not sys.stderr.isatty()
-        self.bar: Any = None
-        self.found: int | None = None  # shards that were finished before this run began
-        self.total = 0
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __call__(self, done: int, total: int) -> None:
-        if self.found is None:
-            self.found, self.total = done, total
-        if self.quiet:
-            return
-        from tqdm import tqdm
-
-        if self.bar is None:
-            self.bar = tqdm(total=total, unit="shard", initial=done, file=sys.stderr)
-        else:
-            self.bar.update(done - self.bar.n)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-
 def _summary(run: Run) -> dict[str, Any]:
     m, report = run.manifest, _report(run)
     return {
@@ -191,7 +128,7 @@ def _summary(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tell(run: Run, progress: _Progress, notes: Sequence[str]) -> None:
+def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
     """What was run on what, what was left out of it and why, and where it is."""
     counts, model = run.manifest["counts"], run.manifest["model"]
     say(

@@ -191,7 +191,7 @@ def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, l
     ]
     table = pd.concat(tables, ignore_index=True).dropna(axis=1, how="all")
     file = write_whole(output / "patterns.csv", lambda path: table.to_csv(path, index=False))
-    names = [f"{printable(_plain(m))}\n{printable(_plain(c))}" for m, c in runs]
+    names = [(printable(_plain(m)), printable(Path(_plain(c)).stem)) for m, c in runs]
     shares = np.stack([run["patterns"]["model_share"].values for run in runs.values()])
     figure = bars_of_runs(names, shares)  # [run, pattern]
     return file, [save_picture(figure, output / f"patterns.{kind}") for kind in ("svg", "png")]

@@ -14,6 +14,7 @@ from headscope.cli.long_command import long_command
 from headscope.cli.options import FILE, model_options
 from headscope.cli.tasking import ASKING, asked_task, task_data, task_options
 from headscope.cli.terminal import say
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.tasks.read import TaskData
@@ -22,7 +23,7 @@ SECTIONS = {
     "The result": ("output", "quiet", "as_json"),
     "The task": (*ASKING, "train_file", "dev_file", "dev_limit"),
     "The training": ("epochs", "batch", "rate", "layer_decay", "warm_up", "seed", "from_scratch"),
-    "The model": ("device", "revision", "trust_remote_code"),
+    "The model": ("device", "dtype", "revision", "trust_remote_code"),
 }
 
 
@@ -63,9 +64,8 @@ def command(model: str, output: Path, **given: Any) -> None:
 
     train, dev = _both(given)
     start = load_for_task(
-        model, train.task, device=given["device"], revision=given["revision"],
-        trust_remote_code=given["trust_remote_code"], seed=given["seed"],
-        new_head=True, random_init=given["from_scratch"],
+        model, train.task, new_head=True, random_init=given["from_scratch"], seed=given["seed"],
+        **{name: given[name] for name in ("device", "dtype", "revision", "trust_remote_code")},
     )  # fmt: skip
     options = {name: given[name] for name in ("epochs", "batch", "rate", "layer_decay", "warm_up")}
     with _Bar(given["quiet"]) as bar:
@@ -78,7 +78,7 @@ def command(model: str, output: Path, **given: Any) -> None:
         return
     for line in _lines(record):
         say(line)
-    say(f"checkpoint: {output}")
+    say(f"checkpoint: {output}" + ("" if bar.moved else " (was there: nothing was trained)"))
 
 
 def _both(given: Mapping[str, Any]) -> tuple[TaskData, TaskData]:
@@ -86,6 +86,11 @@ def _both(given: Mapping[str, Any]) -> tuple[TaskData, TaskData]:
     train = task_data(given, asked_task(given), split="train", data=given["train_file"])
     of_dev = {**given, "limit": given["dev_limit"]}
     dev = task_data(of_dev, train.task, data=given["dev_file"])
+    if train.source == dev.source:
+        raise InputError(
+            f"{train.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            "train.tsv and dev.tsv, or --train FILE --dev FILE"
+        )
     return train, dev
 
 
@@ -94,10 +99,12 @@ class _Bar:
 
     def __init__(self, quiet: bool) -> None:
         self.bar: Any = None
+        self.moved = False
         self.hidden = quiet or not sys.stderr.isatty()
 
     def show(self, done: int, total: int) -> None:
         """After each step."""
+        self.moved = True
         if self.hidden:
             return
         if self.bar is None:

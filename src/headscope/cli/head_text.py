@@ -36,11 +36,11 @@ def head_text(tree: xr.DataTree, card: HeadCard) -> str:
 
 def _labels(card: HeadCard) -> list[str]:
     found = card.labels
-    if found.labels:
-        return [f"{at}. {label.label}" for at, label in enumerate(found.labels, start=1)]
-    if found.closest is None:
-        return [UNLABELLED]
-    return [UNLABELLED, f"  what stands out most: {found.closest.sentence}"]
+    lines = [f"{at}. {label.label}" for at, label in enumerate(found.labels, start=1)]
+    lines = lines or [UNLABELLED]
+    if found.closest:
+        lines.append(f"   what stands out most, though no label: {found.closest.sentence}")
+    return lines
 
 
 def _relations(card: HeadCard) -> Iterator[str]:

@@ -41,8 +41,9 @@ def long_command(sections: Mapping[str, Sequence[str]]) -> type[click.Command]:
 def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[str]:
     """The arguments with the option's name before each of the files that follow it.
 
-    Only behind the command's own argument: in `--text a.txt MODEL` the last word is the argument.
+    Only behind the command's own arguments: in `--text a.txt MODEL` the last word is one.
     """
+    wanted = sum(isinstance(p, click.Argument) and p.required for p in parameters)
     options = [p for p in parameters if isinstance(p, click.Option) and not p.is_flag]
     valued = {name for option in options for name in option.opts}
     files = {
@@ -52,7 +53,7 @@ def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[s
         for name in option.opts
     }
     out: list[str] = []
-    taking, argument = "", False
+    taking, arguments = "", 0
     left = iter(args)
     for word in left:
         if word == "--":
@@ -60,9 +61,9 @@ def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[s
         if word.startswith("-"):
             taking = word if word in files else ""
             out += [word, *([next(left, "")] if word in valued else [])]
-        elif taking and argument:
+        elif taking and arguments >= wanted:
             out += [taking, word]
         else:
             out.append(word)
-            argument = True
+            arguments += 1
     return out

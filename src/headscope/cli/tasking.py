@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from headscope.tasks.read import TaskData
     from headscope.tasks.task import Task
 
-ASKING = ("task", "data", "split", "columns", "labels", "regression", "max_length", "limit")
+QUESTION = ("task", "data", "split", "columns", "labels", "regression")
+ASKING = (*QUESTION, "max_length", "limit")
 
 
-def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The task and its data: what `task_data` reads."""
+def question_options(function: Callable[..., Any], *, required: bool) -> Callable[..., Any]:
+    """Which task, and where its data are."""
     for option in reversed(
         [
-            click.option("--task", required=True, metavar="NAME",
+            click.option("--task", required=required, metavar="NAME",
                          help="Of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or "
                          "a name of yours."),
             click.option("--data", type=FILE, metavar="FOLDER",
@@ -36,6 +37,16 @@ def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
                          help="Of a task of yours: its classes in the order of their ids."),
             click.option("--regression", is_flag=True,
                          help="Of a task of yours: its labels are numbers."),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The task and its data: what `task_data` reads."""
+    for option in reversed(
+        [
             click.option("--max-length", type=click.IntRange(4), default=128, show_default=True,
                          help="Tokens of an example; longer ones are cut, and counted."),
             click.option("--limit", type=click.IntRange(1),
@@ -43,7 +54,7 @@ def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ]
     ):  # fmt: skip
         function = option(function)
-    return function
+    return question_options(function, required=True)
 
 
 def asked_task(given: Mapping[str, Any], checkpoint: str | None = None) -> Task | str:

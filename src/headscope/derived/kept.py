@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.derived.reading import Floats, group
+from headscope.derived.reading import Floats, group, printable
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -29,6 +29,8 @@ class Kept:
     attention   [layer, head, place, place]
     value_norm  [layer, head, place]; None where it is not known at every place
     gold        (dependent, head, relation) of its words, where it has a tree; no root
+    versus      [layer, head, place, place] maps of another model to hold these against, or None
+    versus_name what they are called
     """
 
     text: str
@@ -40,6 +42,8 @@ class Kept:
     attention: Floats
     value_norm: Floats | None
     gold: tuple[tuple[int, int, str], ...]
+    versus: Floats | None = None
+    versus_name: str = ""
 
     @property
     def cls(self) -> Bools:
@@ -69,6 +73,9 @@ def kept_inputs(tree: xr.DataTree) -> list[Kept]:
         return []
     maps = dataset["token_attention"].transpose("input", "layer", "head", "token", "token_other")
     norms = dataset["value_norm"].transpose("input", "layer", "head", "token")
+    others = dataset.get("versus_attention")
+    if others is not None:
+        others = others.transpose(*maps.dims)
     columns = {
         name: dataset[name].transpose("input", "token").values
         for name in (
@@ -101,6 +108,8 @@ def kept_inputs(tree: xr.DataTree) -> list[Kept]:
                 attention=attention,
                 value_norm=value_norm if known else None,
                 gold=_gold(dataset, at),
+                versus=None if others is None else others.values[at, :, :, :n, :n],
+                versus_name="" if others is None else printable(others.attrs["versus"]),
             )
         )
     return found

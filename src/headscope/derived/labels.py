@@ -14,7 +14,7 @@ import xarray as xr
 
 from headscope.derived.claim import Claim, rank
 from headscope.derived.claims import all_claims
-from headscope.derived.label_rules import MOST, MOST_OF_KIND, RULES, passes
+from headscope.derived.label_rules import LOOKS, MOST, MOST_OF_KIND, RULES, passes
 from headscope.derived.reading import shape
 
 UNLABELLED = "unlabelled"
@@ -26,7 +26,8 @@ class HeadLabels:
     """What one head is.
 
     labels   the strongest first, MOST at most; none: the head is unlabelled
-    closest  of a head without labels: what stands out most in it, though it passes no rule
+    closest  of a head without labels, or of which only the look of its maps is told: what stands
+             out most in it, though it passes no rule
     """
 
     labels: tuple[Claim, ...] = ()
@@ -76,6 +77,6 @@ def _of_one(claims: Sequence[Claim]) -> HeadLabels:
         if not said and taken[claim.kind] < MOST_OF_KIND.get(claim.kind, 1):
             kept.append(claim)
             taken[claim.kind] += 1
-    if kept:
+    if any(claim.kind not in LOOKS for claim in kept):
         return HeadLabels(tuple(kept[:MOST]))
-    return HeadLabels(closest=claims[0] if claims else None)
+    return HeadLabels(tuple(kept), next((claim for claim in claims if not passes(claim)), None))

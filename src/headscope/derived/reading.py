@@ -44,6 +44,7 @@ class HeadMetric:
     unit      as in the data: probability, nats, tokens, 1; an accuracy is written as a share too
     estimate  [layer, head]
     n         documents behind it
+    place     its group, its variable, and at which value of each dimension but layer and head
     """
 
     key: str
@@ -51,6 +52,7 @@ class HeadMetric:
     unit: str
     estimate: Estimate
     n: int
+    place: tuple[str, str, dict[str, Any]]
 
 
 def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
@@ -199,6 +201,7 @@ def _metric(tree: xr.DataTree, name: str, variable: str, choice: dict[str, Any])
         unit="probability" if variable in SHARES else str(attrs.get("units", "1")),
         estimate=estimate(dataset, variable, **choice),
         n=documents(tree, dataset[variable]),
+        place=(name, variable, choice),
     )
 
 
@@ -213,6 +216,7 @@ def _relation_metric(tree: xr.DataTree, dependency: xr.Dataset, at: int) -> Head
         unit="probability",
         estimate=estimate(dependency.isel(relation=at, direction=way), "accuracy"),
         n=documents(tree, dependency["accuracy"]),
+        place=("dependency", "accuracy", {"relation": relation, "direction": direction}),
     )
 
 

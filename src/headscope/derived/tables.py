@@ -2,9 +2,9 @@
 
 One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
 then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
-What is no number (strings) and what names a place (best_layer, …) is left out; groups and variables that say so
-(`tidy` = 0) are, as a whole. Beside the tidy tables stand those of the best heads, and what each
-head is (`head_tables`).
+What is no number (strings) and what names a place (best_layer, …) is left out, and groups and
+variables that say so (`tidy` = 0). Beside the tidy tables stand those of the best heads, and what
+each head is (`head_tables`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.derived.ablated import effect_table, flip_table
 from headscope.derived.best_heads import best_heads, coreference_heads, top_frame_heads
 from headscope.derived.clusters import cluster_table
+from headscope.derived.comparison_tables import comparison_tables
 from headscope.derived.head_tables import head_table, label_table
 from headscope.derived.paper_tables import (
     clark_table_1,
@@ -84,6 +86,9 @@ def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
         "best_coreference_heads": coreference_heads(tree),
         "top_frame_heads": top_frame_heads(tree),
         "clusters": cluster_table(tree),
+        "ablation_effects": effect_table(tree),
+        "ablation_flips": flip_table(tree),
+        **comparison_tables(tree),
     }
     return {name: table for name, table in tables.items() if len(table)}
 

@@ -107,9 +107,9 @@ def head_card_caption(tree: xr.DataTree, card: HeadCard) -> str:
 
 def _lines(card: HeadCard) -> list[str]:
     found = card.labels
-    texts = [label.label for label in found.labels] or [
-        f"{UNLABELLED}; most: {found.closest.sentence}" if found.closest else UNLABELLED
-    ]
+    texts = [label.label for label in found.labels] or [UNLABELLED]
+    if found.closest:
+        texts[-1] += f"; most: {found.closest.sentence}"
     return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
 
 

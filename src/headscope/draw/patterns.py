@@ -23,6 +23,8 @@ from headscope.draw.wording import over
 from headscope.patterns.classes import CLASSES, NAMES
 
 WIDTH = 0.78  # of a bar, as a share of its place
+GAP = 0.5  # between the bars of two models
+MOST_LETTERS = 24  # of a name below a bar
 LEAST_TOLD = 0.08  # smaller parts have no room for a number
 TITLES = {one.name: one.title for one in CLASSES}
 
@@ -48,15 +50,16 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def bars_of_runs(names: Sequence[str], shares: Floats) -> Figure:
-    """One bar per corpus or model.
+def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
+    """One bar for each model and corpus, models apart.
 
-    names   [bar] may hold line breaks
+    runs    [bar] (model, corpus), the bars of a model one after the other
     shares  [bar, pattern] in the order of the classes; rows add up to 1
     """
-    width = SINGLE if len(names) <= 4 else DOUBLE
-    height = 0.8 if width == SINGLE else 0.42
-    panel = Panel("Classes of maps", partial(_draw_bars, list(names), shares), height=height)
+    width = SINGLE if len(runs) <= 3 else DOUBLE
+    height = 0.85 if width == SINGLE else 0.48
+    draw = partial(_draw_bars, list(runs), shares)
+    panel = Panel("Classes of maps", draw, height=height, key_above=True)  # the models' names
     return compose([panel], columns=1, width=width)
 
 
@@ -83,11 +86,23 @@ def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
     _key(axes)
 
 
-def _draw_bars(names: list[str], shares: Floats, axes: Axes) -> None:
-    _bars(axes, np.arange(len(names), dtype=np.float64), shares, told=len(names) <= 16)
-    axes.set_xticks(range(len(names)), names)
-    axes.set_xlim(-0.6, len(names) - 0.4)
+def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
+    models = [model for model, _ in runs]
+    groups = np.cumsum([at > 0 and models[at] != models[at - 1] for at in range(len(models))])
+    places = np.arange(len(runs)) + GAP * groups
+    _bars(axes, places, shares, told=len(runs) <= 16)
+    corpora = [_short(corpus) for _, corpus in runs]
+    axes.set_xticks(places, corpora, rotation=35, ha="right", rotation_mode="anchor")
+    axes.set_xlim(-0.6, places[-1] + 0.6)
+    for number in range(groups[-1] + 1):
+        at = groups == number
+        name = _short(models[int(np.argmax(at))])
+        axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=7)
     _key(axes)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
 def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:

@@ -9,8 +9,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.draw import (
+    ablation,
     best_heads,
     cancellation,
+    change,
     cluster_number,
     cluster_tree,
     clusters,
@@ -29,7 +31,9 @@ from headscope.draw import (
     neurons,
     pairs,
     patterns,
+    pruning,
     relations,
+    similarity,
     surface_by_layer,
     weight_against_norm,
 )
@@ -66,6 +70,13 @@ PICTURES: dict[str, Picture] = {
         features.BY_LAYER,
         features.CLS,
         pairs.PICTURE,
+        similarity.PICTURE,
+        similarity.TRAINING,
+        change.PICTURE,
+        change.WORDS,
+        ablation.PICTURE,
+        ablation.LOSS,
+        pruning.PICTURE,
     )
 }
 RELATIONS = "dependency"

@@ -64,6 +64,8 @@ MARKS = {
     "vertical_diagonal": ("green", "^"),
     "block": ("purple", "v"),
     "heterogeneous": ("grey", "o"),
+    "before": ("grey", "o"),
+    "after": ("blue", "D"),
 }
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
 

@@ -41,25 +41,25 @@ def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
 
 @threaded(EXACT)
 def _pool(maps: npt.NDArray[np.float32], side: int, out: npt.NDArray[np.float32]) -> None:
-    """Both pictures of every map; torch's pools take ten times as long on the host."""
+    """Both pictures of every map, down the columns and then along the rows.
+
+    Torch's pools take ten times as long on the host.
+    """
     n = maps.shape[1]
     for at in prange(len(maps)):
-        largest = np.float32(1.1754944e-38)
-        for row in range(n):
-            for column in range(n):
-                largest = max(largest, maps[at, row, column])
-        roots = np.empty((n, n), np.float32)
-        for row in range(n):
-            for column in range(n):
-                roots[row, column] = np.sqrt(max(maps[at, row, column] / largest, np.float32(0)))
+        scale = np.float32(1) / max(maps[at].max(), np.float32(1.1754944e-38))
+        most, total = np.empty(n, np.float32), np.empty(n, np.float32)
         for row in range(side):
             top, bottom = row * n // side, -(-(row + 1) * n // side)
+            most[:] = 0
+            total[:] = 0
+            for r in range(top, bottom):
+                for c in range(n):
+                    root = np.sqrt(max(maps[at, r, c] * scale, np.float32(0)))
+                    most[c] = max(most[c], root)
+                    total[c] += root
             for column in range(side):
                 left, right = column * n // side, -(-(column + 1) * n // side)
-                most, total = np.float32(0), np.float32(0)
-                for r in range(top, bottom):
-                    for c in range(left, right):
-                        most = max(most, roots[r, c])
-                        total += roots[r, c]
-                out[at, 0, row, column] = most
-                out[at, 1, row, column] = total / np.float32((bottom - top) * (right - left))
+                out[at, 0, row, column] = most[left:right].max()
+                cells = np.float32((bottom - top) * (right - left))
+                out[at, 1, row, column] = total[left:right].sum() / cells

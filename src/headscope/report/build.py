@@ -17,6 +17,7 @@ from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
 from headscope.report.cards import cards
+from headscope.report.comparison import comparison
 from headscope.report.example_views import example_views
 from headscope.report.language import language
 from headscope.report.policy import content_policy, island
@@ -50,6 +51,7 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     styles = Styles()
     pictures = sections(tree, styles)
     about_language = language(tree, manifest, styles)
+    compared = comparison(tree, styles)
     examples = example_views(tree, model=model_name(tree))
     style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
     script = "\n".join(asset(name) for name in SCRIPTS)
@@ -57,6 +59,7 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
         **_content(tree, manifest),
         sections=pictures,
         language=about_language,
+        comparison=compared,
         style=Markup(style),
         script=Markup(script),
         examples=examples,

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 ROOM = 1_200_000  # characters of maps; inputs beyond are left out
 LONGEST = 60  # characters of an input where it is named
+CHOSEN = {
+    "": "chosen without regard to attention",
+    "changed": "those whose maps changed most; the views show both models, and their difference",
+}
 NO_VECTORS = "A run keeps no queries and keys: headscope view shows them, of any text."
 
 
@@ -35,12 +39,14 @@ class Examples:
     looks   [unit] where each head is opened; none where there is no input
     framed  (style, script) of the pages
     data    everything that the report's script needs, for an island
+    chosen  how they were chosen, in words
     """
 
     texts: list[str] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
+    chosen: str = CHOSEN[""]
 
     @property
     def names(self) -> list[str]:
@@ -70,7 +76,9 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
         return Examples()
     kept = kept[: len(pages)]
     looks = best_looks(tree, kept)
-    found = Examples([printable(one.text) for one in kept], looks, [(style, script)])
+    chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
+    texts = [printable(one.text) for one in kept]
+    found = Examples(texts, looks, [(style, script)], chosen=chosen)
     found.data.update(
         style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
         looks=[[look.example, look.query] for look in looks],
@@ -88,13 +96,18 @@ def _parts(page: str, *between: str) -> list[str]:
 
 
 def _shown(kept: Kept, model: str) -> Shown:
-    from headscope.views.example import Shown, Side, Stack
+    from headscope.views.example import Measure, Shown, Side, Stack
 
     side = Side(
         kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
     )
     norms = None if kept.value_norm is None else kept.value_norm.astype(np.float32)
-    stack = Stack("self", 0, 0, kept.attention.astype(np.float32), norms, why_none=NO_VECTORS)
+    versus = None
+    if kept.versus is not None:
+        maps = kept.versus.astype(np.float32)
+        versus = Measure("versus", kept.versus_name, "probability", maps)
+    attention = kept.attention.astype(np.float32)
+    stack = Stack("self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus)
     return Shown(model, (side,), (stack,), _folded(kept))
 
 

@@ -112,7 +112,7 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
 
     labels   [unit] rows of label, sentence ('' where it is the same), kind, effect, n, analysis,
              and the label in short
-    closest  [unit] of unlabelled heads what stands out most; '' where there is nothing
+    closest  [unit] what stands out most though it is no label (`HeadLabels`); '' for nothing
     rules    kind → the rule in words, of the kinds that there are
     """
     found = list(head_labels(tree).values())

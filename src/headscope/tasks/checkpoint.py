@@ -42,12 +42,14 @@ class TaskModel:
 
     model  its `network` is transformers' AutoModelForSequenceClassification
     start  which weights are not the checkpoint's own: "checkpoint" (none), "new head", "random"
+    origin   hash of the checkpoint's weights, as `headscope.load` tells it; "" for random ones
     notes  what the reader should know of it, say that the head is untrained
     """
 
     model: Model
     task: Task
     start: str = "checkpoint"
+    origin: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -91,11 +93,12 @@ def load_for_task(
     if fresh:
         notes.append("all weights are random" if random_init else "the head is untrained")
     network.to(where).eval()  # type: ignore[arg-type]
-    digest = parameters_sha256(network) if fresh else weights_sha256(place, network)
+    origin = "" if random_init else weights_sha256(place, network)
+    digest = parameters_sha256(network) if fresh else origin
     commit = str(getattr(config, "_commit_hash", None) or "")
     model = _checked(Model(network, tokenizer, given, commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
-    return TaskModel(model, task, start, tuple(notes))
+    return TaskModel(model, task, start, origin, tuple(notes))
 
 
 def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -> Task:
@@ -137,6 +140,9 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
             "with a classification head"
         )
     found = class_names(config.id2label)
+    kinds = config.architectures or []
+    if len(found) != task.outputs and _unnamed(found) and "Classification" not in "".join(kinds):
+        raise headless(name, f"it is a {kinds[0]}" if kinds else "no class is named")
     if len(found) != task.outputs:
         raise ModelError(
             f"{name!r} tells {len(found)} classes ({', '.join(found[:6])}), and {task.name} has "
@@ -158,6 +164,14 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
             "every answer would be counted as another: give the order of the checkpoint, "
             f"--task NAME --labels {','.join(found)}, or correct id2label if only words differ"
         )
+
+
+def headless(name: str, reason: str) -> ModelError:
+    """What is said of a checkpoint that was not trained for any task."""
+    return ModelError(
+        f"{name!r} has no classification head ({reason}); wanted a checkpoint fine-tuned for the "
+        f"task\nmake one: headscope finetune {name} --task TASK --data FOLDER -o CKPT"
+    )
 
 
 def _unnamed(labels: tuple[str, ...]) -> bool:
@@ -206,11 +220,7 @@ def _read(
     if new_head:
         lost = {key for key in lost if "pooler" not in key}
     elif head:
-        raise ModelError(
-            f"{name!r} has no classification head (its weights lack {min(head)}); wanted a "
-            "checkpoint fine-tuned for the task\n"
-            f"make one: headscope finetune {name} --task TASK --data FOLDER -o CKPT"
-        )
+        raise headless(name, f"its weights lack {min(head)}")
     if new_head and not head:
         _draw_head(network)  # the checkpoint has one already, of another task
     if lost:

@@ -81,7 +81,7 @@ def _texts(
         return given["text_a"], second
     pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(found)]
     if pairs:
-        return pairs[0]
+        return pairs[0][0], given.get("text_b", pairs[0][1]) or None
     single = None if pair else _first(SINGLES, found)
     if single is None:
         wanted = "two texts" if pair else "one text" if pair is False else "one text or two"

@@ -69,14 +69,16 @@ def encode(model: TaskModel, data: TaskData, *, max_length: int = MAX_LENGTH) ->
 def _examples(tokenizer: Any, rows: Sequence[Row], limit: int) -> list[Example]:
     found = _call(
         tokenizer, rows, truncation="longest_first", max_length=limit,
-        return_special_tokens_mask=True, return_token_type_ids=True,
+        return_special_tokens_mask=True,
     )  # fmt: skip
+    # Where the tokenizer does not tell segments, the network has learned without them.
+    segments = found.get("token_type_ids") or [[0] * len(ids) for ids in found["input_ids"]]
     return [
         Example(
             row.id,
             row.id,
             np.array(found["input_ids"][at], np.int64),
-            np.array(found["token_type_ids"][at], np.int64),
+            np.array(segments[at], np.int64),
             np.array(found["special_tokens_mask"][at], bool),
         )
         for at, row in enumerate(rows)

@@ -8,11 +8,11 @@ network the norm of its gradients and how far its weights have moved.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,32 +23,25 @@ import transformers
 import headscope
 from headscope.accumulate import Float64
 from headscope.checkpoint import quietly
-from headscope.errors import InputError, RunFolderError, RunStopped
-from headscope.spec import differences, fingerprint
+from headscope.errors import RunStopped
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import MAX_LENGTH, Encoded, encode
 from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.parts import Part, norm, parts_of, rates, relative_change
 from headscope.tasks.read import TaskData
-from headscope.tasks.saving import RECORD, put_folder, replaceable, told, working_folder
+from headscope.tasks.saving import RECORD, put_folder, told
 from headscope.tasks.training import (
-    GRADIENTS,
     SAVE_SECONDS,
     Progress,
     Schedule,
-    finite_or_none,
+    by_epoch,
     last_state,
-    mean_gradients,
-    precision,
-    read_gradients,
     train,
 )
-from headscope.whole_file import write_whole
+from headscope.tasks.wanted import Record, Wanted, check, done, identity, open_work
 
 REPLICATES = 1000  # of the bootstrap over dev examples
-SETTINGS = "settings.json"
-Record = dict[str, Any]
 
 
 def finetune(
@@ -84,45 +77,52 @@ def finetune(
                  not ours or a training of other settings in it, RunStopped on Ctrl-C,
                  HeadscopeError if it cannot be written or the loss is not finite
     """
-    output = Path(output)
     schedule = Schedule(epochs, batch, rate, layer_decay, warm_up, seed)
-    _check(schedule, start, train_data, dev, output)
-    settings = _settings(schedule, start, train_data, dev, max_length)
-    if (done := _done(output, settings)) is not None:
-        return done
-    folder = _open_work(output, settings)
-    encoded, encoded_dev = (
-        encode(start, data, max_length=max_length) for data in (train_data, dev)
-    )
-    parts = parts_of(start.model.network)
-    speeds = rates(parts, rate=rate, decay=layer_decay)
-    weights = {part: _copies(parameters) for part, parameters in parts.items()}
-    before = measured(start, encoded_dev)
-    began = time.monotonic()
-    with told(output), _stoppable(output, folder):
-        losses = train(
-            start, encoded, schedule, parts=parts, speeds=speeds, folder=folder,
-            save_seconds=save_seconds, progress=progress,
-        )  # fmt: skip
-    start.model.network.train(False)
-    rows = read_gradients(folder / GRADIENTS)
-    gradients = mean_gradients(rows, epochs=epochs, steps=-(-len(train_data) // batch))
-    record = {
-        "fingerprint": _fingerprint(settings),
-        **settings,
-        "metrics": {"before": before, "after": measured(start, encoded_dev)},
-        "layers": _layers(parts, weights, gradients, speeds),
-        "loss": [row["loss"] for row in losses],  # [epoch] mean over its steps
-        "notes": _notes(start, train_data, dev, encoded, encoded_dev),
-        "seconds": round(time.monotonic() - began, 1),
-        "versions": _versions(),
-    }
-    _save(start, record, output)
+    wanted = Wanted(start, train_data, dev, Path(output), schedule, max_length)
+    check(wanted)
+    if (found := done(wanted)) is not None:
+        return found
+    folder = open_work(wanted)
+    record = _taught(wanted, folder, save_seconds=save_seconds, progress=progress)
+    _save(start, record, wanted.output)
     shutil.rmtree(folder)
     return record
 
 
-def measured(model: TaskModel, encoded: Encoded) -> dict[str, Any]:
+def _taught(
+    wanted: Wanted, folder: Path, *, save_seconds: float, progress: Progress | None
+) -> Record:
+    """Trains the network in place; the record of it."""
+    start, schedule, began = wanted.start, wanted.schedule, time.monotonic()
+    inputs, dev = (
+        encode(start, x, max_length=wanted.max_length) for x in (wanted.train, wanted.dev)
+    )
+    settings = wanted.settings()
+    parts = parts_of(start.model.network)
+    speeds = rates(parts, rate=schedule.rate, decay=schedule.layer_decay)
+    weights = {part: _copies(parameters) for part, parameters in parts.items()}
+    before = measured(start, dev)
+    with told(wanted.output), _stoppable(wanted.output, folder):
+        steps = train(
+            start, inputs, schedule, parts=parts, speeds=speeds, folder=folder,
+            save_seconds=save_seconds, progress=progress,
+        )  # fmt: skip
+    start.model.network.train(False)
+    in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
+    means = by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
+    return {
+        "fingerprint": identity(settings),
+        **settings,
+        "metrics": {"before": before, "after": measured(start, dev)},
+        "layers": _layers(parts, weights, means[:, 1:], speeds),
+        "loss": [_finite(float(mean)) for mean in means[:, 0]],  # [epoch]
+        "notes": _notes(wanted, inputs, dev),
+        "seconds": round(time.monotonic() - began, 1),
+        "versions": _versions(),
+    }
+
+
+def measured(model: TaskModel, encoded: Encoded) -> dict[str, float | None]:
     """Every metric of the task, and a 95 % interval of the main one over examples.
 
     A value that does not exist, such as the correlation with predictions that are all the same, is
@@ -130,116 +130,11 @@ def measured(model: TaskModel, encoded: Encoded) -> dict[str, Any]:
     """
     found = outputs(model, encoded)
     values = score(model.task, encoded.labels, found)
-    drawn = resampled(model.task, encoded.labels, found, replicates=REPLICATES, seed=0)[1:]
-    low, high = np.nanquantile(drawn, [0.025, 0.975]) if np.isfinite(drawn).any() else (np.nan,) * 2
-    interval = {"ci_low": float(low), "ci_high": float(high)}
-    return {name: finite_or_none(value) for name, value in (values | interval).items()}
-
-
-# --- what is asked --------------------------------------------------------------------------
-
-
-def _check(
-    schedule: Schedule, start: TaskModel, train_data: TaskData, dev: TaskData, output: Path
-) -> None:
-    """Raises before anything is computed."""
-    wanted = {
-        "epochs": schedule.epochs >= 1,
-        "batch": schedule.batch >= 1,
-        "rate": schedule.rate > 0,
-    }
-    wanted |= {"layer_decay": 0 < schedule.layer_decay <= 1, "warm_up": 0 <= schedule.warm_up < 1}
-    for name, holds in wanted.items():
-        if not holds:
-            raise InputError(
-                f"{name} = {getattr(schedule, name)}; wanted epochs and batch of 1 or more, a "
-                "positive rate, 0 < layer_decay <= 1, 0 <= warm_up < 1"
-            )
-    if not start.task == train_data.task == dev.task:
-        raise InputError(
-            f"the model is for {start.task.name} {start.task.labels}, train is "
-            f"{train_data.task.name} {train_data.task.labels}, dev {dev.task.name} "
-            f"{dev.task.labels}; wanted one task"
-        )
-    if start.model.network.dtype != torch.float32:
-        raise InputError(
-            f"weights of type {start.model.network.dtype}; wanted float32, in which small steps "
-            "are not lost (on a GPU products are computed in half precision anyway)"
-        )
-    if start.model.device.index:
-        raise InputError(
-            f"device {start.model.device}; wanted cpu or cuda: choose the GPU with "
-            f"CUDA_VISIBLE_DEVICES={start.model.device.index}"
-        )
-    if Path(start.model.name).resolve() == output.resolve():
-        raise InputError(f"{output} is the model that is trained; choose another folder with -o")
-    replaceable(output)
-
-
-def _settings(
-    schedule: Schedule, start: TaskModel, train_data: TaskData, dev: TaskData, max_length: int
-) -> Record:
-    """Everything that decides the weights; two trainings of the same settings are one."""
-    model = start.model
-    return {
-        "task": json.loads(json.dumps(asdict(start.task))),  # tuples as they are read again
-        "model": {
-            "name": model.name,
-            "revision": model.revision,
-            "sha256": model.sha256,
-            "architecture": model.architecture,
-            "start": start.start,
-        },
-        "data": {"train": _described(train_data), "dev": _described(dev)},
-        "settings": asdict(schedule)
-        | {"max_length": max_length, "precision": precision(model.device)},
-    }
-
-
-def _fingerprint(settings: Record) -> str:
-    """Of what decides the weights: not of where things lie, or how they are called."""
-    task, settings_of, rows = settings["task"], settings["settings"], settings["data"]
-    model = {key: settings["model"][key] for key in ("sha256", "architecture", "start")}
-    digests = {split: rows[split]["rows_sha256"] for split in rows}
-    return fingerprint({"task": task, "model": model, "rows": digests, "settings": settings_of})
-
-
-def _described(data: TaskData) -> Record:
-    return {
-        "source": data.source,
-        "sha256": data.sha256,
-        "examples": len(data),
-        "rows_sha256": data.rows_sha256,
-    }
-
-
-def _done(output: Path, settings: Record) -> Record | None:
-    """The record of exactly this training, if it is there."""
-    try:
-        record: Record = json.loads((output / RECORD).read_text("utf-8"))
-    except (OSError, ValueError):
-        return None
-    return record if record.get("fingerprint") == _fingerprint(settings) else None
-
-
-def _open_work(output: Path, settings: Record) -> Path:
-    """The folder of the unfinished training; RunFolderError if it is one of other settings."""
-    folder = working_folder(output)
-    with told(output):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / SETTINGS
-        if last_state(folder) is None:
-            text = json.dumps(settings)
-            write_whole(file, lambda draft: Path(draft).write_text(text, "utf-8"))
-            return folder
-    found = json.loads(file.read_text("utf-8"))
-    if _fingerprint(found) != _fingerprint(settings):
-        raise RunFolderError(
-            f"{folder} holds an unfinished training of other settings "
-            f"({'; '.join(differences(found, settings)[:3])})\n"
-            "give the same ones to go on, delete it, or choose another folder with -o"
-        )
-    return folder
+    drawn = resampled(model.task, encoded.labels, found, replicates=REPLICATES)[1:]
+    there = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(there, [0.025, 0.975]) if len(there) else (np.nan, np.nan)
+    values |= {"ci_low": float(low), "ci_high": float(high)}
+    return {name: _finite(value) for name, value in values.items()}
 
 
 @contextmanager
@@ -254,7 +149,7 @@ def _stoppable(output: Path, folder: Path) -> Iterator[None]:
         ) from error
 
 
-# --- what came of it ------------------------------------------------------------------------
+# --- the record -----------------------------------------------------------------------------
 
 
 def _copies(parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
@@ -266,7 +161,7 @@ def _layers(
     weights: Mapping[Part, Mapping[str, torch.Tensor]],
     gradients: Float64,
     speeds: Mapping[Part, float],
-) -> list[Record]:
+) -> list[dict[str, Any]]:
     """A row for each part of the network; gradients [epoch, part]."""
     return [
         {
@@ -275,19 +170,23 @@ def _layers(
             "parameters": sum(p.numel() for p in parameters.values()),
             "rate": speeds[part],
             "weight_norm": norm(weights[part]),
-            "gradient_norm": finite_or_none(float(gradients[:, at].mean())),
-            "gradient_norm_by_epoch": [finite_or_none(float(x)) for x in gradients[:, at]],
-            "relative_change": finite_or_none(relative_change(weights[part], parameters)),
+            "gradient_norm": _finite(float(gradients[:, at].mean())),
+            "gradient_norm_by_epoch": [_finite(float(x)) for x in gradients[:, at]],
+            "relative_change": _finite(relative_change(weights[part], parameters)),
         }
         for at, (part, parameters) in enumerate(parts.items())
     ]
 
 
-def _notes(
-    start: TaskModel, train_data: TaskData, dev: TaskData, encoded: Encoded, encoded_dev: Encoded
-) -> list[str]:
-    notes = [f"model: {note}" for note in start.notes]
-    for name, data, inputs in (("train", train_data, encoded), ("dev", dev, encoded_dev)):
+def _finite(value: float) -> float | None:
+    """For JSON, which has no NaN."""
+    return value if math.isfinite(value) else None
+
+
+def _notes(wanted: Wanted, train_inputs: Encoded, dev_inputs: Encoded) -> list[str]:
+    notes = [f"model: {note}" for note in wanted.start.notes]
+    both = (("train", wanted.train, train_inputs), ("dev", wanted.dev, dev_inputs))
+    for name, data, inputs in both:
         notes += [f"{name}: {note}" for note in (*data.notes, inputs.note) if note]
     return notes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from headscope.errors import CorpusError, InputError
@@ -33,8 +34,12 @@ def hub_table(name: str, split: str) -> tuple[Table, str, str]:
     wanted = SPLITS.get(split, split)
     if name == "mnli" and wanted == "validation":
         wanted = "validation_matched"
+    commit = _commit()
     try:
-        found: Any = datasets.load_dataset(REPOSITORY, plain(name), split=wanted)
+        with _quiet(datasets, offline=commit is None):
+            found: Any = datasets.load_dataset(
+                REPOSITORY, plain(name), split=wanted, revision=commit
+            )
     except Exception as error:  # the library raises whatever its parts do
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise CorpusError(
@@ -46,5 +51,32 @@ def hub_table(name: str, split: str) -> tuple[Table, str, str]:
         for at, cells in enumerate(found):
             yield Record(f"row {at}", dict(cells))
 
-    source = f"{REPOSITORY} {plain(name)}, {wanted}"
-    return Table(tuple(found.column_names), records()), source, ""
+    place = f"{REPOSITORY} {plain(name)}, {wanted}" + (f" at {commit}" if commit else "")
+    return Table(tuple(found.column_names), records()), place, ""
+
+
+def _commit() -> str | None:
+    """Of the data on the hub, asked once; None if the hub is out of reach."""
+    from huggingface_hub import HfApi
+
+    try:
+        return str(HfApi().dataset_info(REPOSITORY, timeout=10).sha)
+    except Exception:  # whatever keeps the hub away
+        return None
+
+
+@contextmanager
+def _quiet(datasets: Any, *, offline: bool) -> Iterator[None]:
+    """Without progress bars; offline, only what was fetched before is looked for.
+
+    By itself the library retries an unreachable hub for half a minute, and says so each time.
+    """
+    bars, before = not datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
+    try:
+        datasets.disable_progress_bars()
+        datasets.config.HF_HUB_OFFLINE = before or offline
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
+        if bars:
+            datasets.enable_progress_bars()

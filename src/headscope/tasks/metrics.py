@@ -19,7 +19,8 @@ from headscope.tasks.task import Task
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
-Draws = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+AT_ONCE = 100  # replicates whose counts are held in float64 together
 
 
 def score(task: Task, labels: Array, outputs: Array) -> dict[str, float]:
@@ -61,23 +62,26 @@ def resampled(
     seed and the number of examples only: subtract two results for paired differences.
     """
     predictions, metric = predicted(task, outputs), task.metrics[0]
-    draws = _draws(len(labels), replicates, seed)
+    times = drawn_times(len(labels), replicates=replicates, seed=seed)
     if metric == "spearman":  # ranks have to be found anew in every replicate
-        rest = [_metric(metric, task, labels[row], predictions[row]) for row in draws]
+        places = (np.repeat(np.arange(len(labels)), row) for row in times.astype(np.int64))
+        rest = [_metric(metric, task, labels[at], predictions[at]) for at in places]
     elif metric == "pearson":
-        rest = list(_pearsons(labels[draws], predictions[draws]))
+        rest = list(_pearsons(_sums(times, _moments(labels, predictions))))
     else:
-        rest = list(_of_counts(metric, _confusions(task, labels[draws], predictions[draws])))
+        rest = list(_of_counts(metric, _confusions(task, times, labels, predictions)))
     return np.array([_metric(metric, task, labels, predictions), *rest], np.float64)
 
 
 @lru_cache(maxsize=2)
-def _draws(examples: int, replicates: int, seed: int) -> Draws:
-    """[replicate, example] which example stands at each place; shared, so nobody may write."""
+def drawn_times(examples: int, *, replicates: int, seed: int) -> Float32:
+    """[replicate, example] how often each example is drawn; shared, so nobody may write."""
     rng = generator(seed, "bootstrap over examples")
-    draws = rng.integers(0, examples, (replicates, examples))
-    draws.setflags(write=False)
-    return draws
+    times = np.empty((replicates, examples), np.float32)
+    for row in times:
+        row[:] = np.bincount(rng.integers(0, examples, examples), minlength=examples)
+    times.setflags(write=False)
+    return times
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:
@@ -94,22 +98,28 @@ def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float
         how: dict[str, Any] = {"average": "binary"} if len(classes) == 2 else {"average": "macro"}
         return float(f1_score(labels, predictions, labels=classes, zero_division=0, **how))
     if metric == "matthews":
+        if np.ptp(labels) == 0 and np.ptp(predictions) == 0:
+            return 0.0  # as scikit-learn says, with a warning
         return float(matthews_corrcoef(labels, predictions))
     return float(accuracy_score(labels, predictions))
 
 
-# --- many replicates at once ----------------------------------------------------------------
+# --- many replicates at once: sums over examples, weighted by how often each is drawn ----------
 
 
-def _confusions(task: Task, labels: Array, predictions: Array) -> Float64:
-    """[replicate, label, prediction] counts, of arrays [replicate, example]."""
-    classes, replicates = len(task.labels), len(labels)
+def _sums(times: Float32, values: Float64) -> Float64:
+    """[replicate, column] sums of values [example, column]; a part of the replicates at a time."""
+    parts = [times[at : at + AT_ONCE].astype(np.float64) @ values
+             for at in range(0, len(times), AT_ONCE)]  # fmt: skip
+    return np.concatenate(parts) if parts else np.empty((0, values.shape[1]))
+
+
+def _confusions(task: Task, times: Float32, labels: Array, predictions: Array) -> Float64:
+    """[replicate, label, prediction] counts."""
+    classes = len(task.labels)
     cell = labels.astype(np.int64) * classes + predictions
-    cell += np.arange(replicates)[:, None] * classes**2
-    counts = np.bincount(cell.ravel(), minlength=replicates * classes**2)
-    return counts.reshape(replicates, classes, classes).astype(
-        np.float64
-    )  # [replicate, label, prediction]
+    indicator = (cell[:, None] == np.arange(classes**2)).astype(np.float64)  # [example, cell]
+    return _sums(times, indicator).reshape(-1, classes, classes)  # [replicate, label, prediction]
 
 
 def _of_counts(metric: str, counts: Float64) -> Float64:
@@ -132,10 +142,17 @@ def _ratio(above: Float64, below: Float64) -> Float64:
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def _pearsons(labels: Array, predictions: Array) -> Float64:
-    """[replicate] correlations of the rows of two arrays [replicate, example]."""
-    a = labels - labels.mean(-1, keepdims=True)
-    b = predictions - predictions.mean(-1, keepdims=True)
-    below = np.sqrt((a**2).sum(-1) * (b**2).sum(-1))
-    found = _ratio((a * b).sum(-1), below)
-    return np.asarray(np.where(below > 0, found, np.nan))
+def _moments(labels: Array, predictions: Array) -> Float64:
+    """[example, 6] 1, x, y, x², y², xy; about the mean of all, so that little cancels."""
+    x, y = labels - labels.mean(), predictions - predictions.mean()
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], -1)  # [example, 6]
+
+
+def _pearsons(sums: Float64) -> Float64:
+    """[replicate] correlations of sums [replicate, 6] of `_moments`; NaN where one is constant."""
+    count, x, y, xx, yy, xy = sums.T
+    below = np.sqrt(np.clip(xx - x * x / count, 0, None) * np.clip(yy - y * y / count, 0, None))
+    # What rounding leaves of a constant is no spread.
+    there = below > 1e-12 * np.sqrt(xx * yy)
+    absent = np.full_like(below, np.nan)
+    return np.asarray(np.divide(xy - x * y / count, below, out=absent, where=there))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -31,7 +32,7 @@ class Batches(Sampler[list[int]]):
         self.size, self.seed, self.steps_done = size, seed, steps_done
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.size)
+        return math.ceil(len(self.lengths) / self.size)
 
     def __iter__(self) -> Iterator[list[int]]:
         epoch = self.steps_done() // len(self)

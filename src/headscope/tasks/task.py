@@ -59,8 +59,11 @@ GLUE: dict[str, Task] = {
 
 
 def plain(name: str) -> str:
-    """A name without case, spaces, '-' and '_': SST-2, sst2 and SST_2 are one."""
-    return "".join(c for c in name.casefold() if c not in " -_")
+    """A name without case, spaces, '-' and '_': SST-2, sst2 and SST_2 are one; -1 and 1 are not."""
+    try:
+        return f"{float(name):g}"
+    except ValueError:
+        return "".join(c for c in name.casefold() if c not in " -_")
 
 
 _BY_PLAIN_NAME = {plain(name): task for name, task in GLUE.items()}

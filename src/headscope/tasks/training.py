@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import random
 import shutil
 import time
@@ -32,9 +31,10 @@ from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import Encoded
 from headscope.tasks.parts import Part, gradient_norm, optimizer
 from headscope.tasks.shuffle import Batches
+from headscope.whole_file import write_whole
 
 STATE = "trainer_state.json"  # which transformers writes last: a folder with it is whole
-GRADIENTS = "gradients.csv"
+STEPS = "steps.csv"  # a line for each step: its number, the loss, and each part's gradient
 SAVE_SECONDS = 60.0
 LARGEST_GRADIENT = 1.0  # BERT's own scripts cut the norm of the whole gradient to this
 Progress = Callable[[int, int], None]  # steps done, all steps
@@ -65,23 +65,24 @@ def train(
     folder: Path,
     save_seconds: float = SAVE_SECONDS,
     progress: Progress | None = None,
-) -> list[dict[str, float]]:
+) -> list[list[float]]:
     """Trains the network in place, from the state in the folder if there is one.
 
     parts, speeds   the parameters, and how fast each part learns
-    folder          holds the state, and GRADIENTS: a line for each step, a column for each part
+    folder          holds the state, and STEPS
     progress        called with the steps done and all steps
-    returns         a row with the mean `loss` of each epoch, as the Trainer logs it
+    returns         [step] its number, its loss, and the norm of each part's gradient before it
+                    is cut
     """
     state = last_state(folder)
     resumed = _steps(state)
     with (
         randomness_restored(),
         quietly(),
-        Gradients(folder / GRADIENTS, parts, resumed=resumed) as log,
+        StepLog(folder / STEPS, parts, resumed=resumed) as log,
     ):
         trainer = _Trainer(
-            log=log,
+            step_log=log,
             model=model.model.network,
             args=_arguments(folder, schedule, model.model.device),
             data_collator=_Collator(model),
@@ -91,15 +92,15 @@ def train(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=None if state is None else str(state))
-    return [row for row in trainer.state.log_history if "loss" in row]
+    return read_steps(folder / STEPS)
 
 
 class _Trainer(Trainer):
     """The Trainer, in batches of similar length; gradients are written down before they are cut."""
 
-    def __init__(self, *, log: Gradients, **options: Any) -> None:
+    def __init__(self, *, step_log: StepLog, **options: Any) -> None:
         super().__init__(**options)
-        self.log_of_gradients = log
+        self.step_log = step_log
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """Batches in the order of `Batches`."""
@@ -114,14 +115,14 @@ class _Trainer(Trainer):
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
         """One forward and backward pass."""
         loss: torch.Tensor = super().training_step(*args, **options)
+        step = self.state.global_step
         if not torch.isfinite(loss):
             raise HeadscopeError(
-                f"the loss is {float(loss)} in step {self.state.global_step}; wanted a number: "
-                "give a lower --rate"
+                f"the loss is {float(loss)} in step {step + 1}; wanted a number: give a lower rate"
             )
-        scaler = getattr(self.accelerator, "scaler", None)
+        scaler = getattr(self.accelerator, "scaler", None)  # of float16
         scale = 1.0 if scaler is None else float(scaler.get_scale())
-        self.log_of_gradients.write(self.state.global_step, scale=scale)
+        self.step_log.write(step, float(loss), scale=scale)
         return loss
 
 
@@ -166,7 +167,7 @@ def _arguments(folder: Path, schedule: Schedule, device: torch.device) -> Traini
         learning_rate=schedule.rate, warmup_steps=schedule.warm_up, lr_scheduler_type="linear",
         max_grad_norm=LARGEST_GRADIENT, seed=schedule.seed, use_cpu=device.type == "cpu",
         bf16=mixed == "bfloat16", fp16=mixed == "float16",
-        save_strategy="no", save_total_limit=1, logging_strategy="epoch", eval_strategy="no",
+        save_strategy="no", save_total_limit=1, logging_strategy="no", eval_strategy="no",
         report_to=[], disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
     )  # fmt: skip
     _ = arguments.device  # finds all GPUs; more than one would silently multiply the batch
@@ -205,8 +206,8 @@ def _steps(state: Path | None) -> int | None:
         return None
 
 
-class Gradients:
-    """The norm of every part's gradient in every step, as a file that grows by a line a step.
+class StepLog:
+    """Loss and the norm of every part's gradient, as a file that grows by a line a step.
 
     resumed  steps that the training has behind it; lines from there on are written again
     """
@@ -219,27 +220,32 @@ class Gradients:
         resumed: int | None,
     ) -> None:
         self.path, self.parts = path, parts
-        kept = [row for row in read_gradients(path) if row[0] < (resumed or 0)]
-        self.file = path.open("w", newline="")
+        kept = [[int(row[0]), *row[1:]] for row in read_steps(path) if row[0] < (resumed or 0)]
+        header = ["step", "loss", *(part.label for part in parts)]
+        write_whole(path, lambda draft: _write_lines(draft, [header, *kept]))
+        self.file = path.open("a", newline="")
         self.writer = csv.writer(self.file)
-        self.writer.writerow(["step", *(part.label for part in parts)])
-        self.writer.writerows([[int(row[0]), *row[1:]] for row in kept])
 
-    def write(self, step: int, *, scale: float) -> None:
-        """The gradients as they are now, divided by `scale`."""
+    def write(self, step: int, loss: float, *, scale: float) -> None:
+        """The loss, and the gradients as they are now, divided by `scale`."""
         norms = [gradient_norm(parameters) / scale for parameters in self.parts.values()]
-        self.writer.writerow([step, *norms])
+        self.writer.writerow([step, loss, *norms])
         self.file.flush()
 
-    def __enter__(self) -> Gradients:
+    def __enter__(self) -> StepLog:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
 
 
-def read_gradients(path: Path) -> list[list[float]]:
-    """The lines of GRADIENTS that are whole: step, and the norm of each part in it."""
+def _write_lines(path: str, lines: Sequence[Sequence[object]]) -> None:
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(lines)
+
+
+def read_steps(path: Path) -> list[list[float]]:
+    """The lines of STEPS that are whole."""
     if not path.is_file():
         return []
     with path.open(newline="") as file:
@@ -247,17 +253,17 @@ def read_gradients(path: Path) -> list[list[float]]:
     return [[float(cell) for cell in line] for line in lines if len(line) == len(header)]
 
 
-def mean_gradients(
+def by_epoch(
     rows: Sequence[Sequence[float]], *, epochs: int, steps: int
 ) -> npt.NDArray[np.float64]:
-    """[epoch, part] mean norm over the `steps` of each epoch.
+    """[epoch, 1 + part] mean loss and mean norms over the `steps` of each epoch.
 
     Steps whose gradient overflowed (in float16 only; they are not taken) do not count.
     """
-    table = np.array(rows, np.float64)  # [step, 1 + part]
+    table = np.array(rows, np.float64)  # [step, 2 + part]
     table = table[np.isfinite(table).all(1)]
     epoch = table[:, 0] // steps
-    means = np.full((epochs, table.shape[1] - 1), np.nan)  # [epoch, part]
+    means = np.full((epochs, table.shape[1] - 1), np.nan)  # [epoch, 1 + part]
     for at in np.unique(epoch).astype(int):
         means[at] = table[epoch == at, 1:].mean(0)
     return means
@@ -273,8 +279,3 @@ def randomness_restored() -> Iterator[None]:
     finally:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002
-
-
-def finite_or_none(value: float) -> float | None:
-    """For JSON, which has no NaN."""
-    return value if math.isfinite(value) else None

@@ -46,9 +46,11 @@ function hideCard() {
 function cardParts(unit) {
   const name = element("h2", { id: "card-title", tabindex: "-1" }, headName(unit));
   const labels = data.labels[unit].map((label) => labelItem(...label));
-  const what = labels.length ? element("ol", { class: "labels" }, ...labels) : unlabelled(unit);
+  const what = labels.length ? element("ol", { class: "labels" }, ...labels) : unlabelled();
+  const most = data.closest[unit] ? `What stands out most, though it is no label: ${data.closest[unit]}.` : "";
+  const closest = most && element("p", { class: "closest" }, most);
   const more = extras.map((extra) => extra(unit)).filter(Boolean);
-  return [walk(unit), name, what, ...more, mapsPart(unit), besidePart(unit), numbersPart(unit)].filter(Boolean);
+  return [walk(unit), name, what, closest, ...more, mapsPart(unit), besidePart(unit), numbersPart(unit)].filter(Boolean);
 }
 
 // Neighbours in the order of the layers, and the way back.
@@ -69,9 +71,8 @@ function labelItem(label, sentence, kind, effect, documents, analysis) {
   return item;
 }
 
-function unlabelled(unit) {
-  const most = data.closest[unit] ? ` What stands out most: ${data.closest[unit]}.` : "";
-  return element("p", { class: "unlabelled" }, element("b", {}, "unlabelled"), ` No rule is passed.${most}`);
+function unlabelled() {
+  return element("p", {}, element("b", {}, "unlabelled"), " No rule is passed.");
 }
 
 // --- what stands beside it ------------------------------------------------------------------

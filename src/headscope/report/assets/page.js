@@ -17,11 +17,11 @@ function headLink(unit) {
   return element("a", { href: `#${cardId(unit)}`, class: "head" }, headName(unit));
 }
 
-// The sentences of a head's labels; of an unlabelled head what stands out most.
+// The sentences of a head's labels; where they say little, what stands out most.
 function sentencesOf(unit) {
   const labels = data.labels[unit].map(([label, sentence]) => sentence || label);
-  const most = data.closest[unit] ? `; most: ${data.closest[unit]}` : "";
-  return labels.length ? labels : [`unlabelled${most}`];
+  const most = data.closest[unit] ? [`most: ${data.closest[unit]}`] : [];
+  return [...(labels.length ? labels : ["unlabelled"]), ...most];
 }
 
 function select(unit) {

@@ -1,0 +1,1 @@
+"""What does fine-tuning change in the heads of a model?"""
