@@ -13,6 +13,8 @@ from headscope.analysis import known_analyses
 from headscope.cli.main import group
 from headscope.derived.label_rules import RULES
 from headscope.model import _demo_place
+from headscope.tasks.task import GLUE
+from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -95,10 +97,12 @@ def test_every_command_of_the_pages_runs(
         run = words[1] if words[0] in ("report", "head") else words[words.index("--atlas") + 1]
         start = ["atlas", "demo", "--demo", "-o", run, "--analyses", "entropy", "--no-report"]
         assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
-    if words[0] == "atlas":
+    if words[0] in ("atlas", "compare"):
         words += [*QUICK, "--no-report"]
     if words[:2] == ["patterns", "apply"]:
         words += QUICK
+    if words[0] in ("ablate", "prune"):
+        checkpoint(desk / "bert-rte", head=GLUE["rte"])
     result = CliRunner().invoke(group, words)
     assert result.exit_code == 0, result.output + repr(result.exception)
 
@@ -154,6 +158,27 @@ def test_the_python_of_the_tasks_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/tasks.md", "python"):
         exec(compile(block, "tasks.md", "exec"), names)
     assert names["logits"].shape == (4, 2)  # type: ignore[attr-defined]
+
+
+def test_the_python_of_the_compare_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/compare.md", "python"):
+        exec(compile(block, "compare.md", "exec"), names)
+    assert (names["run"]["similarity"]["cosine"] == 1).all()  # type: ignore[index]
+
+
+def test_every_option_of_compare_is_in_its_page() -> None:
+    text = (ROOT / "docs/compare.md").read_text("utf-8")
+    options = group.get_command(None, "compare").params  # type: ignore[arg-type, union-attr]
+    assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+
+
+def test_the_python_of_the_ablate_page_runs(desk: Path) -> None:
+    checkpoint(desk / "bert-rte", head=GLUE["rte"])
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/ablate.md", "python"):
+        exec(compile(block, "ablate.md", "exec"), names)
+    assert names["run"]["ablation"].sizes["head"] == 3  # type: ignore[index]
 
 
 def test_every_option_of_finetune_is_in_its_page() -> None:

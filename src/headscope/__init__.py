@@ -34,6 +34,7 @@ _WHERE = {
     "Variable": "headscope.result",
     "atlas": "headscope.run",
     "check_analysis": "headscope.testing",
+    "compare": "headscope.comparison.compare",
     "demo_corpus": "headscope.corpus",
     "flow": "headscope.flows.of_text",
     "known_analyses": "headscope.analysis",

@@ -179,12 +179,15 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
 
 
 def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
+    """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
     if frequency is None:
         return corpus_ranks(plan.token_counts)
     return read_ranks(Path(frequency), len(model.tokenizer))
 
 
-def fastest_linears(model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str) -> str:
+def fastest_linears(
+    model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str
+) -> str:
     """Time the linear maps on the longest inputs of the first shard.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer

@@ -195,3 +195,18 @@ def test_what_cannot_be_is_refused(mood):
     for wrong in ({"replacement": "none"}, {"pairs": 1}, {"groups": ((),)}, {"batch_tokens": 0}):
         with pytest.raises(InputError):
             Settings(**wrong)
+
+
+def test_hostile_names_of_examples_classes_and_tasks_are_kept_as_text(mood, tmp_path):
+    strange = "\ud800<i7>\x00\n$x$"
+    task = replace(MOOD, name=strange, labels=("no", strange))
+    rows = data(20)
+    odd = replace(rows.rows[3], id=strange)
+    rows = replace(rows, task=task, rows=(*rows.rows[:3], odd, *rows.rows[4:]))
+    model = replace(load_for_task(mood, MOOD), task=task)
+    run = ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
+    page = run.report().read_text("utf-8")
+    assert "<i7>" not in page
+    again = open_run(tmp_path / "run")["ablation"]
+    assert len(again.attrs["classes"].split("\n")) == 2
+    assert len(set(again["example"].values)) == 20

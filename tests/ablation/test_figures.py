@@ -1,4 +1,4 @@
-"""Do the figures show every change with its sign, where it is more than chance, and how to read it?"""
+"""Do the figures show every change with its sign, and where it is more than chance?"""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_bars_of_layers_hang_from_the_score_of_the_whole_model(tree):
     bars = {round(b.get_x() + b.get_width() / 2): b for b in axes.patches}
     assert bars[0].get_y() + bars[0].get_height() == pytest.approx(base - 0.1)
     assert bars[1].get_y() + bars[1].get_height() == pytest.approx(base + 0.05)
-    assert {bars[0].get_y(), bars[1].get_y()} == {pytest.approx(base)}
+    assert bars[0].get_y() == bars[1].get_y() == pytest.approx(base)
     assert to_hex(bars[0].get_facecolor()) == LIGHT["vermillion"]
     assert "whole model" in texts(axes)
     low, high = axes.get_ylim()

@@ -106,7 +106,7 @@ def test_the_middle_of_a_long_input_is_attended_to_by_the_sum_and_attends_by_the
     example = long(90, second=40)
     rng = np.random.default_rng(0)
     maps = rng.dirichlet(np.ones(90), (3, 90))  # [head, query, key]
-    found = kept_inputs._folded(maps, kept_inputs.places(example))
+    found = kept_inputs.folded(maps, kept_inputs.places(example))
     first = kept_inputs.places(example).tolist()
     groups = [range(a, b) for a, b in zip(first, [*first[1:], 90], strict=True)]
     for head in range(3):
@@ -178,3 +178,11 @@ def test_it_keeps_the_contract(options):
 def test_options_that_are_not_there_are_refused(option, value):
     with pytest.raises(ValueError, match=f"{option} is {value!r}; wanted one of"):
         Examples(Scope(1, 1), **{option: value})
+
+
+def test_ids_that_no_file_can_hold_are_made_fit_for_one() -> None:
+    """Half of a surrogate pair and NUL in an id of a corpus once ended the run as it was saved."""
+    odd = [replace(e, id=f"\ud800\0 {e.id}") for e in tiny_examples()[:2]]
+    found = kept(odd)
+    assert found["input"].values.tolist() == [f"\ufffd\ufffd {e.id}" for e in tiny_examples()[:2]]
+    assert found.to_netcdf(engine="h5netcdf")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from headscope.cli.ablate import group_named
+from headscope.cli.main import group
 from headscope.errors import InputError
 from tasks.made import AMOUNT, MOOD, checkpoint, rows, write_tsv
 
@@ -200,3 +202,13 @@ def test_a_regression_is_told_by_its_correlation(headscope, tmp_path):
     assert done.code == 0, done.err
     assert "examples of amount, pearson" in done.out
     assert "heads by the loss" in done.out
+
+
+@pytest.mark.parametrize("name", ["ablate", "prune"])
+def test_every_option_is_in_the_page(name):
+    root = Path(__file__).resolve().parents[2]
+    text = "".join((root / "docs" / page).read_text("utf-8") for page in ("ablate.md", "tasks.md"))
+    options = group.get_command(None, name).params
+    missing = [p.opts for p in options if p.opts[0].startswith("-")
+               and not any(option in text for option in p.opts)]  # fmt: skip
+    assert not missing, f"undocumented: {missing}"

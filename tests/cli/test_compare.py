@@ -78,6 +78,32 @@ def test_running_it_again_opens_what_is_there(compare, desk):
     assert (desk / "run/atlas.nc").stat().st_mtime_ns == before
 
 
+STRANGE = [
+    {"id": "nul \0", "text_a": "a\0b the cat a b . the cat a"},
+    {"id": "half \ud800", "text_a": "שלום the cat a b . the cat a b ."},
+    {
+        "id": "</script><b>",
+        "text_a": "the cat 👩‍👩‍👧 a b . the cat a",
+        "text_b": "\u202eright the cat",
+    },
+    {"id": "same", "text_a": "the cats a b . the cat a b ."},
+    {"id": "one", "text_a": "cat"},
+    {"id": "none", "text_a": " "},
+    {"id": "ready", "tokens": ["[CLS]", "[SEP]", "cat"]},
+]
+
+
+def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
+    (desk / "odd.jsonl").write_text("\n".join(json.dumps(row) for row in STRANGE))
+    given = [arg for arg in SMALL if arg != "--no-report"]
+    done = headscope("compare", "one", "two", "--segments", "odd.jsonl", "-o", "run", *given)
+    assert done.code == 0, done.err
+    assert "skipped: 1 × empty" in done.out
+    page = (desk / "run/report.html").read_text("utf-8")
+    assert "</script><b>" not in page
+    assert (desk / "run/tables/changed_examples.csv").is_file()
+
+
 # --- what is refused ------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import headscope as hs
-from comparison.pairs_made import TEXTS, base, corpus, perturbed
+from comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
 from headscope.comparison.compare import compare
 from headscope.comparison.inputs import TaskCorpus, check_comparable, check_same_tokens
 from headscope.derived.comparison import findings
@@ -241,6 +241,23 @@ def test_a_task_is_read_as_a_model_is_trained_for_it(tmp_path: Path) -> None:
         assert one.special.tolist() == other.special.tolist()
 
 
+# --- which analyses are run -----------------------------------------------------------------
+
+
+def test_all_that_is_quick_is_run_and_what_is_named_too(tmp_path: Path) -> None:
+    one = base(tmp_path)
+    few = hs.MemoryCorpus(TEXTS[:2])
+    usual = compare(one, one, few, settings=hs.Settings(replicates=2), execution=STOCK)
+    assert usual.manifest["analyses"] == ["entropy", "norms", "patterns", "surface"]
+    named = hs.Settings(replicates=2, analyses=("neurons", "divergence", "examples"))
+    asked = compare(one, one, few, settings=named, execution=STOCK)
+    assert asked.manifest["analyses"] == ["divergence", "neurons"]
+    assert (asked["change"]["analysis"] == "neurons").all()
+    with_options = hs.Settings(replicates=2, options={"divergence": {"smoothing": 1e-3}})
+    more = compare(one, one, few, settings=with_options, execution=STOCK)
+    assert "divergence" in more.manifest["analyses"]
+
+
 # --- run folders ----------------------------------------------------------------------------
 
 
@@ -276,3 +293,19 @@ def test_a_folder_of_another_pair_is_refused(tmp_path: Path) -> None:
         compare(other, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     again = compare(one, other, corpus(), output=tmp_path / "r", settings=QUICK, execution=STOCK)
     assert again.tree.attrs["base_model"] == str(tmp_path / "base")
+
+
+def test_every_variable_says_what_it_is_and_the_root_names_both_models(tmp_path: Path) -> None:
+    run = compared(tmp_path, limit=8)
+    for name in ("similarity", "change"):
+        for key, variable in run[name].data_vars.items():
+            assert {"long_name", "units", "source"} <= set(variable.attrs), key
+    attrs, manifest = run.tree.attrs, run.manifest
+    assert attrs["title"] == "headscope compare"
+    for part in ("base", "model"):
+        name = "base_model" if part == "base" else "model"
+        assert attrs[name] == manifest[part]["name"]
+    assert attrs["base_sha256"] == manifest["base"]["sha256"] != attrs["model_sha256"]
+    assert not [v for group in run for v in run[group].variables if str(v).endswith("_draws")]
+    opened = hs.open_run(tmp_path / "run")
+    assert set(opened) == set(run)

@@ -11,7 +11,6 @@ from headscope.patterns.agreement import agreement
 from headscope.patterns.classes import NAMES
 from headscope.patterns.labelled import bundled_labels
 
-
 KAPPA, KAPPA_DRAWN_EVENLY = 0.902, 0.920  # as the page says
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 
 from headscope.ablation.removal import Head
 from headscope.accumulate import Estimate, estimate, halves
+from headscope.derived.reading import printable
 from headscope.result import Variable, labelled
 from headscope.tasks.metrics import main_score, resampled
 from headscope.tasks.task import Task
@@ -78,7 +79,7 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
         variables, coords={"order": list(curves.orders), "removed": list(curves.removed)}
     )
     return found.assign_attrs(
-        task=task.name, metric=metric, allowance=allowance, examples=len(labels),
+        task=printable(task.name), metric=metric, allowance=allowance, examples=len(labels),
         heads=curves.shape[0] * curves.shape[1],
     )  # fmt: skip
 

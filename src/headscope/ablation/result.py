@@ -18,6 +18,7 @@ import xarray as xr
 from headscope.ablation.effects import Effects, baseline, effects, losses_of
 from headscope.ablation.variants import Variant, variant_name
 from headscope.accumulate import Estimate
+from headscope.derived.reading import printable
 from headscope.result import Variable, labelled
 from headscope.tasks.metrics import predicted
 from headscope.tasks.task import Task
@@ -99,13 +100,18 @@ def ablation_result(asking: Asking, answers: Answers, *, about: Mapping[str, str
         text = "change of the score beyond the sum of what each head changes alone"
         variables["group_interaction"] = Variable(value, ("group",), text, "1", OURS)
     names = [variant_name(variant, asking.heads) for variant in asking.groups]
-    dataset = labelled(variables, coords={"example": list(asking.ids), "group": names})
+    dataset = labelled(
+        variables, coords={"example": [printable(x) for x in asking.ids], "group": names}
+    )
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]
         if last in ("prediction", "label", "p"):  # in tables of their own: effects and flips
             dataset[name].attrs["tidy"] = 0
     return dataset.assign_attrs(
-        task=task.name, metric=task.metrics[0], classes="\x1f".join(task.labels), **about
+        task=printable(task.name),
+        metric=task.metrics[0],
+        classes="\n".join(printable(label) for label in task.labels),
+        **about,
     )
 
 

@@ -17,6 +17,7 @@ from headscope.batch import Batch
 from headscope.corpus.annotations import label
 from headscope.corpus.document import Example
 from headscope.corpus.showcase import is_sentence
+from headscope.derived.reading import printable
 from headscope.layer import LayerView
 from headscope.result import Variable, labelled
 from headscope.words import PIECES
@@ -95,8 +96,8 @@ class Examples(Analysis):
             "head_word": (by_word, heads, {"long_name": f"-1: root; {BEYOND}: no word"}),
         }
         ids = {
-            "example": [e.id for e in self.sentences],
-            "input": [e.id for e in self.inputs.examples],
+            "example": [printable(e.id) for e in self.sentences],
+            "input": [printable(e.id) for e in self.inputs.examples],
         }
         variables = {"attention": attention, **self.inputs.variables(self.source)}
         dataset = labelled(variables, coords=ids).assign_coords(sentences)

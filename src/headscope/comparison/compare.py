@@ -109,19 +109,24 @@ def _check_width(padded_to: int, *, limit: int, most: int) -> None:
 
 
 def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
-    """The analyses that both models allow, and that were asked for."""
-    asked = settings.analyses or tuple(n for n in choose(None) if n not in LEFT_OUT)
-    if settings.analyses is not None:
-        asked = tuple(name for name in asked if name != "examples")  # ours are chosen afterwards
-    first = possible_analyses(base, replace(settings, analyses=None, options={}))
-    second = possible_analyses(tuned, replace(settings, analyses=None, options={}))
-    missing = [name for name in asked if name not in first or name not in second]
-    if settings.analyses is not None and missing:
+    """The analyses that both models allow, and that were asked for.
+
+    One whose options are given is asked for; a measure alone is meant for all.
+    """
+    named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
+    if settings.analyses is None:
+        asked = {name for name in choose(None) if name not in LEFT_OUT or name in named}
+    else:
+        asked = set(settings.analyses)
+    asked -= {"examples"}  # which are shown is known only in the end
+    anything = replace(settings, analyses=None)
+    allowed = set(possible_analyses(base, anything)) & set(possible_analyses(tuned, anything))
+    if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
             f"{missing[0]} needs what cannot be read from {base.architecture} and "
             f"{tuned.architecture}; leave it out of --analyses"
         )
-    return sorted(name for name in asked if name not in missing)
+    return sorted(asked & allowed)
 
 
 def _work(

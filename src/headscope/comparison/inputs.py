@@ -81,19 +81,19 @@ class TaskCorpus:
             encode(TaskModel(model, data.task), data, max_length=length) for model in (base, tuned)
         )
         self.cut, self.note = mine.cut, mine.note
-        self.documents: list[Document] = []
         for one, other in zip(mine.examples, theirs.examples, strict=True):
             if one.input_ids.tolist() != other.input_ids.tolist():
                 raise InputError(
                     f"the tokenizers cut example {one.id} of {data.source} differently; wanted the "
                     f"same tokens: copy the tokenizer of {base.name!r} into {tuned.name!r}"
                 )
-            tokens = tuple(base.tokenizer.convert_ids_to_tokens(one.input_ids.tolist()))
-            self.documents.append(Document(one.document, (Passage(one.id, tokens=tokens),)))
+        self.examples, self._names = mine.examples, base.tokenizer.convert_ids_to_tokens
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the examples in the order of the rows."""
-        return iter(self.documents)
+        for example in self.examples:
+            tokens = tuple(self._names(example.input_ids.tolist()))
+            yield Document(example.document, (Passage(example.id, tokens=tokens),))
 
     def describe(self) -> dict[str, Any]:
         """What was read: the task, its file, its labels, and what is to be told of them."""

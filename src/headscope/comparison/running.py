@@ -71,23 +71,21 @@ def run_job(
 def _merged(job: Job, folder: RunFolder | None, report: Progress) -> Sides:
     """The sums of all shards, added in their order."""
     done = folder.finished() if folder else set()
-    merged, part = Sides(job.work), Sides(job.work)
-    pair = PairReader(job.base, job.tuned, job.work)
+    merged, pair = Sides(job.work), PairReader(job.base, job.tuned, job.work)
     reader = Reader(job.reader, job.corpus, job.settings)
     count, total = len(done), len(job.plan.shards)
     report(count, total)
     try:
         for shard in job.plan.shards:
             if folder is not None and shard.number in done:
-                state = folder.shard(shard.number)
+                pair.sides.load(folder.shard(shard.number))
             else:
                 state = pair.read(shard.number, reader.examples(shard))
                 if folder is not None:
                     folder.put_shard(shard.number, state)
                 count += 1
                 report(count, total)
-            part.load(state)
-            merged.merge(part)
+            merged.merge(pair.sides)
     except KeyboardInterrupt as error:
         kept = " and kept: the same command goes on from here" if folder else ""
         raise RunStopped(f"stopped; {count} of {total} shards are finished{kept}") from error

@@ -13,6 +13,7 @@ from headscope.analyses.examples import Examples
 from headscope.batch import Batch
 from headscope.comparison.pairs import AFTER, BEFORE, Work, reading
 from headscope.corpus import Corpus, Example
+from headscope.derived.reading import printable
 from headscope.instrument import Instrument
 from headscope.model import Model, forward
 from headscope.plan import Plan, Reader
@@ -70,14 +71,15 @@ def _maps(model: Model, work: Work, few: tuple[Example, ...]) -> xr.Dataset:
 
 def listed(changed: Sequence[Changed], model: Model) -> xr.Dataset:
     """example_change[rank], with the id and the text of each as coordinates."""
-    texts = [_read(one.example, model)[:LONGEST] for one in changed]
+    texts = [printable(_read(one.example, model))[:LONGEST] for one in changed]
     names = {
-        "example_id": [one.example.id for one in changed],
-        "example_document": [one.example.document for one in changed],
+        "example_id": [printable(one.example.id) for one in changed],
+        "example_document": [printable(one.example.document) for one in changed],
         "example_text": texts,
         "example_tokens": [len(one.example) for one in changed],
     }
-    attrs = {"long_name": "1 - cosine of the maps, mean over all heads", "units": "1", "tidy": 0}
+    words = "1 - cosine of the maps, mean over all heads"
+    attrs = {"long_name": words, "units": "1", "source": "ours", "tidy": 0}
     values = xr.DataArray([one.change for one in changed], dims=["rank"], attrs=attrs)
     dataset = xr.Dataset({"example_change": values}, coords={"rank": np.arange(len(changed))})
     return dataset.assign_coords({name: ("rank", few) for name, few in names.items()})

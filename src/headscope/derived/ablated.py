@@ -127,7 +127,7 @@ def _effects(ablation: xr.Dataset, prefix: str, rows: pd.DataFrame) -> pd.DataFr
 def _flips(ablation: xr.Dataset, prefix: str, rows: pd.DataFrame) -> pd.DataFrame:
     before, right = ablation["baseline_prediction"].values, ablation["label"].values  # [example]
     after = ablation[f"{prefix}prediction"].values.reshape(-1, len(before))  # [variant, example]
-    classes = [name for name in str(ablation.attrs["classes"]).split("\x1f") if name]
+    classes = [name for name in str(ablation.attrs["classes"]).split("\n") if name]
     least = MOVED * float(np.ptp(right)) if not classes else 0
     variant, example = np.nonzero(np.abs(after - before) > least)
     found: dict[str, Any] = {

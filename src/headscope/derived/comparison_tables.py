@@ -36,7 +36,8 @@ def _of_heads(tree: xr.DataTree, change: xr.Dataset) -> pd.DataFrame:
     table = _with_sides(tree, change, "", ("quantity", "layer", "head"))
     heads = shape(tree)[1]
     units = (table["layer"] * heads + table["head"]).tolist()
-    table.insert(table.columns.get_loc("head") + 1, "name", [head_name(u, heads) for u in units])
+    place = table.columns.to_list().index("head") + 1
+    table.insert(place, "name", [head_name(u, heads) for u in units])
     dims = ("quantity", "layer", "head")
     for column in ("simultaneous_low", "simultaneous_high"):
         table[column] = change[column].transpose(*dims).values.reshape(-1)  # [row]

@@ -23,22 +23,20 @@ class PatternClass:
 CLASSES = (
     PatternClass(
         "1", "vertical", "Vertical",
-        "One or more columns carry the map, the first and the last count; no plain line along the "
-        "diagonal.",
+        "Columns, the first and last count; no plain line along the diagonal.",
     ),
     PatternClass(
         "2", "diagonal", "Diagonal",
-        "A plain line or band along the diagonal, on it or a few tokens beside it; columns faint "
-        "or not there.",
+        "A plain line or band along the diagonal or beside it; no plain column.",
     ),
     PatternClass(
         "3", "vertical_diagonal", "Vertical + diagonal",
-        "A line or band along the diagonal and columns, both plain.",
+        "A line or band along the diagonal, and columns, both plain.",
     ),
     PatternClass(
         "4", "block", "Block",
-        "Up to about six filled squares on the diagonal (of a decoder: triangles) whose rows "
-        "change together, at a plain edge; a band of many small lumps is none.",
+        "Up to about six filled squares (triangles) on the diagonal with plain edges; no band of "
+        "small lumps.",
     ),
     PatternClass(
         "5", "heterogeneous", "Heterogeneous",

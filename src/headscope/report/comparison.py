@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.accumulate import Estimate
-from headscope.derived.comparison import findings
+from headscope.derived.comparison import findings, points
 from headscope.derived.reading import estimate, group, printable, shape
 from headscope.draw.change import PICTURE as GRIDS
 from headscope.draw.change import WORDS
@@ -18,7 +18,7 @@ from headscope.draw.similarity import TRAINING, base_name, tuned_name
 from headscope.draw.wording import INTERVALS, over
 from headscope.report.sections import Figure, figure
 from headscope.report.svg import Styles
-from headscope.report.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
+from headscope.report.tabulate import Cell, Column, Rows, Table, capital, measured, share
 from headscope.terms import unit_label
 
 # Groups whose numbers stand in the page; all others are in the folder `tables`.
@@ -29,6 +29,8 @@ SHOWN = {
     "features": "Attention to kinds of words",
     "norms": "Norms",
 }
+# Said by other rows, or of the classifier.
+UNSHOWN = ("norms.attention.", "patterns.confidence")
 LISTED = 10  # examples
 NO_TRAINING = (
     "How the second model was trained is not known: it has no finetuned.json, which headscope "
@@ -95,10 +97,13 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     change = group(tree, "change")
     if change is None:
         return None
+    keys = change["quantity"].values.tolist()
+    first = ("surface.attention.first",) if "surface.attention.cls" in keys else ()
+    wanted = np.array([not key.startswith((*UNSHOWN, *first)) for key in keys])
     groups = [
         Rows(_rows(change.isel(quantity=there)), title)
         for name, title in SHOWN.items()
-        if (there := change["analysis"].values == name).any()
+        if (there := wanted & (change["analysis"].values == name)).any()
     ]
     columns = [
         Column("Number"), Column("Before"), Column("After"),
@@ -134,7 +139,7 @@ def examples_table(tree: xr.DataTree) -> Table | None:
         "The first are opened under Heads at work, both models side by side."
     )
     columns = [Column("Input"), Column("Tokens"), Column("1 − cosine")]
-    return Table("Inputs whose maps changed most", columns, [Rows(rows)], caption)
+    return Table("Inputs and their change", columns, [Rows(rows)], caption)
 
 
 def _part(  # noqa: PLR0917  (a table of parts reads best in rows)
@@ -166,10 +171,15 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
         write = share if is_share else measured
         rows.append([
             Cell(capital(name)), write(*_ends(before)), write(*_ends(after)),
-            (points if is_share else measured)(*_ends(difference)),
+            _in_points(difference) if is_share else measured(*_ends(difference)),
             Cell(str(int(row["rose"]))), Cell(str(int(row["fell"]))),
         ])  # fmt: skip
     return rows
+
+
+def _in_points(parts: Estimate) -> Cell:
+    text, _, interval = points(parts).partition(" ")
+    return Cell(text, interval)
 
 
 def _ends(parts: Estimate) -> tuple[float, float, float]:
