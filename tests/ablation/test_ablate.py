@@ -210,3 +210,16 @@ def test_hostile_names_of_examples_classes_and_tasks_are_kept_as_text(mood, tmp_
     again = open_run(tmp_path / "run")["ablation"]
     assert len(again.attrs["classes"].split("\n")) == 2
     assert len(set(again["example"].values)) == 20
+
+
+def test_progress_goes_up_to_all_examples_once_for_heads_and_once_for_pairs(mood, monkeypatch):
+    monkeypatch.setattr(module, "PART_TOKENS", 60)
+    model, rows = load_for_task(mood, MOOD), data(30)
+    told = []
+    ablate(
+        model, rows, settings=replace(FEW, pairs=2), asked_linears="stock",
+        progress=lambda *x: told.append(x),
+    )  # fmt: skip
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert told[-1] == (60, 60)
+    assert (30, 60) in told

@@ -91,7 +91,7 @@ def ablate(
 
     output         run folder; an interrupted run of the same spec there goes on. None: in memory
     asked_linears  "auto", "onednn" or "stock"
-    progress       called as progress(examples_done, examples)
+    progress       called as progress(examples_done, examples); with pairs each is done twice
     raises         InputError and its kinds before anything is computed
     """
     settings = settings or Settings()
@@ -165,7 +165,8 @@ class _Work:
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
         found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
-        done = 0
+        rounds = 2 if settings.pairs else 1  # the second is of the pairs
+        done = len(examples) if first else 0
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
             small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
             for number, some in enumerate(_in_parts(small, examples)):
@@ -178,7 +179,7 @@ class _Work:
                 found[:, at] = parts.part(first + number, make)["answers"]
                 done += len(at)
                 if self.progress:
-                    self.progress(done, len(examples))
+                    self.progress(done, rounds * len(examples))
         return found
 
 

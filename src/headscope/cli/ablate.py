@@ -13,6 +13,7 @@ import click
 from headscope.cli.head import head_named
 from headscope.cli.long_command import long_command
 from headscope.cli.options import FILE, model_options
+from headscope.cli.running import Progress
 from headscope.cli.tasking import ASKING, asked_task, task_data, task_options
 from headscope.cli.terminal import say
 from headscope.errors import RunStopped
@@ -95,11 +96,11 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
         checkpoint, data.task,
         **{k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")},
     )  # fmt: skip
-    with Bar(given["quiet"]) as bar:
+    with Progress(quiet=given["quiet"], unit="example") as progress:
         run = ablate(
             model, data, output=given["output"], settings=settings,
             asked_linears=given["linears"], overwrite=given["overwrite"],
-            command=["headscope", *sys.argv[1:]], progress=bar.show,
+            command=["headscope", *sys.argv[1:]], progress=progress,
         )  # fmt: skip
     if not (given["no_report"] or run.has_report):
         run.report()
@@ -113,33 +114,6 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
 def group_named(text: str) -> tuple[tuple[int, int], ...]:
     """`4-1+2-12` as ((3, 0), (1, 11)); raises InputError for what is no head."""
     return tuple(head_named(part.strip()) for part in text.split("+"))
-
-
-class Bar:
-    """A progress bar over examples on stderr; none if it is not a terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.bar: Any = None
-        self.hidden = quiet or not sys.stderr.isatty()
-        self.total = 0
-
-    def show(self, done: int, total: int) -> None:
-        """After each part; a smaller number than before begins anew."""
-        if self.hidden:
-            return
-        from tqdm import tqdm
-
-        if self.bar is None or done < self.bar.n:
-            self.__exit__()
-            self.bar = tqdm(total=total, unit="example", file=sys.stderr)
-        self.bar.update(done - self.bar.n)
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
 
 
 # --- what is said ---------------------------------------------------------------------------
@@ -163,6 +137,7 @@ def _lines(run: Run) -> list[str]:
         told = ", ".join(f"{count} {word}" for word, count in counts.items())
         lines.append(f"heads by {by}: {told} (q < 0.05 after correction for {found[name].size})")
         lines += _named(found, name)
+    lines.append(_extremes(found))
     layers = verdict_counts(found, "layer_verdict")
     lines.append(
         f"layers by {metric}: {', '.join(f'{count} {word}' for word, count in layers.items())}"
@@ -199,6 +174,27 @@ def _named(found: xr.Dataset, verdict: str) -> Sequence[str]:
         more = f", and {len(units) - NAMED} more" if len(units) > NAMED else ""
         lines += [f"  {word}: {named}{more}"] if units else []
     return lines
+
+
+def _extremes(found: xr.Dataset) -> str:
+    """What the best and the worst single head change, and the mean of all."""
+    import numpy as np
+
+    from headscope.derived.ablated import points_text
+    from headscope.derived.reading import head_name
+
+    changes = found["difference"].values.ravel()  # [unit]
+    if np.isnan(changes).all():
+        return "no head leaves a score"
+    heads = found.sizes["head"]
+    best, worst = int(np.nanargmax(changes)), int(np.nanargmin(changes))
+    named = [f"{head_name(at, heads)} {points_text(found, changes[at], signed=True)}"
+             for at in (best, worst)]  # fmt: skip
+    mean = points_text(found, float(np.nanmean(changes)), signed=True)
+    return (
+        f"of single heads, {found.attrs['metric']} changes most without {' and '.join(named)}; "
+        f"mean {mean}"
+    )
 
 
 def _summary(run: Run) -> dict[str, Any]:

@@ -64,9 +64,10 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Progress:
-    """A bar over shards on stderr; silent when quiet or not on a terminal."""
+    """A bar on stderr, over shards or another unit; silent when quiet or not on a terminal."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, unit: str = "shard") -> None:
+        self.unit = unit
         self.quiet = quiet or not sys.stderr.isatty()
         self.bar: Any = None
         self.found: int | None = None  # shards that were finished before this run began
@@ -84,7 +85,7 @@ class Progress:
         from tqdm import tqdm
 
         if self.bar is None:
-            self.bar = tqdm(total=total, unit="shard", initial=done, file=sys.stderr)
+            self.bar = tqdm(total=total, unit=self.unit, initial=done, file=sys.stderr)
         else:
             self.bar.update(done - self.bar.n)
 

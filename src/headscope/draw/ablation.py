@@ -94,7 +94,7 @@ def loss_caption(tree: xr.DataTree) -> str:
     return (
         f"By how much the loss, the mean {kind}, falls without a head (a) or layer (b): blue where "
         f"the model gets better, vermillion where it gets worse. The loss moves with the certainty "
-        f"of every answer, so it tells more heads from chance than a score: {_told(counts)} "
+        f"of every answer, so it may tell more heads from chance than a score: {_told(counts)} "
         f"(q < 0.05, corrected as for the score). Whole model {float(found['baseline_loss']):.3f}; "
         f"95 % intervals by the normal approximation; n = {n:,} examples."
     )
@@ -131,7 +131,7 @@ def _draw_grid(values: Floats, signs: Floats, axes: Axes, *, unit: str) -> None:
     shown = fixed(scale * top, 1 if unit == "points" else 2 if top >= 0.1 else 3)
     text = f"{shown} {unit}".strip()
     signed_grid(axes, values, top=top, low_text=f"−{shown}", high_text=text)
-    sign_marks(axes, signs)
+    sign_marks(axes, signs, values / top)
 
 
 def _layers(found: xr.Dataset, axes: Axes) -> None:

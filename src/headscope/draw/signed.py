@@ -20,6 +20,7 @@ from headscope.draw.style import color
 STEPS = 12  # shades of each sign
 HUES = {1: "blue", -1: "vermillion"}
 GAP = 0.04  # of a cell, on each side
+MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out more
 
 
 def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_text: str) -> None:
@@ -52,13 +53,15 @@ def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_t
     _key(axes, low_text, high_text)
 
 
-def sign_marks(axes: Axes, signs: Floats) -> None:
-    """A + or a − on cells; signs [layer, head], 0 for none."""
+def sign_marks(axes: Axes, signs: Floats, shares: Floats) -> None:
+    """A + or a − on cells; signs [layer, head], 0 for none.
+
+    shares  [layer, head] of the ramp that the cells have: on dark ones the mark is page
+    """
     for layer, head in np.argwhere(signs != 0):
         text = "+" if signs[layer, head] > 0 else "−"
-        axes.text(
-            head, layer, text, ha="center", va="center_baseline", fontsize=7, color=color("ink")
-        )
+        shade = color("page" if abs(shares[layer, head]) > MARK_TURNS else "ink")
+        axes.text(head, layer, text, ha="center", va="center_baseline", fontsize=7, color=shade)
 
 
 def signed_top(values: Floats) -> float:
