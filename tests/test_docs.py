@@ -1,25 +1,43 @@
 """Do the README and the docs say what is true? Their commands and Python blocks all run."""
 
+import ast
+import inspect
 import re
 import shlex
+import shutil
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import headscope as hs
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analysis import known_analyses
 from headscope.cli.main import group
 from headscope.derived.label_rules import RULES
 from headscope.model import _demo_place
 from headscope.tasks.task import GLUE
+from headscope.trial import Bench
+from headscope.views.view import View
+from headscope.zoos.claims import CLAIMS
+from headscope.zoos.page import bound_words
+from importance.made import language_model
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 QUICK = ["--limit", "2", "--replicates", "3"]
-
+# What makes a command that a page shows take seconds.
+QUICKLY = {
+    **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "zoo")},
+    "importance": ["--replicates", "3", "--no-report"],
+    "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
+}
+PARTS = ["Question", "Definition", "Picture", "How to read it", "Pitfalls", "Source"]
+MOST_BYTES = 120_000  # of a picture
+PALETTE = 3  # the colour type in the header of a PNG of 8 bits
 
 PITY = Unit(1, "pity.v", sentences=[
     Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
@@ -48,28 +66,59 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
+def unfenced(text: str) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
 def commands() -> list[str]:
     shown = [block for page in PAGES for block in blocks(page, "console")]
     lines = [line[2:] for block in shown for line in block.splitlines() if line.startswith("$ ")]
     return [line.partition(" #")[0].strip() for line in lines]
 
 
-HEADSCOPE = [c for c in commands() if c.startswith("headscope ")]
+# A line that several pages show is run once.
+HEADSCOPE = list(dict.fromkeys(c for c in commands() if c.startswith("headscope ")))
 
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with the files that the pages speak of."""
+    """An empty folder with the files that the pages speak of; the bundled corpus is shorter."""
     text = "The cat sat. It slept.\n\nA dog barked at the cat.\n"
     (tmp_path / "wiki.txt").write_text(text, "utf-8")
-    source = next((ROOT / "src/headscope/corpus/demo").glob("01-*.conllu"))
-    (tmp_path / "dev.conllu").write_bytes(source.read_bytes())
+    _shorten_the_bundled_corpus(tmp_path / "bundled", monkeypatch)
+    shutil.copy(tmp_path / "bundled/01.conllu", tmp_path / "dev.conllu")
+    shutil.copy(tmp_path / "bundled/02.conllu", tmp_path / "train.conllu")
+    (tmp_path / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (tmp_path / "my-model").symlink_to(_demo_place())
     (tmp_path / "litbank.conll").write_text(LITBANK, "utf-8")
     write_release(tmp_path / "fndata-1.7", [PITY])
     _write_tasks(tmp_path)
+    # To time the linear maps takes longer than to use them here.
+    monkeypatch.setattr("headscope.linears._available", lambda network: False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def _shorten_the_bundled_corpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three documents of five sentences: the whole takes minutes and says no more of a page."""
+    folder.mkdir()
+    for source in sorted((ROOT / "src/headscope/corpus/demo").glob("*.conllu"))[:3]:
+        sentences = source.read_text("utf-8").split("\n\n")[:5]
+        short = "\n\n".join(sentences) + "\n\n"
+        (folder / f"{source.name[:2]}.conllu").write_text(short, "utf-8")
+    module = import_module("headscope.corpus.demo_corpus")
+    monkeypatch.setattr(module, "FOLDER", str(folder))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, for the commands that start from one."""
+    path = tmp_path_factory.mktemp("finished") / "run"
+    words = ["atlas", "demo", "--demo", "-o", str(path), "--analyses", "entropy", "--no-report"]
+    words += ["--linears", "stock", *QUICK]
+    assert CliRunner().invoke(group, words).exit_code == 0
+    return path
 
 
 def _write_tasks(folder: Path) -> None:
@@ -82,27 +131,35 @@ def _write_tasks(folder: Path) -> None:
         (folder / name).write_text("text,label\nfine,glad\ndull,sad\ngood,glad\nbad,sad\n")
 
 
+def _write_zoo(folder: Path) -> None:
+    """Tiny models under the names that the pages list beside others."""
+    for seed, name in enumerate(("roberta-base", "gpt2", "other-model")):
+        checkpoint(folder / name, seed=seed, num_hidden_layers=3)
+
+
 def test_the_pages_show_commands() -> None:
     assert len(HEADSCOPE) >= 6
 
 
 @pytest.mark.parametrize("line", HEADSCOPE)
 def test_every_command_of_the_pages_runs(
-    line: str, desk: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, desk: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headscope.patterns.card.MADE", 25)  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
     if words[0] in ("report", "head") or "--atlas" in words:
         run = words[1] if words[0] in ("report", "head") else words[words.index("--atlas") + 1]
-        start = ["atlas", "demo", "--demo", "-o", run, "--analyses", "entropy", "--no-report"]
-        assert CliRunner().invoke(group, [*start, *QUICK]).exit_code == 0
-    if words[0] in ("atlas", "compare"):
-        words += [*QUICK, "--no-report"]
+        shutil.copytree(finished, run)
+    words += QUICKLY.get(words[0], [])
     if words[:2] == ["patterns", "apply"]:
         words += QUICK
-    if words[0] in ("ablate", "prune"):
+    if words[0] in ("ablate", "prune", "importance"):
         checkpoint(desk / "bert-rte", head=GLUE["rte"])
+    if words[0] == "zoo":
+        _write_zoo(desk)
+    if "my-language-model" in words:
+        language_model(desk / "my-language-model")
     result = CliRunner().invoke(group, words)
     assert result.exit_code == 0, result.output + repr(result.exception)
 
@@ -151,6 +208,108 @@ def test_the_python_of_the_clusters_page_runs(desk: Path) -> None:
     assert names["near"].js >= 0  # type: ignore[attr-defined]
 
 
+def test_the_python_of_the_bertviz_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/coming-from-bertviz.md", "python"):
+        exec(compile(block, "coming-from-bertviz.md", "exec"), names)
+    assert names["tokens"][9] == "it"  # type: ignore[index]
+    assert "<svg" in (desk / "heads.svg").read_text("utf-8")
+    for page in ("pair.html", "arrays.html"):
+        assert (desk / page).stat().st_size > 50_000
+
+
+def test_every_call_and_option_of_the_bertviz_page_is_there() -> None:
+    text = (ROOT / "docs/coming-from-bertviz.md").read_text("utf-8")
+    public = {"view": hs.view, "view_arrays": hs.view_arrays}
+    methods = {"save": View.save, "picture": View.picture, "page": View.page}
+    shown = re.findall(r"`((?:hs|view)\.[^`]+)`", text)
+    assert len(shown) >= 12
+    for words in shown:
+        found = ast.parse(words, mode="eval").body
+        called = found if isinstance(found, ast.Call) else None
+        name = called.func if called else found
+        assert isinstance(name, ast.Attribute)
+        of_view = ast.unparse(name.value) == "view"
+        target = (methods if of_view else public)[name.attr]
+        if called:
+            given = [None] * (of_view + len(called.args))
+            inspect.signature(target).bind(*given, **{k.arg: k.value for k in called.keywords})
+    options = {o for p in group.get_command(None, "view").params for o in p.opts}  # type: ignore[arg-type, union-attr]
+    assert set(re.findall(r"--[a-z][a-z-]*", text)) <= options
+
+
+# --- a page for every analysis ---------------------------------------------------------------
+
+
+def pages_of_analyses() -> dict[str, Path]:
+    """Which page the index names for each analysis."""
+    text = (ROOT / "docs/README.md").read_text("utf-8")
+    rows = re.findall(r"^\| .+ \| `(\w+)` \| \[[^]]+\]\((\S+)\) \|$", text, re.MULTILINE)
+    return {name: ROOT / "docs" / page for name, page in rows}
+
+
+def test_every_analysis_has_a_page_and_the_readme_links_to_it() -> None:
+    pages = pages_of_analyses()
+    assert set(pages) == set(known_analyses())
+    readme = (ROOT / "README.md").read_text("utf-8")
+    missing = [n for n, p in pages.items() if f"[`{n}`](docs/{p.name})" not in readme]
+    assert not missing, f"not linked from the README: {missing}"
+
+
+@pytest.mark.parametrize(("name", "page"), pages_of_analyses().items(), ids=str)
+def test_a_page_of_an_analysis_has_its_six_parts_and_a_picture(name: str, page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert text.startswith(f"# {name}: ")
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    assert parts[1::2] == PARTS
+    assert all(len(part.split()) >= 20 for part in parts[2::2])
+    picture = parts[2 * PARTS.index("Picture") + 2]
+    assert re.search(r"^!\[.+?\]\(images/\S+\.png\)$", picture, re.MULTILINE | re.DOTALL)
+    assert re.search(r"\d", picture.split(".png)")[-1]), "the caption says how much was read"
+
+
+@pytest.mark.parametrize(("name", "page"), pages_of_analyses().items(), ids=str)
+def test_a_page_of_an_analysis_names_its_results_and_options(name: str, page: Path) -> None:
+    kind, text = known_analyses()[name], page.read_text("utf-8")
+    code = " ".join(re.findall(r"`([^`]+)`", unfenced(text)))
+    results = Bench(kind, {}).fresh().result().data_vars
+    told = [str(v) for v in results if not str(v).endswith(("_ci_low", "_ci_high"))]
+    assert told
+    missing = [v for v in told if not re.search(rf"\b{v}\b", code)]
+    assert not missing, f"results that the page does not name: {missing}"
+    options = [p for p in inspect.signature(kind).parameters if p != "scope"]
+    missing = [o for o in options if not re.search(rf"\b{name}\.{o}\b", text)]
+    assert not missing, f"options that the page does not name: {missing}"
+
+
+def test_every_option_of_an_analysis_that_a_page_sets_is_there() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    kinds = {**known_analyses(), "largest": None}  # that of the page on writing one
+    for name, option in set(re.findall(r"--set\s+(\w+)\.(\w+)=", text)):
+        kind = kinds[name]
+        assert kind is None or option in inspect.signature(kind).parameters
+
+
+# --- links and pictures ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_picture_of_a_page_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", unfenced(page.read_text("utf-8")))
+    here = [link.partition("#")[0] for link in links if "://" not in link]
+    missing = [link for link in here if link and not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_pictures_are_small_and_shown_on_some_page() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    for picture in (ROOT / "docs/images").iterdir():
+        header = picture.read_bytes()[:26]
+        assert header[25] == PALETTE, f"{picture.name} is no PNG of 8 bits"
+        assert picture.stat().st_size <= MOST_BYTES, picture.name
+        assert f"images/{picture.name})" in text, f"{picture.name} is on no page"
+
+
 def test_the_python_of_the_tasks_page_runs(desk: Path) -> None:
     trained = (c for c in HEADSCOPE if c.startswith("headscope finetune") and "-o bert-rte" in c)
     line = next(trained).replace("bert-base-uncased", "demo")
@@ -180,6 +339,28 @@ def test_the_python_of_the_ablate_page_runs(desk: Path) -> None:
     for block in blocks(ROOT / "docs/ablate.md", "python"):
         exec(compile(block, "ablate.md", "exec"), names)
     assert names["run"]["ablation"].sizes["head"] == 3  # type: ignore[index]
+
+
+def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
+    checkpoint(desk / "bert-rte", head=GLUE["rte"])
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/importance.md", "python"):
+        exec(compile(block, "importance.md", "exec"), names)
+    assert names["run"]["importance"].sizes["method"] == 6  # type: ignore[index]
+
+
+def test_the_python_of_the_probes_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/probes.md", "python"):
+        exec(compile(block, "probes.md", "exec"), names)
+    assert names["run"]["probes"].sizes["probe"] == 2  # type: ignore[index]
+
+
+def test_every_option_of_probe_is_in_its_page() -> None:
+    text = (ROOT / "docs/probes.md").read_text("utf-8")
+    options = group.get_command(None, "probe").params  # type: ignore[arg-type, union-attr]
+    missing = [p.opts[0] for p in options if p.opts[0] != "model" and p.opts[0] not in text]
+    assert not missing, f"undocumented: {missing}"
 
 
 def test_every_option_of_finetune_is_in_its_page() -> None:
@@ -224,3 +405,20 @@ def test_every_option_of_the_atlas_is_in_the_docs() -> None:
     options = group.get_command(None, "atlas").params  # type: ignore[arg-type, union-attr]
     missing = [o for p in options for o in p.opts if o.startswith("--") and o not in text]
     assert not missing, f"undocumented: {missing}"
+
+
+def test_the_python_of_the_zoo_page_runs(desk: Path) -> None:
+    _write_zoo(desk)
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/zoo.md", "python"):
+        exec(compile(block, "zoo.md", "exec"), names)
+    assert list(names["found"].runs) == ["demo", "other-model"]  # type: ignore[attr-defined]
+
+
+def test_every_claim_and_option_of_zoo_is_in_its_page() -> None:
+    text = (ROOT / "docs/zoo.md").read_text("utf-8")
+    for claim in CLAIMS:
+        assert f"| {claim.text} | {claim.number} | {bound_words(claim)} | {claim.source}" in text
+    assert f"holds {len(CLAIMS)} claims" in text
+    options = group.get_command(None, "zoo").params  # type: ignore[arg-type, union-attr]
+    assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]

@@ -44,6 +44,7 @@ _WHERE = {
     "register": "headscope.analysis",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.arrays",
+    "zoo": "headscope.zoos.zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

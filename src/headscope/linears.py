@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import nn
@@ -105,11 +105,37 @@ def _packable(module: nn.Module) -> TypeGuard[nn.Linear]:
 
 def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]:
     weight, bias = _pack(linear.weight), linear.bias
+    backward: list[torch.Tensor] = []  # the weights turned around, packed when first needed
 
     def forward(inputs: torch.Tensor) -> torch.Tensor:
-        return _multiply(inputs, weight, bias)
+        if not torch.is_grad_enabled():
+            return _multiply(inputs, weight, bias)
+        if linear.weight.requires_grad:
+            return nn.functional.linear(inputs, linear.weight, bias)
+        if not inputs.requires_grad:
+            return _multiply(inputs, weight, bias)
+        if not backward:
+            backward.append(_pack(linear.weight.T))
+        found: torch.Tensor = _Packed.apply(inputs, weight, backward[0], bias)  # type: ignore[no-untyped-call]
+        return found
 
     return forward
+
+
+class _Packed(torch.autograd.Function):
+    """A packed linear map whose gradient goes back to its inputs, and to nothing else."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, backward: torch.Tensor,
+        bias: torch.Tensor | None,
+    ) -> torch.Tensor:  # fmt: skip
+        ctx.back = backward
+        return _multiply(inputs, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        return _multiply(gradients[0].contiguous(), ctx.back, None), None, None, None
 
 
 class Product:

@@ -258,12 +258,23 @@ def forward(
 
     input_ids, mask, segment_ids  [example, token]
     """
+    with torch.inference_mode():
+        return run_network(network, input_ids, mask, segment_ids)
+
+
+def run_network(
+    network: PreTrainedModel,
+    input_ids: torch.Tensor,
+    mask: torch.Tensor,
+    segment_ids: torch.Tensor | None = None,
+    **more: Any,
+) -> Any:
+    """The same, with gradients where somebody asks for them; `more` goes to the network."""
     runner = network.get_encoder() if network.config.is_encoder_decoder else network
     inputs: dict[str, torch.Tensor] = {"input_ids": input_ids, "attention_mask": mask.long()}
     if segment_ids is not None and int(getattr(network.config, "type_vocab_size", 0) or 0) > 1:
         inputs["token_type_ids"] = segment_ids
-    with torch.inference_mode():
-        return runner(**inputs)
+    return runner(**inputs, **more)
 
 
 def load(

@@ -29,6 +29,7 @@ from headscope.finished_run import Run, open_run
 from headscope.manifest import differs, found_manifest, label, manifest_of
 from headscope.model import Model
 from headscope.store import RunFolder, State
+from headscope.tasks.history import history_of
 from headscope.tasks.read import TaskData
 
 
@@ -43,6 +44,7 @@ class Asked:
     settings  everything else that decides the numbers: values that JSON knows
     others    further models by the part that they play, say "base"
     cut       examples that were shortened
+    counts    further counts for the manifest: what was skipped, or read in windows
     linears   says which linear maps are fastest; asked once, when a run begins
     line      the command line
     """
@@ -56,6 +58,7 @@ class Asked:
     seed: int = 0
     replicates: int = 1000
     cut: int = 0
+    counts: Mapping[str, Any] = field(default_factory=dict)
     linears: Callable[[], str] = lambda: "stock"
     line: Sequence[str] = ()
 
@@ -109,6 +112,11 @@ def task_run(
         results = compute(Parts(folder, manifest["linears"]))
         manifest["analyses"] = sorted(results)
         tree = label(dict(results), manifest)
+        tree.attrs["title"] = f"headscope {asked.command}"
+        if "rows_sha256" in asked.corpus:  # of a task, whose documents are its examples
+            tree.attrs["counted"] = "examples"
+        if "counted" in asked.corpus:
+            tree.attrs["counted"] = asked.corpus["counted"]
         if folder is None:
             return Run(tree, manifest)
         buffer = io.BytesIO()
@@ -135,7 +143,7 @@ def _spec(asked: Asked) -> dict[str, Any]:
         "model": _identity(asked.model),
         "others": {part: _identity(model) for part, model in asked.others.items()},
         "corpus": {
-            "inputs_sha256": _digest(asked.examples),
+            "inputs_sha256": digest_of(asked.examples),
             "rows_sha256": asked.corpus.get("rows_sha256"),
         },
         "settings": {**plain, "seed": asked.seed, "replicates": asked.replicates},
@@ -148,10 +156,12 @@ def _manifest(asked: Asked, spec: dict[str, Any]) -> dict[str, Any]:
         examples=len(asked.examples),
         tokens=sum(map(len, asked.examples)),
     ).as_dict()
-    return manifest_of(
-        spec, asked.model, corpus=asked.corpus, counts={**counts, "cut": asked.cut}, shards=0,
+    manifest = manifest_of(
+        spec, asked.model, corpus=asked.corpus, shards=0,
+        counts={**counts, "cut": asked.cut, **asked.counts},
         analyses=[], linears=asked.linears(), threads=torch.get_num_threads(), command=asked.line,
     )  # fmt: skip
+    return manifest | {"history": history_of(asked.model.name)}
 
 
 def _identity(model: Model) -> dict[str, Any]:
@@ -162,7 +172,7 @@ def _identity(model: Model) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _digest(examples: Sequence[Example]) -> str:
+def digest_of(examples: Sequence[Example]) -> str:
     """Hex sha256 over all inputs in order."""
     digest = hashlib.sha256()
     for example in examples:

@@ -40,7 +40,9 @@ MODARRESSI = "Modarressi et al. 2022"
 FERRANDO = "Ferrando et al. 2022"
 MOHEBBI = "Mohebbi et al. 2023"
 MICHEL = "Michel et al. 2019"
+HAO = "Hao et al. 2021"
 MCNEMAR = "McNemar 1947"
+HEWITT = "Hewitt and Manning 2019"
 BENJAMINI = "Benjamini and Hochberg 1995"
 ROMANO = "Romano and Wolf 2005"
 OURS = "headscope"
@@ -116,6 +118,16 @@ SOURCES = {
         "Paul Michel, Omer Levy, Graham Neubig. 2019. Are Sixteen Heads Really Better than One? "
         "NeurIPS.",
         "https://arxiv.org/abs/1905.10650",
+    ),
+    HEWITT: Source(
+        "John Hewitt, Christopher D. Manning. 2019. A Structural Probe for Finding Syntax in Word "
+        "Representations. NAACL.",
+        "https://aclanthology.org/N19-1419",
+    ),
+    HAO: Source(
+        "Yaru Hao, Li Dong, Furu Wei, Ke Xu. 2021. Self-Attention Attribution: Interpreting "
+        "Information Interactions Inside Transformer. AAAI.",
+        "https://arxiv.org/abs/2004.11207",
     ),
     MCNEMAR: Source(
         "Quinn McNemar. 1947. Note on the sampling error of the difference between correlated "

@@ -13,9 +13,11 @@ from headscope.terms_of_clusters import CLUSTERS
 from headscope.terms_of_comparison import COMPARISON
 from headscope.terms_of_flow import FLOW
 from headscope.terms_of_heads import HEADS
+from headscope.terms_of_importance import IMPORTANCE
 from headscope.terms_of_language import LANGUAGE
 from headscope.terms_of_neurons import NEURONS
 from headscope.terms_of_patterns import PATTERNS
+from headscope.terms_of_probes import PROBES
 
 __all__ = [
     "LABELS",
@@ -179,7 +181,9 @@ TERMS = {
     **PATTERNS,
     **HEADS,
     **ABLATION,
+    **IMPORTANCE,
     **COMPARISON,
+    **PROBES,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -240,6 +244,14 @@ LABELS = {
     ("ablation", "difference"): "change of the score without the head",
     ("ablation", "q"): "q of the change of the score",
     ("ablation", "loss_q"): "q of the change of the loss",
+    ("probes", "head_influence"): "influence on the probe, {choice}",
+    ("probes", "head_weight"): "weight in the probe, {choice}",
+    ("probes", "head_spread"): "spread of attention, {choice}",
+    ("gradients", "magnitude"): "size of the gradient, {choice}",
+    ("gradients", "magnitude_by_query"): "size of the gradient by query, {choice}",
+    ("gradients", "attention"): "attention to {choice}, by query",
+    ("importance", "head_importance"): "{choice}",
+    ("importance", "effect_of_head"): "without the head: {choice}",
     ("pruning", "turn"): "heads removed before this one, {choice}",
     ("neurons", "separation_effective"): "neurons that tell from other keys, {choice}",
 }

@@ -46,8 +46,8 @@ ABLATION = {
     ),
     "can_go": Term(
         "heads that can go",
-        "How many heads can be removed, the least needed first, before the score has fallen by "
-        "more than is allowed.",
+        "The most heads that are gone, the least needed first, at a point of the curve where the "
+        "score has fallen by no more than is allowed; before it the curve may dip below.",
         f"{MICHEL}; the measure is ours",
     ),
 }

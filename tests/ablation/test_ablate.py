@@ -13,10 +13,11 @@ from sklearn.metrics import accuracy_score
 from headscope.ablation import ablate as module
 from headscope.ablation.ablate import Settings, ablate, note_of
 from headscope.ablation.naive import naive
+from headscope.ablation.prune import Pruning, prune
 from headscope.ablation.replace import StandIn
 from headscope.ablation.sweep import Way, batch_of, mean_mixtures
 from headscope.ablation.variants import pairs, single_heads, variant_name, whole_layers
-from headscope.errors import InputError, RunFolderError
+from headscope.errors import InputError, ModelError, RunFolderError
 from headscope.finished_run import open_run
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
@@ -186,6 +187,15 @@ def test_a_family_run_the_naive_way_says_so(mood, monkeypatch):
     shared = ablate(model, rows, settings=FEW, asked_linears="stock")
     assert note_of(shared) == ""
     np.testing.assert_array_equal(run["ablation"]["score"], shared["ablation"]["score"])
+
+
+def test_a_model_whose_answers_are_no_numbers_is_refused_before_the_sweep(mood):
+    model = load_for_task(mood, MOOD)
+    model.model.network.classifier.weight.data[:] = float("nan")
+    with pytest.raises(ModelError, match="answers with NaN"):
+        ablate(model, data(20), settings=FEW, asked_linears="stock")
+    with pytest.raises(ModelError, match="answers with NaN"):
+        prune(Pruning(model, data(12, seed=1), data(12), asked_linears="stock"))
 
 
 def test_what_cannot_be_is_refused(mood):

@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import texts
 from headscope.ablation.prune import Pruning, Settings, prune
-from headscope.derived.ablated import verdict_counts
+from headscope.derived.ablated import best_order, verdict_counts
 from headscope.draw import PICTURES, draw
 from headscope.draw.saving import picture_bytes
 from headscope.draw.signed import STEPS
@@ -97,7 +97,7 @@ def pruned(mood):
 
 
 def test_a_curve_passes_through_its_scores_and_a_ring_marks_what_can_go(pruned):
-    (axes,) = draw(pruned, "pruning").axes
+    axes, grid = draw(pruned, "pruning").axes
     found = pruned["pruning"].to_dataset()
     lines = {line.get_label(): line for line in axes.lines}
     greedy = found.sel(order="greedy")
@@ -113,6 +113,9 @@ def test_a_curve_passes_through_its_scores_and_a_ring_marks_what_can_go(pruned):
     assert f"{int(greedy['can_go'])} (greedy)" in caption
     assert "0.5 points below" in caption
     assert "12 other examples" in caption
+    turns = found["turn"].sel(order=best_order(found)).values
+    np.testing.assert_array_equal(np.sort(turns.ravel()), np.arange(6))
+    assert grid.get_title(loc="left").endswith("1: first")
 
 
 @pytest.mark.parametrize("name", ["ablation", "ablation_loss", "pruning"])

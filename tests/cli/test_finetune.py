@@ -95,7 +95,10 @@ def test_random_weights_can_be_asked_for(finetune):
     ("arguments", "says"),
     [
         (["--task", "rte"], "wanted two texts"),
-        (["--task", "mood", "--data", "nowhere"], "nowhere does not exist"),
+        (
+            ["--task", "mood", "--data", "nowhere"],
+            "nowhere does not exist; wanted a folder with train.tsv and dev.tsv",
+        ),
         (["--task", "mood", "--split", "test"], "has no test split: found dev.tsv, train.tsv"),
         (["--task", "mood", "--columns", "label"], "--columns 'label'; wanted ROLE=NAME"),
         (["--task", "mood", "--columns", "label=x"], "has no column 'x'; it has 'sentence'"),

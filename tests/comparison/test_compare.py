@@ -241,6 +241,12 @@ def test_a_task_is_read_as_a_model_is_trained_for_it(tmp_path: Path) -> None:
         assert one.special.tolist() == other.special.tolist()
 
 
+def test_models_that_do_not_fit_are_told_so_before_the_examples_are_cut(tmp_path: Path) -> None:
+    one, other = base(tmp_path / "one"), base(tmp_path / "other", num_hidden_layers=3)
+    with pytest.raises(InputError, match="wanted models of one shape"):
+        TaskCorpus(one, other, data(4), max_length=14)
+
+
 # --- which analyses are run -----------------------------------------------------------------
 
 

@@ -69,6 +69,18 @@ def test_every_caption_is_one_sentence_with_n_and_source(name, tree):
     assert "nan" not in caption
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_of_a_figure_is_cut_off(name):
+    figure = draw(make_language_tree(layers=12, heads=12), name)
+    figure.draw_without_rendering()
+    drawn = figure.get_tightbbox()
+    wide, high = figure.get_size_inches()
+    assert drawn.x0 > -0.02
+    assert drawn.y0 > -0.02
+    assert drawn.x1 < wide + 0.02
+    assert drawn.y1 < high + 0.02
+
+
 @pytest.mark.parametrize("group", LANGUAGE_GROUPS)
 def test_a_run_with_one_analysis_has_the_figures_of_that_analysis(group):
     tree = make_language_tree(groups=(group,))

@@ -58,6 +58,8 @@ def test_the_examples_open_with_the_maps_of_both_models(run, html):
     names = [measure["name"] for measure in stack["measures"]]
     assert "versus" in names
     assert "those whose maps changed most" in html
+    assert f'data-unit="{_most_different(examples)}" hidden>' in html
+    assert "in both models</button>" in html
     versus = stack["measures"][names.index("versus")]
     assert versus["label"] == "attention, base"
     n = int((examples["token_count"].values[0] > 0).sum())
@@ -65,6 +67,17 @@ def test_the_examples_open_with_the_maps_of_both_models(run, html):
     np.testing.assert_allclose(
         found, examples["versus_attention"].values[0, :, :, :n, :n], atol=0.005
     )
+
+
+def _most_different(examples):
+    """The head of the smallest cosine in the first input."""
+    n = int((examples["token_count"].values[0] > 0).sum())
+    maps = [
+        examples[name].values[0, :, :, :n, :n].astype(np.float64).reshape(-1, n * n)
+        for name in ("token_attention", "versus_attention")
+    ]
+    cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(*maps, strict=True)]
+    return int(np.argmin(cosines))
 
 
 def test_the_tables_hold_every_head_every_layer_and_the_examples(run):

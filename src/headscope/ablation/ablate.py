@@ -27,17 +27,22 @@ from headscope.ablation.sweep import (
     sweep,
 )
 from headscope.ablation.variants import Variant, check, pairs, single_heads, whole_layers
+from headscope.analysis import Scope
 from headscope.corpus.document import Example
+from headscope.derived.ablated import most_moved
+from headscope.derived.reading import printable
 from headscope.errors import InputError
 from headscope.finished_run import Run
 from headscope.linears import linears
 from headscope.model import evaluating
+from headscope.shown import LONGEST, maps_of
 from headscope.store import State
 from headscope.task_run import Asked, Parts, of_task, task_run
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import Encoded, encode
-from headscope.tasks.read import TaskData
+from headscope.tasks.read import Row, TaskData
 
+SHOWN = 4  # examples of which maps are kept
 PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a run can go on
 
 
@@ -99,7 +104,7 @@ def ablate(
     groups = [frozenset(group) for group in settings.groups]
     check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
-    work = _Work(model, encoded, settings, groups, progress)
+    work = _Work(model, encoded, data, settings, groups, progress)
     asked = Asked(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
@@ -118,12 +123,13 @@ class _Work:
 
     model: TaskModel
     encoded: Encoded
+    data: TaskData
     settings: Settings
     groups: list[Variant]
     progress: Callable[[int, int], None] | None
 
     def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
-        """The group `ablation`."""
+        """The group `ablation`, and `examples`: maps of those whose answers change most."""
         model, settings = self.model.model, self.settings
         shape = model.shape
         alone = single_heads(shape.layers, shape.heads)
@@ -136,12 +142,27 @@ class _Work:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(parts, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
-        asking = Asking(
-            self.model.task, [e.id for e in self.encoded.examples], self.encoded.labels,
-            shape.layers, shape.heads, self.groups, settings.replicates, settings.seed,
+            about = {"replacement": settings.replacement, "way": way.name, "way_reason": way.reason}
+            found = ablation_result(self._asking(), answers, about=about)
+            maps = self._maps(found)
+        return {"ablation": found} | ({} if maps is None else {"examples": maps})
+
+    def _asking(self) -> Asking:
+        model, examples, settings = self.model.model, self.encoded.examples, self.settings
+        return Asking(
+            self.model.task, [e.id for e in examples], [_text(row) for row in self.data.rows],
+            self.encoded.labels, model.shape.layers, model.shape.heads, self.groups,
+            settings.replicates, settings.seed,
         )  # fmt: skip
-        about = {"replacement": settings.replacement, "way": way.name, "way_reason": way.reason}
-        return {"ablation": ablation_result(asking, answers, about=about)}
+
+    def _maps(self, found: xr.Dataset) -> xr.Dataset | None:
+        """How the whole model attends where answers hang on most heads; None where on none."""
+        model, shape = self.model.model, self.model.model.shape
+        few = [self.encoded.examples[at] for at in most_moved(found)[:SHOWN]]
+        if not few:
+            return None
+        scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
+        return maps_of(model, few, scope).assign_attrs(chosen="moved")
 
     def _stand_in(self) -> StandIn:
         if self.settings.replacement != "mean":
@@ -181,6 +202,12 @@ class _Work:
                 if self.progress:
                     self.progress(done, rounds * len(examples))
         return found
+
+
+def _text(row: Row) -> str:
+    """Both texts of a row in a line."""
+    both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
+    return printable(" ".join(both.split()))[:LONGEST]
 
 
 def _in_parts(small: Sequence[list[int]], examples: Sequence[Example]) -> Iterator[list[list[int]]]:

@@ -161,12 +161,12 @@ class _Work:
         shape = model.shape
         variants = single_heads(shape.layers, shape.heads)
         zero = StandIn("zero")
+        way = choose_way(model, self.choosing.examples, variants, zero)
         batch = batch_of(model, self.choosing.examples[:2])
         check_disabled(
             model.network, batch, variants[-1] | variants[0], layers=shape.layers,
             per_layer=shape.heads,
         )  # fmt: skip
-        way = choose_way(model, self.choosing.examples, variants, zero)
         pruner = Pruner(asked.model, self.choosing, way, parts.linears, settings.batch_tokens)
         orders = self._orders(pruner, parts)
         steps = counts(len(pruner.heads), asked.step, also=settings.remove)

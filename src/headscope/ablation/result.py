@@ -35,12 +35,14 @@ class Asking:
     """What was asked: the task, its examples, and which heads were off together.
 
     ids     [example]
+    texts   [example] what was read
     labels  [example]
     groups  further variants, after all heads and all layers
     """
 
     task: Task
     ids: Sequence[str]
+    texts: Sequence[str]
     labels: Labels
     layers: int
     heads: int
@@ -103,6 +105,7 @@ def ablation_result(asking: Asking, answers: Answers, *, about: Mapping[str, str
     dataset = labelled(
         variables, coords={"example": [printable(x) for x in asking.ids], "group": names}
     )
+    dataset = dataset.assign_coords(text=("example", list(asking.texts)))
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]
         if last in ("prediction", "label", "p"):  # in tables of their own: effects and flips

@@ -23,6 +23,7 @@ from headscope.ablation.variants import Variant, lowest_layer
 from headscope.batch import Batch
 from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
+from headscope.errors import ModelError
 from headscope.linears import choose as choose_linears
 from headscope.model import Model, evaluating, forward
 
@@ -60,7 +61,10 @@ def mean_mixtures(
 def choose_way(
     model: Model, examples: Sequence[Example], variants: Sequence[Variant], stand_in: StandIn
 ) -> Way:
-    """The fastest way that gives what `naive` gives, on a few examples and variants."""
+    """The fastest way that gives what `naive` gives, on a few examples and variants.
+
+    raises  ModelError if the whole model answers with what is no number
+    """
     by_length = sorted(examples, key=len)
     batch = batch_of(model, [by_length[0], by_length[len(by_length) // 2]])
     layers = sorted({lowest_layer(v) for v in variants})
@@ -70,6 +74,7 @@ def choose_way(
     reasons = []
     with evaluating(model.network):
         wanted = naive(model.network, batch, tried, stand_in)
+        check_numbers(wanted[0], model.name)
         largest = float(wanted.abs().max())
         allowed = max(TOLERANCE, 8 * torch.finfo(wanted.dtype).eps) * max(largest, 1)
         for way in WAYS[:-1]:
@@ -83,6 +88,15 @@ def choose_way(
                 return Way(way.name, "; ".join(reasons))
             reasons.append(f"answers differ by {gap:.1e}")
     return Way(WAYS[-1].name, reasons[-1])
+
+
+def check_numbers(logits: torch.Tensor, name: str) -> None:
+    """Raises ModelError for answers of the whole model, [example, output], that are no numbers."""
+    if not logits.isfinite().all():
+        raise ModelError(
+            f"{name!r} answers with NaN or infinity; wanted numbers: its training may have "
+            "diverged (a lower rate, float32), or its weights are damaged"
+        )
 
 
 def sweep(

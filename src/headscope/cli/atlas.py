@@ -15,13 +15,21 @@ from headscope.cli.long_command import long_command
 from headscope.cli.options import (
     FILE,
     READING,
-    analysis_options,
     corpus_options,
     linguistic_options,
     model_options,
     read_corpus,
 )
-from headscope.cli.running import EXECUTING, LENGTHS, RANDOM, Progress, length_options, run_options
+from headscope.cli.running import (
+    EXECUTING,
+    LENGTHS,
+    RANDOM,
+    Progress,
+    length_options,
+    run_options,
+    run_settings,
+    tell_reading,
+)
 from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
@@ -79,17 +87,9 @@ def _run(model: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before the model is loaded.
     corpus = read_corpus(given, limit=given["limit"])
     from headscope.plan import read_ranks
-    from headscope.spec import Settings
     from headscope.store import RunFolder
 
-    asked = given["analyses"]
-    names = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
-    settings = Settings(
-        analyses=names,
-        options=analysis_options(given, names),
-        **{k: given[k] for k in ("max_length", "long", "segment_ids", "batch_tokens",
-                                 "shard_tokens", "limit", "seed", "replicates")},
-    )  # fmt: skip
+    settings = run_settings(given)
     if given["frequency"] is not None:
         read_ranks(given["frequency"], 1)
     RunFolder(given["output"]).check()
@@ -135,16 +135,7 @@ def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
         f"{model['name']}: {model['layers']} layers × {model['heads']} heads on "
         f"{counts['documents']} documents, {counts['examples']} inputs, {counts['tokens']} tokens"
     )
-    for note in notes:
-        say(note)
-    if progress.found:
-        say(f"resumed: {progress.found} of {progress.total} shards were finished before")
-    if counts["windowed"]:
-        say(f"windowed: {counts['windowed']} passages were longer than an input")
-    for reason, entry in counts["reasons"].items():
-        first = ", ".join(_short(name) for name in entry["first"][:3])
-        more = ", …" if entry["total"] > 3 else ""
-        say(f"skipped: {entry['total']} × {reason} ({first}{more})")
+    tell_reading(counts, progress, notes)
     report = _report(run)
     say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
 
@@ -152,7 +143,3 @@ def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
 def _report(run: Run) -> Path | None:
     assert run.path is not None
     return run.path / "report.html" if run.has_report else None
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:59] + "…"

@@ -17,13 +17,21 @@ from headscope.cli.options import (
     CORPORA,
     FILE,
     READING,
-    analysis_options,
     corpus_options,
     linguistic_options,
     model_options,
     read_corpus,
 )
-from headscope.cli.running import EXECUTING, LENGTHS, RANDOM, Progress, length_options, run_options
+from headscope.cli.running import (
+    EXECUTING,
+    LENGTHS,
+    RANDOM,
+    Progress,
+    length_options,
+    run_options,
+    run_settings,
+    tell_reading,
+)
 from headscope.cli.tasking import QUESTION, asked_task, question_options, task_data
 from headscope.cli.terminal import say
 from headscope.errors import CorpusError, InputError, RunStopped
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.finished_run import Run
     from headscope.model import Model
-    from headscope.spec import Settings
     from headscope.tasks.read import TaskData
 
 SECTIONS = {
@@ -82,7 +89,7 @@ def command(base: str, tuned: str, **given: Any) -> None:
 def _run(base: str, tuned: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before a model is loaded.
     texts, data = _asked(given, tuned)
-    settings = _settings(given)
+    settings = run_settings(given)
     from headscope.store import RunFolder
 
     RunFolder(given["output"]).check()
@@ -143,16 +150,6 @@ def _asked(given: Mapping[str, Any], tuned: str) -> tuple[Corpus | None, TaskDat
     return None, task_data(given, asked_task(given, tuned))
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    from headscope.spec import Settings
-
-    asked = given["analyses"]
-    names = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
-    kept = {k: given[k] for k in ("max_length", "long", "segment_ids", "batch_tokens",
-                                  "shard_tokens", "limit", "seed", "replicates")}  # fmt: skip
-    return Settings(analyses=names, options=analysis_options(given, names), **kept)
-
-
 def _load(name: str, given: Mapping[str, Any], revision: str) -> Model:
     from headscope.model import load
 
@@ -185,14 +182,7 @@ def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
         f"{m['model']['heads']} heads on {counts['documents']} documents, {counts['examples']} "
         f"inputs, {counts['tokens']} tokens"
     )
-    for note in notes:
-        say(note)
-    if progress.found:
-        say(f"resumed: {progress.found} of {progress.total} shards were finished before")
-    if counts["windowed"]:
-        say(f"windowed: {counts['windowed']} passages were longer than an input")
-    for reason, entry in counts["reasons"].items():
-        say(f"skipped: {entry['total']} × {reason}")
+    tell_reading(counts, progress, notes)
     for finding in _findings(run):
         say(finding)
     page = run.has_report

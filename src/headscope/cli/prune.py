@@ -30,6 +30,8 @@ SECTIONS = {
     "The model": ("device", "dtype", "revision", "trust_remote_code"),
     "How to run": ("output", "run", "batch_tokens", "linears", "overwrite", "quiet", "as_json"),
 }  # fmt: skip
+_SETTINGS = ("allowance", "step", "remove", "draws", "max_length", "batch_tokens", "replicates",
+             "seed")  # fmt: skip
 
 
 @click.command("prune", cls=long_command(SECTIONS))
@@ -102,17 +104,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     refuse_strangers(given["output"], checkpoint=checkpoint)
     keep_freed_memory()
     keep_few_products()
-    names = (
-        "allowance",
-        "step",
-        "remove",
-        "draws",
-        "max_length",
-        "batch_tokens",
-        "replicates",
-        "seed",
-    )
-    settings = Settings(orders=orders, **{k: given[k] for k in names})
+    settings = Settings(orders=orders, **{k: given[k] for k in _SETTINGS})
     loading = ("device", "dtype", "revision", "trust_remote_code")
     model = load_for_task(checkpoint, scoring.task, **{k: given[k] for k in loading})
     asked = Pruning(model, choosing, scoring, settings, importance, name, given["linears"])
@@ -191,4 +183,6 @@ def _lines(run: Run, order: str, gone: int) -> list[str]:
             f"(by half of the examples {half}, which costs the other half {cost})"
         )
     lines.append(f"removed: {gone} heads, in the order {order}")
+    if not gone:
+        lines.append("the checkpoint is as it was; --allowance allows more, --remove N insists")
     return lines

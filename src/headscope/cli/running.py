@@ -1,17 +1,28 @@
-"""Which options say how a corpus is run through a model, and what shows how far it is?"""
+"""Which options say how a corpus is run through a model, and what is told of it?
+
+Shared by `atlas` and `compare`.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from headscope.cli.options import analysis_options
+from headscope.cli.terminal import say
+
+if TYPE_CHECKING:
+    from headscope.spec import Settings
 
 LENGTHS = ("max_length", "long", "segment_ids")
 EXECUTING = ("threads", "linears", "batch_tokens", "shard_tokens", "overwrite", "no_report",
              "quiet", "as_json")  # fmt: skip
 RANDOM = ("replicates", "seed")
+_SETTINGS = ("max_length", "long", "segment_ids", "batch_tokens", "shard_tokens", "limit", "seed",
+             "replicates")  # fmt: skip
 
 
 def length_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,3 +103,31 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:
             self.bar.close()
+
+
+def run_settings(given: Mapping[str, Any]) -> Settings:
+    """What these options, and those that name analyses, come to."""
+    from headscope.spec import Settings
+
+    asked = given["analyses"]
+    names = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
+    kept = {name: given[name] for name in _SETTINGS}
+    return Settings(analyses=names, options=analysis_options(given, names), **kept)
+
+
+def tell_reading(counts: Mapping[str, Any], progress: Progress, notes: Sequence[str]) -> None:
+    """Says what was resumed, cut into windows, and left out and why."""
+    for note in notes:
+        say(note)
+    if progress.found:
+        say(f"resumed: {progress.found} of {progress.total} shards were finished before")
+    if counts["windowed"]:
+        say(f"windowed: {counts['windowed']} passages were longer than an input")
+    for reason, entry in counts["reasons"].items():
+        first = ", ".join(_short(name) for name in entry["first"][:3])
+        more = ", …" if entry["total"] > 3 else ""
+        say(f"skipped: {entry['total']} × {reason} ({first}{more})")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else name[:59] + "…"

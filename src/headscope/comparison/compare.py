@@ -35,6 +35,7 @@ from headscope.run import (
 )
 from headscope.spec import Settings
 from headscope.store import RunFolder
+from headscope.tasks.history import history_of
 
 # Of one model's heads among each other, or without a number per head, or as dear as all the rest
 # together (neurons). Named in `analyses` they run all the same.
@@ -175,4 +176,7 @@ def _manifest(job: Job, spec: dict[str, Any], *, linears: str, command: Sequence
         analyses=job.work.names, linears=linears, threads=job.work.threads, command=command,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
-    return manifest | {"base": base | {"architecture": job.base.architecture}}
+    return manifest | {
+        "base": base | {"architecture": job.base.architecture},
+        "history": history_of(job.tuned.name),
+    }

@@ -74,7 +74,8 @@ class TaskCorpus:
     """
 
     def __init__(self, base: Model, tuned: Model, data: TaskData, *, max_length: int) -> None:
-        """Raises InputError if the two models cut an example differently."""
+        """Raises InputError for models that do not fit, or that cut an example differently."""
+        check_comparable(base, tuned)
         self.data, self.max_length = data, max_length
         length = min(max_length, base.limit, tuned.limit)
         mine, theirs = (

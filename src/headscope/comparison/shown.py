@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples import Examples
-from headscope.batch import Batch
 from headscope.comparison.pairs import AFTER, BEFORE, Work, reading
 from headscope.corpus import Corpus, Example
 from headscope.derived.reading import printable
-from headscope.instrument import Instrument
-from headscope.model import Model, forward
+from headscope.model import Model
 from headscope.plan import Plan, Reader
+from headscope.shown import maps_of, text_of
 from headscope.spec import Settings
 
 SHOWN = 4
-LONGEST = 400  # characters of an example where it is named
 
 
 @dataclass(frozen=True)
@@ -50,28 +46,19 @@ def example_maps(
     few = tuple(one.example for one in changed[:SHOWN])
     if not few:
         return None
-    found = {side: _maps(model, work, few) for side, model in models.items()}
+    found = {}
+    for side, model in models.items():
+        with reading([model], work):
+            found[side] = maps_of(model, few, work.scope)
     maps = found[BEFORE]["token_attention"]
     title = models[BEFORE].name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
     versus = maps.assign_attrs(versus=f"attention, {title}")
     return found[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")
 
 
-def _maps(model: Model, work: Work, few: tuple[Example, ...]) -> xr.Dataset:
-    tokens = tuple(model.tokens(example.input_ids) for example in few)
-    analysis = Examples(replace(work.scope, showcase=few, showcase_tokens=tokens))
-    for example in few:
-        batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
-        look = partial(analysis.observe, batch=batch)
-        instrument = Instrument(model.network, observers=[look], stacks=[work.stack])
-        with reading([model], work), instrument:
-            forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-    return analysis.result()
-
-
 def listed(changed: Sequence[Changed], model: Model) -> xr.Dataset:
     """example_change[rank], with the id and the text of each as coordinates."""
-    texts = [printable(_read(one.example, model))[:LONGEST] for one in changed]
+    texts = [text_of(one.example, model) for one in changed]
     names = {
         "example_id": [printable(one.example.id) for one in changed],
         "example_document": [printable(one.example.document) for one in changed],
@@ -83,15 +70,3 @@ def listed(changed: Sequence[Changed], model: Model) -> xr.Dataset:
     values = xr.DataArray([one.change for one in changed], dims=["rank"], attrs=attrs)
     dataset = xr.Dataset({"example_change": values}, coords={"rank": np.arange(len(changed))})
     return dataset.assign_coords({name: ("rank", few) for name, few in names.items()})
-
-
-def _read(example: Example, model: Model) -> str:
-    """What was read, without special tokens; texts that these stand between are parted by /."""
-    parts: list[list[str]] = [[]]
-    for token, special in zip(model.tokens(example.input_ids), example.special, strict=True):
-        if not special:
-            parts[-1].append(token)
-        elif parts[-1]:
-            parts.append([])
-    # WordPiece marks the continuation of a word with ##.
-    return " / ".join(" ".join(part).replace(" ##", "") for part in parts if part)

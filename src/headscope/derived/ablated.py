@@ -14,12 +14,18 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from headscope.derived.reading import estimate, group, head_name
+from headscope.derived.reading import Floats, estimate, group, head_name
 from headscope.derived.wording import fixed, number, percent
+from headscope.tasks.task import GLUE
 
 RANDOM = "random "  # how the names of random orders of removal begin
 VERDICTS = ("helpful", "harmful", "indifferent", "unknown")
 MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range is told
+METRICS = {
+    "matthews": "Matthews’ correlation", "pearson": "Pearson’s r", "spearman": "Spearman’s ρ",
+    "f1": "F1",
+}  # fmt: skip
+CASES = {"cola": "CoLA"}  # tasks that are not written in capitals
 _PLAIN = ("p", "q", "lost", "gained", "loss", "loss_p", "loss_q", "verdict", "loss_verdict")
 
 
@@ -27,6 +33,28 @@ def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str,
     """How many are helpful, harmful, indifferent; `unknown` only where there are some."""
     counts = Counter(str(word) for word in ablation[variable].values.ravel())
     return {word: counts[word] for word in VERDICTS if counts[word] or word != "unknown"}
+
+
+def verdict_words(tree: xr.DataTree, unit: int) -> list[str]:
+    """What a head is for the task, `helpful by the loss`; nothing where that is not known."""
+    found = group(tree, "ablation")
+    if found is None:
+        return []
+    by = {"verdict": metric_name(found), "loss_verdict": "the loss"}
+    words = {name: str(found[name].values.ravel()[unit]) for name in by}
+    return [f"{word} by {by[name]}" for name, word in words.items() if word in VERDICTS[:2]]
+
+
+def metric_name(result: xr.Dataset) -> str:
+    """The score's name in running text."""
+    metric = str(result.attrs["metric"])
+    return METRICS.get(metric, metric)
+
+
+def task_name(result: xr.Dataset) -> str:
+    """The task as papers write it: `SST-2`; one of the user's as it is."""
+    name = str(result.attrs["task"])
+    return CASES.get(name, name.upper()) if name in GLUE else name
 
 
 def in_percent(result: xr.Dataset) -> bool:
@@ -82,9 +110,9 @@ def effect_table(tree: xr.DataTree) -> pd.DataFrame:
 def flip_table(tree: xr.DataTree) -> pd.DataFrame:
     """One row per example and variant whose answer is another than the whole model's.
 
-    returns  name, layer, head, example (its id), label, before, after, and change: "lost" (right
-             before), "gained" (right now), "other" (wrong both times); of a regression the numbers,
-             and only changes by MOVED of the labels' range or more, "nearer" or "farther"
+    returns  name, layer, head, example (its id), text, label, before, after, and change: "lost"
+             (right before), "gained" (right now), "other" (wrong both times); of a regression the
+             numbers, and only changes by MOVED of the labels' range or more, "nearer" or "farther"
     """
     found = group(tree, "ablation")
     if found is None:
@@ -94,6 +122,23 @@ def flip_table(tree: xr.DataTree) -> pd.DataFrame:
     for column in ("layer", "head"):
         table[column] = table[column].astype("Int64")
     return table
+
+
+def moves(ablation: xr.Dataset) -> Floats:
+    """[example] how many single heads change the answer; of a regression, the mean size of what
+    a head changes.
+    """
+    after = ablation["prediction"].transpose("layer", "head", "example").values
+    apart = np.abs(after - ablation["baseline_prediction"].values)  # [layer, head, example]
+    if ablation.attrs["classes"]:
+        return np.asarray((apart > 0).sum((0, 1)), np.float64)
+    return np.asarray(apart.mean((0, 1)), np.float64)
+
+
+def most_moved(ablation: xr.Dataset) -> list[int]:
+    """Places of the examples whose answers single heads change, those that most change first."""
+    size = moves(ablation)
+    return [int(at) for at in np.argsort(-size, kind="stable") if size[at] > 0]
 
 
 def _rows(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
@@ -135,6 +180,8 @@ def _flips(ablation: xr.Dataset, prefix: str, rows: pd.DataFrame) -> pd.DataFram
     }
     a, b, y = after[variant, example], before[example], right[example]  # [flip]
     found["example"] = ablation["example"].values[example]
+    if "text" in ablation.coords:
+        found["text"] = ablation["text"].values[example]
     for column, told in (("label", y), ("before", b), ("after", a)):
         found[column] = [classes[int(x)] for x in told] if classes else told
     found["change"] = _changes(a, b, y, of_classes=bool(classes))

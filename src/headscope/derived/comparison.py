@@ -150,6 +150,11 @@ def points(parts: Estimate) -> str:
     return f"{text} [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else text
 
 
+def chance_text(p: float) -> str:
+    """`p = 0.017`, or `p < 0.001`."""
+    return "p < 0.001" if p < 0.0005 else f"p = {fixed(p, 3)}"
+
+
 def told(parts: Estimate) -> str:
     """A number with its interval."""
     return number(float(parts.value), float(parts.low), float(parts.high))
@@ -176,7 +181,7 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     ends = f" [{low}, {high}]" if math.isfinite(float(together.low)) and low != high else ""
     return (
         f"{beginning} in layer {int(np.argmax(values)) + 1}; rank correlation with 1 − cosine over "
-        f"{len(values)} layers {fixed(rho, 2)}{ends}, p = {fixed(p, 3)}: {verdict}."
+        f"{len(values)} layers {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
     )
 
 

@@ -131,6 +131,11 @@ def documents(tree: xr.DataTree, array: xr.DataArray | None = None) -> int:
     return int(own.get("n", tree.attrs.get("documents", 0)))
 
 
+def counted(tree: xr.DataTree) -> str:
+    """What `documents` are: the examples of a task, or documents."""
+    return str(tree.attrs.get("counted", "documents"))
+
+
 def shape(tree: xr.DataTree) -> tuple[int, int]:
     """Layers and heads of the run."""
     return int(tree.attrs["layers"]), int(tree.attrs["heads"])

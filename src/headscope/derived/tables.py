@@ -30,6 +30,7 @@ from headscope.derived.paper_tables import (
     note_1,
     note_2,
 )
+from headscope.derived.probed import head_influence_table
 from headscope.derived.reading import documents, estimate, estimates, shape
 from headscope.whole_file import write_whole
 
@@ -88,6 +89,7 @@ def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
         "clusters": cluster_table(tree),
         "ablation_effects": effect_table(tree),
         "ablation_flips": flip_table(tree),
+        "probe_heads": head_influence_table(tree),
         **comparison_tables(tree),
     }
     return {name: table for name, table in tables.items() if len(table)}

@@ -15,7 +15,13 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.accumulate import Estimate
-from headscope.derived.ablated import in_percent, score_text, verdict_counts
+from headscope.derived.ablated import (
+    in_percent,
+    metric_name,
+    score_text,
+    task_name,
+    verdict_counts,
+)
 from headscope.derived.reading import Floats, estimate, group
 from headscope.derived.wording import fixed
 from headscope.draw.marks import faint_grid, layer_axis
@@ -30,11 +36,6 @@ INSTEAD = {
     "mean": "adds its mean over the data whatever it sees",
 }
 SIGNS = {"helpful": -1, "harmful": 1}
-METRICS = {
-    "matthews": "Matthews’ correlation",
-    "pearson": "Pearson’s r",
-    "spearman": "Spearman’s ρ",
-}
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
@@ -75,7 +76,7 @@ def caption(tree: xr.DataTree) -> str:
     counts, n = verdict_counts(found), found.sizes["example"]
     many = found["verdict"].size
     return (
-        f"(a) Change of {metric_name(found)} on {_task(found)} when a head "
+        f"(a) Change of {metric_name(found)} on {task_name(found)} when a head "
         f"{INSTEAD[found.attrs['replacement']]}: blue where the score rises without it, vermillion "
         f"where it falls. Marked are heads whose change is more than chance (q < 0.05, corrected "
         f"for {many} heads by Benjamini and Hochberg): {_told(counts)}. (b) The score without each "
@@ -98,12 +99,6 @@ def loss_caption(tree: xr.DataTree) -> str:
         f"(q < 0.05, corrected as for the score). Whole model {float(found['baseline_loss']):.3f}; "
         f"95 % intervals by the normal approximation; n = {n:,} examples."
     )
-
-
-def metric_name(ablation: xr.Dataset) -> str:
-    """The score's name in running text."""
-    metric = str(ablation.attrs["metric"])
-    return METRICS.get(metric, metric.upper() if metric == "f1" else metric)
 
 
 def score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
@@ -168,10 +163,6 @@ def _bars(axes: Axes, apart: Estimate, base: float) -> None:
     axes.set_ylim(low - room, high + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     faint_grid(axes)
-
-
-def _task(found: xr.Dataset) -> str:
-    return str(found.attrs["task"]).upper()
 
 
 def _told(counts: dict[str, int]) -> str:

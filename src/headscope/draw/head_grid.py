@@ -68,11 +68,13 @@ def draw_grid(
     unit: str = "1",
     top: float | None = None,
     best: tuple[int, int] | None = None,
+    top_text: str | None = None,
 ) -> None:
     """A heat map of values [layer, head]; 0 is page.
 
     top   the value at the end of the ramp; else the largest value
     best  (layer, head) of a cell to put a frame around
+    top_text  how the value at the end of the ramp is written
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
@@ -91,7 +93,7 @@ def draw_grid(
         spine.set_visible(False)
     axes.set_xlabel("head", loc="left")
     axes.set_ylabel("layer")
-    cell_key(axes, plain(top, unit))
+    cell_key(axes, plain(top, unit) if top_text is None else top_text)
 
 
 def grid_height(values: Floats) -> float:

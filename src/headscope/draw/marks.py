@@ -91,7 +91,7 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
 
 
 def end_labels(axes: Axes, ends: Sequence[tuple[float, str]], *, top: float) -> None:
-    """Texts right of the axes at the values where lines end, moved up until none covers another.
+    """Texts right of the axes at the values where lines end, moved until none covers another.
 
     top  of the y axis, which begins at 0
     """
@@ -99,6 +99,10 @@ def end_labels(axes: Axes, ends: Sequence[tuple[float, str]], *, top: float) -> 
     heights = [value for value, _ in ends]
     for lower, upper in pairwise(order):
         heights[upper] = max(heights[upper], heights[lower] + LABEL_GAP * top)
+    highest = top
+    for at in reversed(order):  # what was moved above the axes comes down again
+        heights[at] = min(heights[at], highest)
+        highest = heights[at] - LABEL_GAP * top
     for height, (value, text) in zip(heights, ends, strict=True):
         axes.annotate(
             text, (1.0, value), (1.02, height), xycoords=("axes fraction", "data"),

@@ -55,6 +55,4 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-PICTURE = Picture(
-    "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), panels, caption, columns=4
-)
+PICTURE = Picture("pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), panels, caption)

@@ -12,9 +12,17 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from headscope.derived.ablated import RANDOM, best_order, chosen_orders, in_percent
+from headscope.derived.ablated import (
+    RANDOM,
+    best_order,
+    chosen_orders,
+    in_percent,
+    metric_name,
+    task_name,
+)
 from headscope.derived.reading import Floats, estimate, group
-from headscope.draw.ablation import metric_name, score_tick
+from headscope.draw.ablation import score_tick
+from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
@@ -25,13 +33,18 @@ WORDS = {"greedy": "greedy", "alone": "least needed alone"}
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel with a line per order."""
+    """A line per order, and when each head goes in the best of them."""
     found = group(tree, "pruning")
     if found is None:
         return []
     word = metric_name(found)
     title = f"{word[0].upper() + word[1:]} against heads removed"
-    return [Panel(title, partial(_draw, found), height=0.66)]
+    turns = found["turn"].sel(order=best_order(found)).transpose("layer", "head").values + 1.0
+    goes = "When each head goes, 1: first"
+    return [
+        Panel(title, partial(_draw, found), height=0.66),
+        Panel(goes, partial(draw_grid, turns, top_text=str(turns.size)), height=grid_height(turns)),
+    ]
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -48,11 +61,12 @@ def caption(tree: xr.DataTree) -> str:
         if found.attrs["same_examples"] else f"{found.attrs['chosen_by_examples']:,} other examples"
     )  # fmt: skip
     return (
-        f"The {metric_name(found)} on {str(found.attrs['task']).upper()} as heads are removed, "
+        f"(a) The {metric_name(found)} on {task_name(found)} as heads are removed, "
         f"least needed first, in orders found on {same}{grey}. Dashed: {_allowed(found)} below the "
         f"whole model; a ring marks where each order last reaches it: {_can_go(found)} of "
         f"{found.attrs['heads']} heads. The coloured band is the 95 % interval of the difference "
         f"({WORDS.get(best, best)}), paired bootstrap; n = {found.attrs['examples']:,} examples. "
+        "(b) The place of each head in that order: those nearest to the page’s colour go first. "
         "After Michel et al. (2019)."
     )
 
@@ -107,4 +121,4 @@ def _allowed(found: xr.Dataset) -> str:
     return f"{100 * allowance:g} points" if in_percent(found) else f"{allowance:g}"
 
 
-PICTURE = Picture("pruning", "Scores as heads go", ("pruning",), panels, caption, columns=1)
+PICTURE = Picture("pruning", "Scores as heads go", ("pruning",), panels, caption)

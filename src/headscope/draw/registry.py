@@ -25,15 +25,19 @@ from headscope.draw import (
     frames,
     frequency,
     head_grid,
+    importance,
     layers_alike,
     mixing,
     neuron_sources,
     neurons,
     pairs,
     patterns,
+    probe_heads,
+    probes,
     pruning,
     relations,
     similarity,
+    structural,
     surface_by_layer,
     weight_against_norm,
 )
@@ -77,6 +81,12 @@ PICTURES: dict[str, Picture] = {
         ablation.PICTURE,
         ablation.LOSS,
         pruning.PICTURE,
+        importance.GRADIENTS,
+        importance.PICTURE,
+        importance.AGAINST,
+        probes.PICTURE,
+        probe_heads.PICTURE,
+        structural.PICTURE,
     )
 }
 RELATIONS = "dependency"

@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.accumulate import Estimate
-from headscope.derived.comparison import depth_finding, training_finding
+from headscope.derived.comparison import chance_text, depth_finding, training_finding
 from headscope.derived.reading import Floats, estimate, group, title_name
 from headscope.derived.wording import fixed
 from headscope.draw.head_grid import draw_grid, grid_height
@@ -158,7 +158,7 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no resample changes
     rho = with_interval("ρ", float(together.value), low, high)
     p = float(similarity[f"{name}_p"].values)
-    told = f"{rho}, p = {fixed(p, 3)}" if np.isfinite(p) else rho
+    told = f"{rho}, {chance_text(p)}" if np.isfinite(p) else rho
     axes.annotate(
         told, (0, 1), (2, -1), xycoords="axes fraction", textcoords="offset points", va="top",
         fontsize=6.5, color=color("muted"),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.derived.reading import documents, printable, token_names
+from headscope.derived.reading import counted, documents, printable, token_names
 from headscope.terms import name
 
 INTERVALS = "95 % intervals, bootstrap over documents"
 
 
 def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
-    """`n = 26 documents, 4,658 tokens`; `array` may be of fewer documents, and says so."""
+    """`n = 26 documents, 4,658 tokens`; `array` may be of fewer documents, and says so.
+
+    Of a task's data they are examples.
+    """
     tokens = int(tree.attrs.get("tokens", 0))
-    count = documents(tree, array)
-    words = f"n = {count:,} {'document' if count == 1 else 'documents'}"
+    count, many = documents(tree, array), counted(tree)
+    words = f"n = {count:,} {many.removesuffix('s') if count == 1 else many}"
     whole = count == documents(tree)  # the tokens are those of all documents
     return f"{words}, {tokens:,} tokens" if tokens and whole else words
 

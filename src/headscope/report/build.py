@@ -12,7 +12,7 @@ import jinja2
 import xarray as xr
 from markupsafe import Markup
 
-from headscope.derived.reading import model_name, shape
+from headscope.derived.reading import counted, model_name, printable, shape
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
@@ -21,10 +21,13 @@ from headscope.report.comparison import comparison
 from headscope.report.example_views import example_views
 from headscope.report.language import language
 from headscope.report.policy import content_policy, island
+from headscope.report.probed import probe_section
 from headscope.report.sections import sections
 from headscope.report.svg import Styles
+from headscope.report.task import TASK_GROUPS, task_section
 from headscope.report.theme import theme_css
 from headscope.terms import SOURCES, TERMS, unit_label
+from headscope.terms_of_ablation import ABLATION
 from headscope.whole_file import write_whole
 
 # One module in one scope: what a file uses when it is read must stand before it.
@@ -51,7 +54,8 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     styles = Styles()
     pictures = sections(tree, styles)
     about_language = language(tree, manifest, styles)
-    compared = comparison(tree, styles)
+    compared = comparison(tree, manifest, styles)
+    asked = task_section(tree, manifest, styles) or probe_section(tree, styles)
     examples = example_views(tree, model=model_name(tree))
     style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
     script = "\n".join(asset(name) for name in SCRIPTS)
@@ -60,6 +64,7 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
         sections=pictures,
         language=about_language,
         comparison=compared,
+        task=asked,
         style=Markup(style),
         script=Markup(script),
         examples=examples,
@@ -77,8 +82,11 @@ def unbroken(text: str) -> str:
 
 def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
+    of_task = ABLATION if TASK_GROUPS & set(tree.children) else {}  # they come first there
     return {
         "model": model_name(tree),
+        "title": printable(tree.attrs.get("title", "headscope atlas")),
+        "counted": counted(tree),
         "layers": layers,
         "heads": per_layer,
         "facts": facts.facts(tree, manifest),
@@ -88,12 +96,13 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "command": facts.command(manifest),
         "telling": heads.telling(tree, count=TELLING),
         "label_counts": heads.label_counts(tree),
+        "nothing": heads.nothing(tree),
         "columns": heads.columns(tree),
         "rows": heads.rows(tree),
         "n": over(tree),
         "has_map": MAP.available(tree),
         "map_caption": map_caption(tree),
-        "terms": TERMS,
+        "terms": {**of_task, **TERMS},
         "sources": SOURCES,
         "unit_label": unit_label,
         "version": str(tree.attrs.get("headscope_version", "")),

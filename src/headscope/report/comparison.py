@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,6 +21,7 @@ from headscope.draw.wording import INTERVALS, over
 from headscope.report.sections import Figure, figure
 from headscope.report.svg import Styles
 from headscope.report.tabulate import Cell, Column, Rows, Table, capital, measured, share
+from headscope.report.task import scores_table
 from headscope.terms import unit_label
 
 # Groups whose numbers stand in the page; all others are in the folder `tables`.
@@ -56,6 +59,7 @@ class Comparison:
 
     base, tuned  what they are called
     findings     sentences with numbers
+    scores       of the second before and after it was taught; None where nobody knows
     numbers      both models, number by number
     examples     those whose maps changed most; None where none did
     """
@@ -63,12 +67,13 @@ class Comparison:
     base: str
     tuned: str
     findings: list[str]
+    scores: Table | None
     parts: list[Part]
     numbers: Table | None
     examples: Table | None
 
 
-def comparison(tree: xr.DataTree, styles: Styles) -> Comparison | None:
+def comparison(tree: xr.DataTree, manifest: Mapping[str, Any], styles: Styles) -> Comparison | None:
     """The section; None for a run of one model."""
     similarity = group(tree, "similarity")
     if similarity is None:
@@ -87,8 +92,8 @@ def comparison(tree: xr.DataTree, styles: Styles) -> Comparison | None:
               "matters for it: at nouns, verbs, subjects, negation.", NO_WORDS),
     ]  # fmt: skip
     return Comparison(
-        base_name(tree), tuned_name(tree), findings(tree), parts, numbers_table(tree),
-        examples_table(tree),
+        base_name(tree), tuned_name(tree), findings(tree), scores_table(tree, manifest), parts,
+        numbers_table(tree), examples_table(tree),
     )  # fmt: skip
 
 

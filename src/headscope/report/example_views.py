@@ -16,7 +16,7 @@ import xarray as xr
 from headscope.derived.kept import Kept, kept_inputs
 from headscope.derived.labels import run_labels
 from headscope.derived.looks import Look, best_looks
-from headscope.derived.reading import printable
+from headscope.derived.reading import head_name, printable
 from headscope.report.policy import island
 
 if TYPE_CHECKING:
@@ -26,9 +26,18 @@ ROOM = 1_200_000  # characters of maps; inputs beyond are left out
 LONGEST = 60  # characters of an input where it is named
 CHOSEN = {
     "": "chosen without regard to attention",
+    "moved": "those whose answers change with most heads off; the views show the whole model",
     "changed": "those whose maps changed most; the views show both models, and their difference",
 }
 NO_VECTORS = "A run keeps no queries and keys: headscope view shows them, of any text."
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A head whose map differs between two models, and what it is called."""
+
+    unit: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Examples:
     framed  (style, script) of the pages
     data    everything that the report's script needs, for an island
     chosen  how they were chosen, in words
+    changed [input] of two models, the head whose map differs most; else none
     """
 
     texts: list[str] = field(default_factory=list)
@@ -47,6 +57,7 @@ class Examples:
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     chosen: str = CHOSEN[""]
+    changed: list[Changed] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -78,11 +89,24 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
     looks = best_looks(tree, kept)
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
-    found = Examples(texts, looks, [(style, script)], chosen=chosen)
+    found = Examples(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
     found.data.update(
         style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
         looks=[[look.example, look.query] for look in looks],
     )  # fmt: skip
+    return found
+
+
+def _changed(kept: list[Kept]) -> list[Changed]:
+    """[input] the head of the largest 1 - cosine there."""
+    found = []
+    for one in kept:
+        if one.versus is None:
+            return []
+        a, b = (maps.astype(np.float64) for maps in (one.attention, one.versus))
+        product, *sizes = ((x * y).sum((2, 3)) for x, y in ((a, b), (a, a), (b, b)))
+        unit = int(np.argmin(product / np.sqrt(sizes[0] * sizes[1])))  # of [layer, head]
+        found.append(Changed(unit, head_name(unit, a.shape[1])))
     return found
 
 

@@ -77,7 +77,8 @@ def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> 
 
 def _read(counts: Manifest, attrs: Manifest) -> str:
     parts = []
-    for word in ("documents", "examples", "tokens"):
+    of_task = attrs.get("counted") == "examples"  # each of which is a document
+    for word in ("documents", "examples", "tokens")[of_task:]:
         number = counts.get(word, attrs.get(word))
         if number is not None:
             number = int(number)
@@ -105,7 +106,7 @@ def _intervals(attrs: Manifest) -> str:
     replicates = attrs.get("replicates")
     many = f", {int(replicates):,} replicates" if replicates else ""
     seed = f", seed {attrs['seed']}" if "seed" in attrs else ""
-    return f"95 %, bootstrap over documents{many}{seed}"
+    return f"95 %, bootstrap over {attrs.get('counted', 'documents')}{many}{seed}"
 
 
 def _made(manifest: Manifest, attrs: Manifest) -> str:

@@ -9,14 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from headscope.derived.ablated import verdict_words
 from headscope.derived.claim import Claim
 from headscope.derived.head_card import GROUP_TITLES
 from headscope.derived.label_rules import RULES, rule_words
 from headscope.derived.labels import HeadLabels, head_labels
-from headscope.derived.reading import Floats, HeadMetric, group, head_metrics, head_name, shape
+from headscope.derived.reading import (
+    Floats,
+    HeadMetric,
+    counted,
+    group,
+    head_metrics,
+    head_name,
+    shape,
+)
 from headscope.derived.roles import ROLES, head_roles
 from headscope.derived.telling import telling_heads
-from headscope.derived.wording import by_unit, plain
+from headscope.derived.wording import by_unit, fixed, plain
 from headscope.draw.divergence import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
 from headscope.terms import unit_label
@@ -37,6 +46,15 @@ COLUMNS = [
     "norms.value_norm_cv",
     "norms.weighted_norm.other",
 ]
+
+# Where an analysis about a task keeps its numbers; the grid opens with the first there is.
+OF_TASK = (
+    "ablation.difference", "ablation.loss_difference", "ablation.q", "ablation.loss_q",
+    "ablation.lost", "ablation.gained", "importance.", "gradients.", "pruning.",
+    "probes.head_influence",
+)  # fmt: skip
+MOST = 12  # of them, in the table
+SMALL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,10 @@ def data(tree: xr.DataTree) -> dict[str, object]:
             if role in roles
         ],
         "first": _first(tree),
+        "counted": counted(tree),
+        "shown": _shown(tree, roles),
+        "nothing": nothing(tree),
+        "verdicts": [verdict_words(tree, unit) for unit in range(layers * heads)],
         **labels(tree),
         "metrics": [_metric(metric) for metric in head_metrics(tree)],
         "map": _places(tree),
@@ -133,6 +155,11 @@ def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
     ]
 
 
+def nothing(tree: xr.DataTree) -> str:
+    """What a head is called that is nothing that has a name."""
+    return "indifferent" if "ablation" in tree.children else "unlabelled"
+
+
 def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
     """What the heads are labelled, most frequent first ("attention sink (20)"), and how many are
     unlabelled; a head may have several labels.
@@ -146,10 +173,11 @@ def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
     """The numbers that stand in the table; the first token only where there is no [CLS]."""
     metrics = {metric.key: metric for metric in head_metrics(tree)}
+    of_task = [metric for key, metric in metrics.items() if key.startswith(OF_TASK)]
     chosen = [metrics[key] for key in COLUMNS if key in metrics]
     if "surface.attention.cls" in metrics:
         chosen = [metric for metric in chosen if not metric.key.endswith(".first")]
-    return chosen
+    return chosen or of_task[:MOST]
 
 
 def rows(tree: xr.DataTree) -> list[Row]:
@@ -160,7 +188,7 @@ def rows(tree: xr.DataTree) -> list[Row]:
             unit=unit,
             id=card_id(unit, heads),
             name=head_name(unit, heads),
-            labels=[label.label for label in found.labels],
+            labels=[*(label.label for label in found.labels), *verdict_words(tree, unit)],
             cells=[_cell(metric, unit) for metric in chosen],
         )
         for unit, found in enumerate(head_labels(tree).values())
@@ -170,6 +198,12 @@ def rows(tree: xr.DataTree) -> list[Row]:
 def card_id(unit: int, heads: int) -> str:
     """Where the card of a head is found: report.html#L8H10."""
     return head_name(unit, heads).replace("·", "")
+
+
+def _shown(tree: xr.DataTree, roles: list[str]) -> str:
+    """The number that the grid opens with; '' for what heads do, where that is known of some."""
+    of_task = [m.key for m in head_metrics(tree) if m.key.startswith(OF_TASK)]
+    return of_task[0] if of_task and set(roles) == {"other"} else ""
 
 
 def _first(tree: xr.DataTree) -> int:
@@ -203,23 +237,32 @@ def _telling(claim: Claim, heads: int, found: HeadLabels) -> Telling:
 
 def _metric(metric: HeadMetric) -> dict[str, object]:
     parts = metric.estimate
-    top = float(np.nanmax(parts.value))
-    reach = np.nanmax(np.where(np.isfinite(parts.high), parts.high, parts.value))
+    signed = bool(np.nanmin(parts.value) < 0)
+    ends = np.stack([parts.value, parts.low, parts.high])  # [end, layer, head]
+    top, reach = (
+        float(np.nanmax(np.abs(part) if signed else part)) for part in (parts.value, ends)
+    )
     unit = unit_label(metric.unit) if metric.unit != "probability" else ""
     return {
         "key": metric.key,
         "group": GROUP_TITLES.get(metric.key.partition(".")[0], metric.key.partition(".")[0]),
         "label": metric.label,
         "n": metric.n,
+        "signed": signed,
         "top": _rounded(top),
-        "topText": f"{plain(top, metric.unit)} {unit}".strip(),
-        "reach": _rounded(float(reach)),
+        "topText": f"{_end(top, metric.unit)} {unit}".strip(),
+        "reach": _rounded(reach),
         "value": _flat(parts.value),
         "low": _flat(parts.low),
         "high": _flat(parts.high),
         "text": [_words(metric, unit) for unit in range(parts.value.size)],
         "rank": _ranks(parts.value.ravel()),  # [unit]
     }
+
+
+def _end(top: float, unit: str) -> str:
+    """The end of a key; of small differences three decimals."""
+    return fixed(top, 3) if 0 < top < SMALL and unit != "probability" else plain(top, unit)
 
 
 def _ranks(values: Floats) -> list[int]:

@@ -1,17 +1,22 @@
-"""What does a notebook show of a run: what was run on what, and its most telling heads?"""
+"""What does a notebook show of a run: what was run on what, and what was found?"""
 
 from __future__ import annotations
 
 import jinja2
 import xarray as xr
 
+from headscope.derived.comparison import findings
 from headscope.derived.reading import printable
+from headscope.derived.task_findings import task_findings
 from headscope.draw.wording import over
 from headscope.report import facts, heads
 
 SHOWN = 5
 _TEMPLATE = """<div>
-<p><b>headscope atlas of {{ model }}</b>: {{ size }}; {{ n }}; {{ analyses }}.</p>
+<p><b>{{ title }} of {{ model }}</b>: {{ size }}; {{ n }}; {{ analyses }}.</p>
+{% for sentence in findings %}
+<p>{{ sentence }}</p>
+{% endfor %}
 {% if telling %}
 <table>
 <tbody>
@@ -30,6 +35,8 @@ def run_summary(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     rows = {fact.label: fact.value for fact in facts.facts(tree, manifest)}
     return environment.from_string(_TEMPLATE).render(
+        title=printable(tree.attrs.get("title", "headscope atlas")),
+        findings=[*findings(tree), *task_findings(tree)],
         model=printable(tree.attrs.get("model", "a model")),
         size=rows["Architecture"],
         n=over(tree),

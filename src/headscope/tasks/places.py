@@ -19,6 +19,11 @@ def file_of_split(data: Path, name: str, split: str) -> Path:
 
     raises  CorpusError that lists what is there
     """
+    if not data.exists():
+        raise CorpusError(
+            f"{data} does not exist; wanted a folder with train.tsv and dev.tsv (or "
+            f"{', '.join(list(KINDS)[1:])}), or one file"
+        )
     if not data.is_dir():
         return data
     inner = sorted(p for p in data.iterdir() if p.is_dir() and plain(p.name) == plain(name))

@@ -61,7 +61,7 @@ class View:
         query: int | None = None,
         columns: int | None = None,
     ) -> Figure:
-        """A figure for a paper of what these heads do; `headscope.draw.save_picture` writes it.
+        """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
 
         heads    (layer, head), from 0; without any, the head of the largest weights between tokens
         kind     "lines" of several heads; "matrix" or "neurons" of one

@@ -46,7 +46,7 @@ function hideCard() {
 function cardParts(unit) {
   const name = element("h2", { id: "card-title", tabindex: "-1" }, headName(unit));
   const labels = data.labels[unit].map((label) => labelItem(...label));
-  const what = labels.length ? element("ol", { class: "labels" }, ...labels) : unlabelled();
+  const what = labels.length ? element("ol", { class: "labels" }, ...labels) : unlabelled(unit);
   const most = data.closest[unit] ? `What stands out most, though it is no label: ${data.closest[unit]}.` : "";
   const closest = most && element("p", { class: "closest" }, most);
   const more = extras.map((extra) => extra(unit)).filter(Boolean);
@@ -71,8 +71,9 @@ function labelItem(label, sentence, kind, effect, documents, analysis) {
   return item;
 }
 
-function unlabelled() {
-  return element("p", {}, element("b", {}, "unlabelled"), " No rule is passed.");
+function unlabelled(unit) {
+  const words = data.verdicts[unit].length ? data.verdicts[unit].join("; ") : data.nothing;
+  return element("p", {}, element("b", {}, words), words === "unlabelled" ? " No rule is passed." : "");
 }
 
 // --- what stands beside it ------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Which number does every head have? A grid of layers by heads, and a panel on the head pointed at.
 const cells = [];
 const ROLES = "roles";
+const SIGNED_STEPS = 12; // shades of each sign
 
 function metricNow() {
   return data.metrics.find((metric) => metric.key === document.getElementById("metric").value);
@@ -14,6 +15,7 @@ function buildChoice(choice) {
     groups.get(metric.group).append(element("option", { value: metric.key }, metric.label));
   }
   choice.append(...groups.values());
+  choice.value = data.shown || ROLES;
   choice.addEventListener("change", paint);
 }
 
@@ -59,14 +61,30 @@ function paint() {
   const metric = metricNow();
   cells.forEach((cell, unit) => (metric ? paintNumber(cell, unit, metric) : paintRole(cell, unit)));
   const key = document.getElementById("key");
-  key.replaceChildren(...(metric ? rampKey(0, data.rampSteps, "0", metric.topText) : roleKey()));
+  key.replaceChildren(...(metric ? metricKey(metric) : roleKey()));
   describe(page.selected ?? data.first);
+}
+
+function metricKey(metric) {
+  if (!metric.signed) return rampKey(0, data.rampSteps, "0", metric.topText);
+  return rampKey(-SIGNED_STEPS, SIGNED_STEPS + 1, `−${metric.topText}`, `+${metric.topText}`, signedColor);
+}
+
+// Of numbers that may lie below 0: blue above and vermillion below, 0 is the page.
+function signedColor(step) {
+  const hue = step < 0 ? "vermillion" : "blue";
+  return `color-mix(in srgb, var(--${hue}) ${(100 * Math.abs(step)) / SIGNED_STEPS}%, var(--page))`;
+}
+
+function numberColor(metric, value) {
+  const share = value === null || !(metric.top > 0) ? 0 : Math.min(Math.max(value / metric.top, -1), 1);
+  if (metric.signed) return signedColor(Math.sign(share) * Math.ceil(Math.abs(share) * SIGNED_STEPS));
+  return rampColor(Math.ceil(Math.max(share, 0) * (data.rampSteps - 1)));
 }
 
 function paintNumber(cell, unit, metric) {
   const value = metric.value[unit];
-  const share = value === null || metric.top <= 0 ? 0 : Math.min(Math.max(value / metric.top, 0), 1);
-  cell.style.backgroundColor = rampColor(Math.ceil(share * (data.rampSteps - 1)));
+  cell.style.backgroundColor = numberColor(metric, value);
   cell.classList.toggle("missing", value === null);
   cell.replaceChildren(...(value === null ? ["–"] : []));
   cell.setAttribute("aria-label", `${headName(unit)}, ${metric.text[unit]}`);
@@ -94,7 +112,7 @@ function describe(unit) {
     if (metric === now) row.className = "now";
     rows.push(row);
   }
-  const documents = data.metrics.length ? `n = ${data.metrics[0].n} documents.` : "";
+  const documents = data.metrics.length ? `n = ${data.metrics[0].n} ${data.counted}.` : "";
   const head = element("h3", {}, headLink(unit), " ", glyph(kindOf.get(data.roles[unit])));
   const numbers = element("div", { class: "numbers", tabindex: "0", role: "region", "aria-label": "Numbers" });
   numbers.append(element("table", {}, element("tbody", {}, ...rows)));
@@ -108,13 +126,15 @@ function mini(metric, unit) {
   const svg = drawing("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" });
   const value = metric.value[unit];
   if (value === null || !(metric.reach > 0)) return svg;
-  const x = (number) => Math.min(Math.max((100 * number) / metric.reach, 0), 100).toFixed(2);
+  const zero = metric.signed ? 50 : 0;
+  const x = (number) => Math.min(Math.max(zero + ((100 - zero) * number) / metric.reach, 0), 100).toFixed(2);
   svg.append(drawing("path", { class: "track", d: "M0 5H100" }));
+  if (metric.signed) svg.append(drawing("path", { class: "reference", d: "M50 1.5V8.5" }));
   if (metric.low[unit] !== null) {
     svg.append(drawing("path", { class: "interval", d: `M${x(metric.low[unit])} 5H${x(metric.high[unit])}` }));
   }
   svg.append(drawing("path", { class: "value", d: `M${x(value)} 1.5V8.5` }));
-  return hued(svg, "blue");
+  return hued(svg, metric.signed && value < 0 ? "vermillion" : "blue");
 }
 
 if (data.roles.length) {

@@ -17,11 +17,17 @@ function viewPage(example, start) {
   return parts.map((part, place) => part + (between[place] ?? "")).join("");
 }
 
-// A head opens as lines, with the token that shows it; an input without a head as all maps.
-function startOf(unit) {
-  if (unit === null) return { framed: true, view: "model", layer: 0, heads: [0], query: null };
+// A head opens as lines, with the token that shows it; an input without a head as all maps. Of two
+// models a head opens as the maps of both, and all heads as the difference.
+function startOf(unit, example) {
+  const measure = (name) => views.pages[example].payload.stacks[0].measures.findIndex((one) => one.name === name);
+  const versus = measure("versus");
+  if (unit === null) {
+    return { framed: true, view: "model", layer: 0, heads: [0], query: null, measure: Math.max(measure("difference"), 0) };
+  }
   const [layer, head] = [Math.floor(unit / data.heads), unit % data.heads];
-  return { framed: true, view: "head", layer, heads: [head], query: views.looks[unit][1] };
+  const start = { framed: true, view: "head", layer, heads: [head], query: views.looks[unit][1] };
+  return versus < 0 ? start : { ...start, view: "matrix", query: null, beside: versus };
 }
 
 function lookWords(unit) {
@@ -49,7 +55,7 @@ function look(button, unit, example) {
     frame.focus({ preventScroll: true });
     if (holder.getBoundingClientRect().bottom > innerHeight) holder.parentElement.scrollIntoView();
   });
-  frame.srcdoc = viewPage(example, startOf(unit));
+  frame.srcdoc = viewPage(example, startOf(unit, example));
   const holder = element("div", { class: "look" }, close, frame);
   (button.closest("li") ?? button.parentElement).append(holder);
   button.setAttribute("aria-expanded", "true");
@@ -75,7 +81,8 @@ if (views) {
     lookingButton(button, () => [unit, views.looks[unit][0]]);
   }
   for (const button of document.querySelectorAll("button[data-example]")) {
-    lookingButton(button, () => [null, Number(button.dataset.example)]);
+    const unit = button.dataset.unit === undefined ? null : Number(button.dataset.unit);
+    lookingButton(button, () => [unit, Number(button.dataset.example)]);
   }
   // The head that is kept in the grid, or the one that it opens with.
   const here = document.getElementById("look-here");

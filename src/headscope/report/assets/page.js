@@ -20,8 +20,9 @@ function headLink(unit) {
 // The sentences of a head's labels; where they say little, what stands out most.
 function sentencesOf(unit) {
   const labels = data.labels[unit].map(([label, sentence]) => sentence || label);
+  labels.push(...data.verdicts[unit]);
   const most = data.closest[unit] ? [`most: ${data.closest[unit]}`] : [];
-  return [...(labels.length ? labels : ["unlabelled"]), ...most];
+  return [...(labels.length ? labels : [data.nothing]), ...most];
 }
 
 function select(unit) {
@@ -57,11 +58,11 @@ function glyph(kind) {
   return hued(element("span", { class: "glyph", "aria-hidden": "true" }, `${kind.glyph}\uFE0E`), kind.hue);
 }
 
-function rampKey(from, to, low, high) {
+function rampKey(from, to, low, high, color = rampColor) {
   const ramp = element("span", { class: "ramp", "aria-hidden": "true" });
   for (let step = from; step < to; step += 1) {
     const box = element("i");
-    box.style.backgroundColor = rampColor(step);
+    box.style.backgroundColor = color(step);
     ramp.append(box);
   }
   return [element("span", {}, low), ramp, element("span", {}, high)];

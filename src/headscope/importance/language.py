@@ -1,0 +1,92 @@
+"""Which loss does this checkpoint know of plain text: that of masked tokens, or of the next one?
+
+As `headscope.model.load`, with the network's language-model head: safetensors only, remote code off
+unless asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+from headscope.checkpoint import (
+    attempt,
+    device_of,
+    dtype_of,
+    pinned,
+    quietly,
+    refuse_incomplete,
+    refuse_pickle,
+    weights_sha256,
+)
+from headscope.errors import ModelError
+from headscope.model import Model, _checked, _demo_place
+
+MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
+
+
+@dataclass(eq=False)
+class LanguageModel:
+    """A model whose network has a language-model head.
+
+    kind  "masked" or "causal"
+    """
+
+    model: Model
+    kind: str
+
+
+def load_language_model(
+    name: str | Path,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> LanguageModel:
+    """A checkpoint with its language-model head, in evaluation mode.
+
+    raises  ModelError as `headscope.model.load`; also without such a head, and for
+            encoder-decoders
+    """
+    given, where = str(name), device_of(device)
+    place = _demo_place() if given == "demo" else given
+    refuse_pickle(place)
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    if not Path(place).is_dir():
+        options |= pinned(given, place, revision)
+    with quietly():
+        config = attempt(given, AutoConfig.from_pretrained, place, **options)
+        kind = _kind(given, config)
+        tokenizer = attempt(given, AutoTokenizer.from_pretrained, place, **options)
+        auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
+        network, report = attempt(
+            given, auto.from_pretrained, place, config=config, use_safetensors=True,
+            dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True, **options,
+        )  # fmt: skip
+    refuse_incomplete(given, report["missing_keys"])
+    network.to(where).eval()
+    commit = str(getattr(config, "_commit_hash", None) or "")
+    model = Model(network, tokenizer, given, commit, weights_sha256(place, network))
+    return LanguageModel(_checked(model), kind)
+
+
+def _kind(name: str, config: Any) -> str:
+    """By the class that the weights were saved from."""
+    classes = " ".join(config.architectures or [])
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder"
+        )
+    for kind, endings in (("masked", MASKED), ("causal", CAUSAL)):
+        if any(ending in classes for ending in endings):
+            return kind
+    raise ModelError(
+        f"{name!r} has no language-model head (it is a {classes or 'model of no known class'}), so "
+        "it has no loss on plain text\nwanted a masked or a causal language model, such as "
+        "bert-base-uncased; or a task that the checkpoint was fine-tuned for: --task NAME --data "
+        "FOLDER"
+    )

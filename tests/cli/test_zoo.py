@@ -1,0 +1,45 @@
+"""Does `headscope zoo` say what holds for whom, end rightly, and refuse what cannot be?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.conftest import refused
+from tasks.made import checkpoint
+
+SMALL = ("--analyses", "surface,entropy", "--replicates", 20, "--linears", "stock", "--no-report")
+
+
+@pytest.fixture
+def zoo(headscope, tmp_path):
+    """`headscope zoo ARGS -o out`, small, beside two tiny models and a text."""
+    checkpoint(tmp_path / "one", num_hidden_layers=3)
+    checkpoint(tmp_path / "two", seed=1)
+    (tmp_path / "text.txt").write_text("The cat a b . The cats.\n\nA cat. a b , b the cat a b.\n")
+    return lambda *args: headscope("zoo", *args, "-o", "out", *SMALL)
+
+
+def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
+    done = zoo("one", "two", "./none", "--text", "text.txt", "--json")
+    assert done.code == 1
+    assert "headscope: none: cannot load './none'" in done.err
+    told = json.loads(done.out)
+    assert list(told["runs"]) == ["one", "two"]
+    assert list(told["failed"]) == ["none"]
+    assert told["claims"]
+    assert (tmp_path / told["report"]).is_file()
+    again = zoo("one", "two", "--text", "text.txt")
+    assert again.code == 0
+    assert again.out.startswith("one: 3 layers × 3 heads on 2 documents, ")
+    assert "\n- In " in again.out
+    assert again.out.endswith("report: out/report.html\n")
+
+
+def test_what_cannot_be_is_refused_before_a_model_is_loaded(zoo, tmp_path):
+    refused(zoo("./none", "./none", "--text", "text.txt"), "2 times; name each once")
+    refused(zoo("one", "two"), "no corpus; give one or more of --text")
+    refused(zoo("./none", "--text", "text.txt"), "cannot load './none'")
+    (tmp_path / "out/manifest.json").write_text("{}")
+    refused(zoo("one", "--text", "text.txt"), "is no manifest of a run")

@@ -1,0 +1,131 @@
+"""Do lines read the right numbers off runs?"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from headscope.reproduce.line import Results
+from headscope.reproduce.papers import PAPERS
+from headscope.reproduce.parts import in_memory
+from headscope.reproduce.task_parts import _recorded
+from headscope.reproduce.verdict import FAILED, judge
+
+
+@pytest.fixture(scope="module")
+def results(whole):
+    """One run of all analyses stands in for every part of an atlas."""
+    parts = ("surface", "norms", "dependency", "coreference", "words")
+    return Results(
+        dict.fromkeys(parts, whole), own=False, absent={}, others={"treebank": "another treebank"}
+    )
+
+
+def told(paper: str, key: str, results: Results):
+    line = next(line for line in PAPERS[paper].lines if line.key == key)
+    return judge(line, "s", results)
+
+
+def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
+    judged = [judge(line, "s", results) for paper in PAPERS.values() for line in paper.lines]
+    assert [j.line.key for j in judged if j.status == FAILED] == []
+    assert sum(j.answer is not None for j in judged) > 100
+
+
+def test_heads_on_the_previous_token_are_counted(results, whole):
+    shares = whole["surface"]["attention"].sel(target="previous")
+    judged = told("clark2019", "previous", results)
+    assert judged.answer.value == int((shares > 0.5).sum())
+
+
+def test_the_mean_of_layers_6_to_10_is_that_of_the_same_depth(results, whole):
+    shares = whole["surface"]["attention"].sel(target="sep")
+    assert shares.sizes["layer"] == 6
+    wanted = float(shares.isel(layer=[2, 3, 4]).mean())  # (6 to 10 - 1) · 5/11, rounded
+    assert told("clark2019", "sep-middle", results).answer.value == pytest.approx(wanted)
+
+
+def test_a_relation_goes_by_its_name_in_the_treebank_and_says_so(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("obj")
+    judged = told("clark2019", "table1-dobj", results)
+    assert judged.answer.value == pytest.approx(float(found["best_accuracy"][at]))
+    assert "as obj" in judged.answer.shown
+    assert judged.answer.elsewhere == "another treebank"
+    assert told("clark2019", "table1-prep", results).status == "not run"
+
+
+def test_the_baseline_is_the_best_of_the_papers_offsets_only(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("det")
+    offsets = found["offset_accuracy"].isel(relation=at).sel(offset=[-3, -2, -1, 1, 2])
+    judged = told("clark2019", "table1-det-offset", results)
+    assert judged.answer.value == pytest.approx(float(offsets.max()))
+
+
+def test_the_other_tokens_of_a_layer_are_the_mean_over_its_heads(results, whole):
+    norms = whole["norms"]["weighted_norm"].sel(category="other", layer=0)
+    assert told("kobayashi2020", "figure3b-other-1", results).answer.value == pytest.approx(
+        float(norms.mean())
+    )
+
+
+def test_without_ranks_of_its_own_tokens_frequency_is_not_run(results):
+    judged = told("kobayashi2020", "frequency-norm", results)
+    assert judged.status == "not run"
+    assert "rank_count_ids.txt" in judged.reason
+
+
+def scores(before: float, after: float) -> dict[str, dict[str, float]]:
+    return {
+        "before": {"accuracy": before, "ci_low": before - 0.02, "ci_high": before + 0.02},
+        "after": {"accuracy": after, "ci_low": after - 0.02, "ci_high": after + 0.02},
+    }
+
+
+def test_the_record_of_a_training_becomes_the_row_of_its_task(tmp_path):
+    data = {"train": {"examples": 9}, "dev": {"examples": 7}}
+    for name, metrics in (("rte", scores(0.5, 0.65)), ("scratch", scores(0.5, 0.53))):
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "finetuned.json"
+        file.write_text(json.dumps({"metrics": metrics, "data": data}))
+    runs = {
+        "tuned:rte": _recorded(tmp_path / "rte"),
+        "scratch:rte": _recorded(tmp_path / "scratch"),
+    }
+    own = Results(runs, own=True, absent={})
+    tuned = told("kovaleva2019", "table1-rte-accuracy-tuned", own)
+    assert (tuned.status, tuned.answer.holds) == ("reproduced", True)  # 64.6 in [63, 67]
+    assert tuned.answer.n == "7 examples, 9 learned from"
+    assert told("kovaleva2019", "table1-rte-accuracy-scratch", own).status == "reproduced"
+    gain = told("kovaleva2019", "table1-gain", own)
+    assert gain.answer.value == pytest.approx(0.15)
+    assert gain.status == "direction holds"
+    assert gain.answer.elsewhere == "1 of 7 tasks"
+
+
+def test_a_random_heads_absence_has_an_interval_over_examples():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 200)
+    whole = np.where(rng.random(200) < 0.7, label, 1 - label)
+    worse = np.where(rng.random((2, 3, 200)) < 0.3, 1 - label, whole)
+    change = (worse == label).mean(-1) - (whole == label).mean()
+    found = xr.Dataset(
+        {
+            "difference": (("layer", "head"), change),
+            "prediction": (("layer", "head", "example"), worse),
+            "baseline_prediction": ("example", whole),
+            "label": ("example", label),
+        }
+    )
+    run = in_memory("ablation")
+    run.tree["ablation"] = xr.DataTree(found)
+    run.tree.attrs |= {"documents": 200, "counted": "examples"}
+    answer = told("kovaleva2019", "mean-head-rte", Results({"ablate:rte": run}, own=False,
+                                                           absent={})).answer  # fmt: skip
+    assert answer.value == pytest.approx(change.mean())
+    assert answer.low < change.mean() < answer.high < 0
+    assert answer.holds is False
