@@ -147,6 +147,8 @@ def test_every_command_of_the_pages_runs(
 ) -> None:
     monkeypatch.setattr("headscope.patterns.card.MADE", 25)  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
+    if line.startswith("headscope compare"):
+        names["bert-rte"] = "my-model"  # of the same shape as the base
     words = [names.get(w, w) for w in shlex.split(line)[1:]]
     if words[0] in ("report", "head") or "--atlas" in words:
         run = words[1] if words[0] in ("report", "head") else words[words.index("--atlas") + 1]

@@ -149,7 +149,7 @@ def _tell(found: Zoo) -> None:
         )
         for key in ("windowed", "skipped"):
             if counts[key]:
-                say(f"{label}: {counts[key]} passages {key}")
+                say(f"{label}: {key}: {counts[key]}")
     for sentence in found.headlines:
         say(f"- {sentence}")
     say(f"claims: {found.path}/claims.csv")

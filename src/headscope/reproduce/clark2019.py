@@ -35,8 +35,8 @@ PAPER = Paper(
         Section("probes", "Heads in combination (§5)", "Probes that weigh all heads find most of "
                 "the tree.", language.table_3()),
         Section("clusters", "Clustering heads (§6)", "Heads form groups that attend alike, often "
-                "within a layer.", surface.clustering(), (Shown("surface", "divergence_map",
-                "Figure 6"), Shown("surface", "layers_alike"))),
+                "within a layer.", surface.clustering(), (Shown("surface", "divergence_map"),
+                Shown("surface", "layers_alike"))),
     ),
     doubt="the paper hints at the cased model for its main figures, its released code at the "
     "uncased one; either is taken for its own",

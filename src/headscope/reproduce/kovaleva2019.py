@@ -270,7 +270,7 @@ def _token_to_token() -> tuple[Line, ...]:
         Line("pairs-diagonal", "§4.5", "Heads that link subject and verb are diagonal: diagonal "
              "maps of the best five", ("words",), _pairs, unit="%",
              direction="more than of all heads"),
-        *(Line(f"last-cls-{task}", "§4.5, Figure 7", f"{NAMES[task]}: the last layer’s [CLS] "
+        *(Line(f"last-cls-{task}", "§4.5", f"{NAMES[task]}: the last layer’s [CLS] "
                f"attends most to {'punctuation' if task in exceptions else '[SEP]'}",
                (f"told:{task}",), _last_cls(task),
                direction="the largest mean over heads of eight kinds of tokens") for task in TASKS),
@@ -291,7 +291,7 @@ PAPER = Paper(
                       for task in TASKS)),
         Section("frames", "Relation-specific heads (§4.2)", "Two heads of the pre-trained model "
                 "look from a frame element to the word that evokes the frame.", _frames(),
-                (Shown("frames", "frames", "Figure 3"),)),
+                (Shown("frames", "frames"),)),
         Section("tasks", "Tasks, before and after fine-tuning (Table 1)", "Fine-tuning helps on "
                 "every task, and what was learned in pre-training is needed for it.",
                 tasks.table_1()),
