@@ -13,6 +13,7 @@ from scipy import stats
 
 from headscope.accumulate import (
     Counts,
+    Largest,
     LogBins,
     Sums,
     bootstrap_weights,
@@ -127,6 +128,24 @@ def test_counts_are_those_of_numpy_and_merge(cells: list[int], cut: int) -> None
 
 
 # --- ratios and intervals -------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1e9, 1e9))), st.integers(0, 20))
+def test_the_largest_of_parts_is_that_of_the_whole(
+    values: list[tuple[int, float]], cut: int
+) -> None:
+    parts = [Largest.empty(3), Largest.empty(3)]
+    for place, (cell, value) in enumerate(values):
+        parts[place >= cut].add(np.float64(value), at=(cell,))
+    parts[0].merge(parts[1])
+    there = [[value for at, value in values if at == cell] for cell in range(3)]
+    expected = [max(found) if found else np.nan for found in there]
+    np.testing.assert_array_equal(parts[0].seen, expected)
+
+
+def test_merging_the_largest_of_other_shapes_raises() -> None:
+    with pytest.raises(ValueError, match="not of the same run"):
+        Largest.empty(2, 3).merge(Largest.empty(3))
 
 
 def test_a_ratio_is_nan_where_nothing_was_counted_and_says_so_without_a_warning() -> None:

@@ -23,10 +23,15 @@ CONTRACT = {
         "value_norm_mean": (GRID, "1", True),
         "value_norm_sd": (GRID, "1", True),
         "value_norm_cv": (GRID, "1", True),
+        "value_norm_max": (GRID, "1", False),
+        "value_norm_min": (GRID, "1", False),
         "spearman_attention_value_norm": (("category",), "1", True),
         "spearman_frequency": (("quantity",), "1", True),
     },
-    "mixing": {"ratio": (("layer", "method"), "1", True)},
+    "mixing": {
+        "ratio": (("layer", "method"), "1", True),
+        "spearman_frequency": (("method",), "1", True),
+    },
     "divergence": {
         "js": (("unit", "unit_other"), "nats", True),
         "mds": (("unit", "axis"), "nats", False),
@@ -195,7 +200,8 @@ def test_coordinates_are_words_or_count_from_zero(whole, place):
 def test_values_lie_in_their_ranges(whole):
     for name, low, high in [
         (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
-        (whole["mixing"]["ratio"], 0, 1), (whole["divergence"]["js"], 0, np.log(2)),
+        (whole["mixing"]["ratio"], 0, 1), (whole["mixing"]["spearman_frequency"], -1, 1),
+        (whole["divergence"]["js"], 0, np.log(2)),
         (whole["norms"]["spearman_frequency"], -1, 1), (whole["neurons"]["effective"], 1, 32),
         (whole["neurons"]["position_overlap"], 0, 1), (whole["neurons"]["top_share"], 0, 1),
         (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
+from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analysis import known_analyses
 from headscope.cli.main import group
@@ -92,6 +93,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (tmp_path / "my-model").symlink_to(_demo_place())
     (tmp_path / "litbank.conll").write_text(LITBANK, "utf-8")
+    gold_folder(tmp_path / "DeEn")
+    saved(tmp_path / "my-translator")
     write_release(tmp_path / "fndata-1.7", [PITY])
     _write_tasks(tmp_path)
     # To time the linear maps takes longer than to use them here.

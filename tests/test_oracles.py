@@ -28,6 +28,7 @@ from headscope.instrument import Instrument
 from headscope.model import Model, forward, load
 
 TOLERANCE, JS_TOLERANCE, RANK_TOLERANCE = 1e-5, 1e-4, 3e-4
+RATIO_RANK_TOLERANCE = 5e-4  # ratios by weights lie within a hundredth of each other
 MIXING_TOLERANCE = 1e-5  # a tenth of a hundredth of a percent
 TARGETS = {
     "self": "self",
@@ -183,7 +184,7 @@ def test_cancellation_is_that_of_kobayashi_2020(twenty: Any, category: str) -> N
 
 def test_dispersion_is_that_of_kobayashi_2020(twenty: Any) -> None:
     found, oracles = twenty
-    for name in ("mean", "sd", "cv"):
+    for name in ("mean", "sd", "cv", "max", "min"):
         theirs = oracles["2020"]["fx_norm_per_head"][name]
         _agree(found["norms"][f"value_norm_{name}"], theirs, rtol=TOLERANCE)
 
@@ -201,3 +202,11 @@ def test_mixing_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
     percent = oracles["2021"]["unmasked"]["layer_mean_percent"][METHODS[method]]
     ours = found["mixing"].ratio.sel({"method": method})
     _agree(ours, np.array(percent) / 100, atol=MIXING_TOLERANCE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_frequency_of_what_is_mixed_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
+    found, oracles = twenty
+    rho = oracles["2021"]["spearman_rank_all_full_precision"][METHODS[method]]
+    ours = found["mixing"].spearman_frequency.sel({"method": method})
+    _agree(ours, rho, atol=RATIO_RANK_TOLERANCE)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,7 @@ class Sums:
     """
 
     sums: Float64
+    nothing: ClassVar[float] = 0  # what stands in a cell that has seen nothing
 
     @property
     def array(self) -> Array:
@@ -109,6 +110,7 @@ class Counts:
     """
 
     counts: npt.NDArray[np.int64]
+    nothing: ClassVar[float] = 0
 
     @property
     def array(self) -> Array:
@@ -128,6 +130,43 @@ class Counts:
         """Add what another histogram of the same cells has seen."""
         same_cells(self.counts, other.counts)
         self.counts += other.counts
+
+
+@dataclass
+class Largest:
+    """The largest value that each cell has seen; no replicates, as no resample has a larger one.
+
+    The smallest of some values is the largest of their negatives, with its sign turned.
+
+    values  [*cell]  -inf where nothing was seen
+    """
+
+    values: Float64
+    nothing: ClassVar[float] = -np.inf
+
+    @property
+    def array(self) -> Array:
+        """The whole state."""
+        return self.values
+
+    @classmethod
+    def empty(cls, *cell: int) -> Largest:
+        """Nothing seen yet."""
+        return cls(np.full(cell, cls.nothing))
+
+    def add(self, values: Array, *, at: tuple[int, ...] = ()) -> None:
+        """Look at values [*cell[len(at):]], in the leading cell indices `at`."""
+        self.values[at] = np.maximum(self.values[at], values)
+
+    def merge(self, other: Largest) -> None:
+        """Look at what another of the same cells has seen."""
+        same_cells(self.values, other.values)
+        np.maximum(self.values, other.values, out=self.values)
+
+    @property
+    def seen(self) -> Float64:
+        """[*cell] the largest values; NaN where nothing was seen."""
+        return np.where(np.isneginf(self.values), np.nan, self.values)
 
 
 def same_cells(mine: Array, theirs: Array) -> None:

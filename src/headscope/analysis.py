@@ -44,6 +44,7 @@ from headscope.accumulate import (
     Counts,
     Estimate,
     Float64,
+    Largest,
     Sums,
     estimate,
     ratio,
@@ -65,7 +66,7 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Accumulator = Sums | Counts | Best
+Accumulator = Sums | Counts | Largest | Best
 Kind = TypeVar("Kind", bound="type[Analysis]")
 
 
@@ -190,8 +191,8 @@ class Analysis:
 
     def reset(self) -> None:
         """Forget all that was seen, in the same memory."""
-        for array in self.state().values():
-            array[...] = 0
+        for accumulator in self.accumulators.values():
+            accumulator.array[...] = accumulator.nothing
 
     def merge(self, other: Analysis) -> None:
         """Add what another instance, made with the same scope and options, has seen."""

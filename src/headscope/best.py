@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ class Best:
 
     rows: npt.NDArray[np.uint8]
     record: np.dtype[np.void]
+    nothing: ClassVar[float] = 0
 
     @classmethod
     def zeros(cls, *cell: int, record: np.dtype[np.void]) -> Best:

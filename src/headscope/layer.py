@@ -286,11 +286,7 @@ class LayerView:
             maps = self.attention.contiguous().numpy()
             kernels.summed_norms(maps, gram.numpy(), batch.lengths, out)
             return torch.from_numpy(out)
-        by_key = gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
-        full = by_key + by_key.tril(-1).transpose(2, 3)
-        inner = torch.einsum("bgqk,bkgh->bhqk", self.attention, full)
-        square = (inner * self.attention).sum(1)  # [example, query, key]
-        return square.clamp_min(0).sqrt() * batch.mask[:, :, None]
+        return norms_of_sum(self.attention, gram) * batch.mask[:, :, None]
 
     @cached_property
     def own(self) -> torch.Tensor:
@@ -316,6 +312,18 @@ class LayerView:
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def norms_of_sum(attention: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
+    """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖, also where queries and keys are of two texts.
+
+    attention  [example, head, query, key]
+    gram       as `LayerView.gram`
+    """
+    by_key = gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
+    full = by_key + by_key.tril(-1).transpose(2, 3)
+    inner = torch.einsum("bgqk,bkgh->bhqk", attention, full)
+    return (inner * attention).sum(1).clamp_min(0).sqrt()  # [example, query, key]
 
 
 def compiled(attention: torch.Tensor) -> bool:

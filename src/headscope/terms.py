@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
 from headscope.terms_of_ablation import ABLATION
+from headscope.terms_of_alignment import ALIGNMENT
 from headscope.terms_of_clusters import CLUSTERS
 from headscope.terms_of_comparison import COMPARISON
 from headscope.terms_of_flow import FLOW
@@ -128,6 +129,18 @@ TERMS = {
         "before any attention weight.",
         f"{KOBAYASHI20}, Table 1",
     ),
+    "value_norm_max": Term(
+        "largest value norm",
+        "The length of the longest vector that a head would add for any token of the corpus; no "
+        "interval, as no resample of it holds a longer one.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
+    "value_norm_min": Term(
+        "smallest value norm",
+        "The length of the shortest vector that a head would add for any token of the corpus; no "
+        "interval, as no resample of it holds a shorter one.",
+        f"{KOBAYASHI20}, Table 1",
+    ),
     "spearman_attention_value_norm": Term(
         "cancellation",
         "Attention and value norm pull against each other: large weights fall on tokens whose "
@@ -137,7 +150,7 @@ TERMS = {
     "spearman_frequency": Term(
         "frequency effect",
         "Rank correlation with a token’s frequency rank (1 = most frequent): positive when rarer "
-        "tokens get more.",
+        "tokens get more, or mix more.",
         KOBAYASHI20,
     ),
     "ratio": Term(
@@ -184,6 +197,7 @@ TERMS = {
     **IMPORTANCE,
     **COMPARISON,
     **PROBES,
+    **ALIGNMENT,
     "interval": Term(
         "[low, high]",
         "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
@@ -233,6 +247,9 @@ LABELS = {
     ("norms", "value_norm_mean"): "value norm, mean",
     ("norms", "value_norm_sd"): "value norm, SD",
     ("norms", "value_norm_cv"): "value norm, CV",
+    ("norms", "value_norm_max"): "value norm, largest",
+    ("norms", "value_norm_min"): "value norm, smallest",
+    ("mixing", "spearman_frequency"): "mixing ratio and frequency rank, {choice}",
     ("flow", "share"): "share from {choice}",
     ("flow", "cls_share"): "share of [CLS] from {choice}",
     ("neurons", "effective"): "effective number of neurons",

@@ -1,4 +1,4 @@
-"""Does `mixing` say how much of a token's output comes from other tokens?
+"""Does `mixing` say how much of a token's output comes from other tokens, and of which tokens?
 
 The axis `method` needs the dict form of xarray's `sel`, which has an argument of that name.
 """
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from analyses.running import planted, run
+from analyses.running import RANK, planted, run
 from families.tiny import tiny
 from headscope.analyses.mixing import METHODS
 from headscope.instrument import Call
@@ -18,6 +18,7 @@ from reference import mixing
 from reference.extraction import Blocks
 
 LENGTHS = np.array([len(e) for e in tiny_examples()])
+BINNING = 4e-3  # of binned ranks on so few tokens, as in test_norms
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,27 @@ def test_all_five_methods_agree_with_the_reference(
         np.testing.assert_allclose(
             found.sel({"method": method}), expected[method], rtol=0, atol=tolerance
         )
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_frequency_effect_agrees_with_the_reference(reference: list[Blocks], size: int) -> None:
+    found = run({"mixing": {}}, size=size)["mixing"].spearman_frequency
+    expected = mixing.spearman_frequency(
+        [mixing.mixing_example(b) for b in reference],
+        [RANK[e.input_ids] * 1.0 for e in tiny_examples()],
+    )
+    for method, value in expected.items():
+        assert float(found.sel({"method": method})) == pytest.approx(value, abs=BINNING)
+
+
+def test_without_ranks_there_is_no_frequency_effect() -> None:
+    assert "spearman_frequency" not in run({"mixing": {}}, rank=None)["mixing"]
+
+
+def test_a_method_that_a_model_does_not_have_has_no_frequency_effect() -> None:
+    found = run({"mixing": {}}, network=tiny("Gemma2"))["mixing"].spearman_frequency
+    absent = np.isnan(found.sel({"method": list(METHODS)})).values.tolist()
+    assert absent == [False, False, True, True, True]
 
 
 def test_tokens_that_attend_to_themselves_mix_nothing() -> None:

@@ -57,10 +57,17 @@ def test_the_spread_of_value_norms_agrees_with_the_reference(
 ) -> None:
     found = run({"norms": {}}, network=tiny_network(dtype))["norms"]
     expected = norms.dispersion([norms.value_norm(b["f"]) for b in reference])
-    for name in ("mean", "sd", "cv"):
+    for name in ("mean", "sd", "cv", "max", "min"):
         np.testing.assert_allclose(
             found[f"value_norm_{name}"], expected[name], rtol=0, atol=tolerance
         )
+
+
+def test_the_largest_and_smallest_norm_have_no_interval_and_ignore_padding() -> None:
+    found = [run({"norms": {}}, size=size)["norms"] for size in (1, 7)]
+    for name in ("value_norm_max", "value_norm_min"):
+        assert f"{name}_ci_low" not in found[0]
+        np.testing.assert_allclose(found[0][name], found[1][name], rtol=1e-12)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -148,6 +155,7 @@ def test_a_head_of_zero_values_weighs_nothing_though_it_is_attended_with() -> No
     head = {"layer": 0, "head": 1}
     assert (found.weighted_norm.sel(head) == 0).all()
     assert (found.value_norm.sel(head) == 0).all()
+    assert found.value_norm_max.sel(head) == found.value_norm_min.sel(head) == 0
     assert np.isnan(found.value_norm_cv.sel(head))
     np.testing.assert_array_equal(found.attention.sel(head), plain.attention.sel(head))
     assert (found.weighted_norm.sel(layer=0, head=[0, 2]) > 0).all()

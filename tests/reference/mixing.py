@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 
 from .norms import summed_vectors
 
@@ -34,6 +35,19 @@ def mixing_means(examples: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """
     pooled = {m: np.concatenate([example[m] for example in examples], axis=1) for m in METHODS}
     return {method: ratios.mean(axis=1) for method, ratios in pooled.items()}
+
+
+def spearman_frequency(
+    examples: Sequence[Mapping[str, Array]], ranks: Sequence[Array]
+) -> dict[str, float]:
+    """Spearman of each token's ratio, mean over layers, with its frequency rank; all occurrences.
+
+    examples  one `mixing_example` each
+    ranks     one [token] per example, 1 = the most frequent
+    """
+    rank = np.concatenate(list(ranks))
+    means = {m: np.concatenate([e[m].mean(axis=0) for e in examples]) for m in METHODS}
+    return {method: float(spearmanr(values, rank).statistic) for method, values in means.items()}
 
 
 def vector_ratio(v: Array) -> Array:

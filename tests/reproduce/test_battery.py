@@ -88,6 +88,19 @@ def test_a_folder_of_another_model_or_limit_is_not_touched(done, desk):
     assert "holds kobayashi2020 of" in str(refused.exception)
 
 
+def test_a_folder_made_of_other_data_is_not_touched(done, desk):
+    (desk / "more.txt").write_text(TEXT)
+    refused = run(desk, "--data", f"text={desk / 'more.txt'}")
+    assert refused.exit_code != 0
+    assert "was made of other data: text was" in str(refused.exception)
+
+
+def test_runs_without_a_page_are_not_linked_but_said_how_to_get(done, desk):
+    page = (desk / "out/report.html").read_text("utf-8")
+    assert "runs/norms/report.html" not in page
+    assert f"<code>headscope report {desk}/out/runs/norms</code>" in page
+
+
 def test_a_part_that_fails_is_told_and_the_others_go_on(desk):
     (desk / "ranks.txt").write_text("one two three\n")
     result = run(desk, "--data", f"frequency={desk / 'ranks.txt'}", "--json", out="failing")
@@ -104,18 +117,26 @@ def test_every_option_and_every_key_of_data_is_in_its_page():
     text = (ROOT / "docs/reproduce.md").read_text("utf-8")
     options = group.get_command(None, "reproduce").params
     assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]
-    assert not [key for key in KEYS if f"`{key}`" not in text and key != "alignment"]
+    assert not [key for key in KEYS if f"`{key}`" not in text]
 
 
 @pytest.mark.parametrize(
-    ("name", "heads", "own"),
+    ("name", "revision", "heads", "tokens", "own"),
     [
-        ("google-bert/bert-base-uncased", 12, True),
-        ("/models/bert-base-uncased/", 12, True),
-        ("/models/bert-base-uncased", 16, False),
-        ("somebody/bert-base-uncased-mnli", 12, False),
+        ("google-bert/bert-base-uncased", "c0ffee", 12, 30522, True),
+        ("bert-base-uncased", "c0ffee", 12, 30522, True),
+        ("/models/bert-base-uncased/", "", 12, 30522, True),
+        ("/models/bert-base-uncased", "", 16, 30522, False),
+        ("/models/bert-base-uncased", "", 12, 28996, False),
+        ("somebody/bert-base-uncased", "c0ffee", 12, 30522, False),
+        ("somebody/bert-base-uncased-mnli", "c0ffee", 12, 30522, False),
     ],
 )
-def test_the_papers_own_model_is_known_by_name_and_shape(name, heads, own):
-    model = SimpleNamespace(name=name, shape=SimpleNamespace(layers=12, heads=heads))
+def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
+    name, revision, heads, tokens, own
+):
+    model = SimpleNamespace(
+        name=name, revision=revision, shape=SimpleNamespace(layers=12, heads=heads),
+        network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
+    )  # fmt: skip
     assert is_own(PAPERS["kobayashi2020"], model) is own

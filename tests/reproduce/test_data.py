@@ -54,7 +54,23 @@ def test_what_is_not_there_says_what_is_wanted_and_where_to_get_it():
         assert any(sign in kind.where for sign in signs)
 
 
-WRONG = (("tree=x", "KEY is text"), ("text", "KEY=PATH"), ("text=nowhere", "does not exist"))
+def test_of_a_folder_the_files_that_have_known_names_are_taken(public):
+    data = find_data([f"coref={public / 'litbank'}", f"treebank={public / 'ewt'}"], None)
+    assert [p.name for p in data.need("coref").paths] == ["a_brat.conll", "b_brat.conll"]
+    assert data.need("treebank").name == "en_ewt-ud-dev.conllu"
+
+
+def test_a_folder_without_such_data_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no file of a name that is known"):
+        find_data([f"text={tmp_path}"], None)
+    with pytest.raises(InputError, match="no file of a name that is known"):
+        find_data([], tmp_path)
+    (tmp_path / "x").touch()
+    with pytest.raises(InputError, match="a folder is wanted: FrameNet"):
+        find_data([f"frames={tmp_path / 'x'}"], None)
+
+
+WRONG = (("tree=x", "there are text"), ("text", "KEY=PATH"), ("text=nowhere", "does not exist"))
 
 
 @pytest.mark.parametrize(("text", "told"), WRONG)

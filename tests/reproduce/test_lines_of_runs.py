@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from headscope.finished_run import Run
 from headscope.reproduce.line import Results
 from headscope.reproduce.papers import PAPERS
 from headscope.reproduce.parts import in_memory
@@ -77,6 +78,66 @@ def test_without_ranks_of_its_own_tokens_frequency_is_not_run(results):
     judged = told("kobayashi2020", "frequency-norm", results)
     assert judged.status == "not run"
     assert "rank_count_ids.txt" in judged.reason
+
+
+def ranked(whole):
+    """A run whose ranks came from a file."""
+    spec = {**whole.manifest["spec"], "frequency": "a file’s sha256"}
+    return Run(whole.tree, {**whole.manifest, "spec": spec})
+
+
+def test_the_frequency_of_what_is_mixed_is_told_where_ranks_are_a_files(results, whole):
+    assert told("kobayashi2020", "mixing-rank-res", results).status == "not run"
+    found = Results({"norms": ranked(whole)}, own=False, absent={})
+    judged = told("kobayashi2020", "mixing-rank-res", found)
+    rho = whole["mixing"]["spearman_frequency"].sel({"method": "attnres_n"})
+    assert judged.answer.value == pytest.approx(float(rho))
+    assert judged.answer.low <= judged.answer.value <= judged.answer.high
+
+
+def test_the_largest_norm_is_that_of_the_head_that_varies_most(results, whole):
+    norms = whole["norms"]
+    at = norms["value_norm_cv"].argmax(["layer", "head"])
+    largest = told("kobayashi2020", "table1-head-2-4-largest", results).answer
+    smallest = told("kobayashi2020", "table1-head-2-4-smallest", results).answer
+    assert largest.value == float(norms["value_norm_max"].isel(at))
+    assert 0 < smallest.value < float(norms["value_norm_mean"].isel(at)) < largest.value
+
+
+def test_words_of_a_relation_are_counted_by_its_name_in_the_treebank(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("obj")
+    judged = told("clark2019", "treebank-dobj", results)
+    assert judged.answer.value == float(found["count"][at])
+    assert judged.answer.shown == "as obj"
+    assert told("clark2019", "treebank-prep", results).status == "not run"
+
+
+def gradients(rng, layers):
+    """A run of [SEP]'s gradients that halve from layer to layer, while attention doubles."""
+    curve = 0.5 ** np.arange(layers)
+    spread = 1 + 0.01 * rng.standard_normal((21, layers))
+    parts = {"layer_magnitude": curve * spread, "layer_attention": spread / curve}
+    found = xr.Dataset()
+    for name, draws in parts.items():
+        found[name] = (("layer", "category"), draws[0][:, None])
+        found[name + "_draws"] = (("replicate", "layer", "category"), draws[..., None])
+    run = in_memory("gradients")
+    run.tree["gradients"] = xr.DataTree(found.assign_coords(category=["sep"]))
+    run.tree.attrs |= {"documents": 20}
+    return Results({"gradients": run}, own=False, absent={})
+
+
+def test_gradients_of_the_separator_have_an_interval_over_documents():
+    found = gradients(np.random.default_rng(0), 12)
+    fall = told("clark2019", "gradients-fall", found).answer
+    curve = 0.5 ** np.arange(12)
+    assert fall.value == pytest.approx(curve[4:].mean() / curve[:4].mean(), rel=0.05)
+    assert fall.low < fall.value < fall.high < 0.5
+    mirror = told("clark2019", "gradients-mirror", found)
+    assert (mirror.answer.value, mirror.status) == (-1, "direction holds")
+    few = told("clark2019", "gradients-mirror", gradients(np.random.default_rng(0), 2))
+    assert few.reason == "needs a model of 4 layers: fewer have no rank correlation"
 
 
 def scores(before: float, after: float) -> dict[str, dict[str, float]]:

@@ -100,6 +100,7 @@ def test_what_is_missing_is_not_run_and_says_what_it_needs():
     absent = Results({}, own=True, absent={"treebank": "needs treebank: …"})
     assert judge(line(Answer(1.0), parts=["treebank"]), "s", absent).reason == "needs treebank: …"
     assert status(Answer(math.nan), Published("1")) == "not run"
+    assert status(Answer(math.nan, holds=False), Published("1")) == "not run"
 
 
 def test_a_part_that_failed_and_a_line_that_fails_are_told_apart_from_what_is_missing():

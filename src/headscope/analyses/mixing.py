@@ -13,6 +13,10 @@ Models"). Five methods:
 
 The biases b_O and β belong to no token and are left out. Models that normalise before attention
 have no attnresln_n; models that change attention before adding it have none with the residual: NaN.
+
+Frequency: Spearman's correlation of a token's frequency rank with its ratio, mean over the layers
+that have one, over all occurrences. Ranks of ratios are taken from histograms, as in
+`norm_relations`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
 from __future__ import annotations
@@ -24,17 +28,28 @@ import torch
 import xarray as xr
 
 from headscope import kernels
-from headscope.analysis import Analysis, Scope, register
+from headscope.accumulate import Counts, Float64, LogBins, ratio, spearman
+from headscope.analyses.norm_relations import (
+    COARSE_RANK,
+    RANK,
+    around,
+    ranked_cells,
+    ranked_counts,
+)
+from headscope.analysis import Analysis, Part, Scope, register
 from headscope.batch import Batch, to_float64
 from headscope.layer import LayerView, compiled
 from headscope.result import Variable, labelled
 
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
+RANKED = tuple(method for method in METHODS if method != "attnres_w")
+ODDS = LogBins(-7, 10, 64)  # of r / (1 - r): as fine near 0 as near 1
+COARSE_ODDS = LogBins(-6, 10, 4)
 
 
 @register
 class Mixing(Analysis):
-    """Mixing ratio of every layer by five methods."""
+    """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
 
     name: ClassVar[str] = "mixing"
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
@@ -45,6 +60,7 @@ class Mixing(Analysis):
         super().__init__(scope)
         self.total = self.sums(scope.layers, len(METHODS))
         self.count = self.sums(scope.layers, len(METHODS))
+        self.frequency = Frequency(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add the ratios of all real tokens that have one, method by method."""
@@ -57,15 +73,81 @@ class Mixing(Analysis):
                 counts[:, index] = to_float64(counted.sum(-1))
         self.total.add(values, batch.bootstrap, at=(layer.index,))
         self.count.add(counts, batch.bootstrap, at=(layer.index,))
+        self.frequency.observe(layer, ratios, batch)
+
+    def finish(self, batch: Batch) -> None:
+        """Count the batch's tokens by frequency rank."""
+        self.frequency.finish(batch)
 
     def result(self) -> xr.Dataset:
-        """ratio[layer, method] in 0 … 1."""
-        ratio = Variable(
+        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
+        ratios = Variable(
             self.mean(self.total, self.count), ("layer", "method"),
             "mixing ratio: share of a token's output that comes from other tokens", "1",
             self.source,
         )  # fmt: skip
-        return labelled({"ratio": ratio}, coords={"method": METHODS})
+        variables = {"ratio": ratios} | self.frequency.result()
+        return labelled(variables, coords={"method": METHODS})
+
+
+class Frequency(Part):
+    """Histograms of frequency rank against the mixing ratio of a token occurrence."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.ranked = Counts.zeros(len(RANKED), len(RANK), len(ODDS))
+        self.coarse_ranked = scope.sums(len(RANKED), len(COARSE_RANK), len(COARSE_ODDS))
+        self._total: Float64 = np.zeros((0, 0, 0))
+        self._layers: Float64 = np.zeros((0, 0, 0))
+
+    def observe(self, layer: LayerView, ratios: dict[str, torch.Tensor], batch: Batch) -> None:
+        """Add one layer to each token's mean ratio."""
+        if self.scope.frequency_rank is None:
+            return
+        if layer.index == 0:
+            shape = (len(RANKED), *batch.input_ids.shape)
+            self._total, self._layers = (np.zeros(shape) for _ in range(2))
+        for index, method in enumerate(RANKED):
+            if method in ratios:
+                found = to_float64(ratios[method])  # [example, token]
+                there = np.isfinite(found)
+                self._total[index] += np.where(there, found, 0)
+                self._layers[index] += there
+
+    def finish(self, batch: Batch) -> None:
+        """Count every real token that has a ratio under its rank."""
+        ranks = self.scope.frequency_rank
+        if ranks is None:
+            return
+        rank = ranks[batch.input_ids.cpu().numpy()]  # [example, token]
+        mask = batch.mask.cpu().numpy()
+        for index in range(len(RANKED)):
+            counted = mask & (self._layers[index] > 0)
+            if not counted.any():
+                continue  # this model does not have the method
+            mean = np.where(counted, ratio(self._total[index], self._layers[index]), 0)
+            odds = np.clip(mean, 0, 1) / np.maximum(1 - mean, 1e-9)
+            cells = ranked_cells(rank, odds, ODDS)[counted]
+            self.ranked.add(index * len(RANK) * len(ODDS) + cells)
+            counts = ranked_counts(rank, odds, COARSE_ODDS, counted)
+            self.coarse_ranked.add(counts, batch.bootstrap, at=(index,))
+
+    def result(self) -> dict[str, Variable]:
+        """The correlation by method."""
+        if self.scope.frequency_rank is None:
+            return {}
+        places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
+        fine, coarse = spearman(self.ranked.counts), spearman(self.coarse_ranked.sums)
+        fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
+        if not self.ranked.counts[RANKED.index("attnres_n")].any():  # a model without residual
+            fine[METHODS.index("attnres_w")] = np.nan
+        return {
+            "spearman_frequency": Variable(
+                around(fine, coarse, documents=self.scope.documents), ("method",),
+                "Spearman correlation of a token's mixing ratio, mean over layers, with its "
+                "frequency rank (1 = most frequent)", "1", "Kobayashi et al. 2021",
+            )
+        }  # fmt: skip
 
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:

@@ -2,7 +2,7 @@
 
 Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, heads and pairs of tokens,
 by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
-token's frequency rank with its mean ‖f(x)‖ and with the attention it receives .
+token's frequency rank with its mean ‖f(x)‖ and with the attention it receives.
 
 A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
 more to the octave), which add and merge. Intervals come from coarser histograms, one per bootstrap
@@ -114,7 +114,7 @@ class Cancellation(Part):
         """The correlation by category, and the histogram it comes from."""
         fine, coarse = self.pairs.counts, self.coarse_pairs.sums
         documents = self.scope.documents
-        correlation = _around(spearman(fine), spearman(coarse), documents=documents)
+        correlation = around(spearman(fine), spearman(coarse), documents=documents)
         which = "all" if self.rows is None else f"{self.rows} sampled"
         source = "Kobayashi et al. 2020, Table 2"
         return {
@@ -179,11 +179,8 @@ class Frequency(Part):
                 COARSE_TOKEN_WEIGHT,
             ),
         ):  # fmt: skip
-            fine.add((RANK.index(rank) * len(bins) + bins.index(values))[mask])
-            cell = COARSE_RANK.index(rank) * len(coarse_bins) + coarse_bins.index(values)
-            size = len(COARSE_RANK) * len(coarse_bins)
-            shape = (len(mask), size + 1)
-            coarse.add(_count_by_example(np.where(mask, cell, size), shape)[:, :-1], weights)
+            fine.add(ranked_cells(rank, values, bins)[mask])
+            coarse.add(ranked_counts(rank, values, coarse_bins, mask), weights)
         place = COARSE_RANK.index(rank)[..., None] == np.arange(len(COARSE_RANK))
         place = place & mask[..., None]  # [example, token, rank_bin]
         both = np.stack([self._norm, self._weight], 1)  # [example, quantity, token]
@@ -203,7 +200,7 @@ class Frequency(Part):
         source = "Kobayashi et al. 2020"
         return {
             "spearman_frequency": Variable(
-                _around(fine, coarse, documents=documents), ("quantity",),
+                around(fine, coarse, documents=documents), ("quantity",),
                 "Spearman correlation with the token's frequency rank (1 = most frequent)", "1",
                 source,
             ),
@@ -218,6 +215,25 @@ class Frequency(Part):
         edges = COARSE_RANK.edges()[1:]
         middles = np.concatenate([[1.0], edges[:-1] * 2**0.5])
         return {"quantity": QUANTITIES, "rank_bin": middles}
+
+
+def ranked_cells(
+    rank: npt.NDArray[np.int64], values: Float64, bins: LogBins
+) -> npt.NDArray[np.int64]:
+    """[…] the flat cell of [RANK, bins] that each pair of rank and value falls into."""
+    return RANK.index(rank) * len(bins) + bins.index(values)
+
+
+def ranked_counts(
+    rank: npt.NDArray[np.int64], values: Float64, bins: LogBins, counted: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """[example, cell] how many tokens of each example fall into each cell of [COARSE_RANK, bins].
+
+    rank, values, counted  [example, token]
+    """
+    size = len(COARSE_RANK) * len(bins)
+    cell = np.where(counted, COARSE_RANK.index(rank) * len(bins) + bins.index(values), size)
+    return _count_by_example(cell, (len(cell), size + 1))[:, :-1]
 
 
 def _count(cells: npt.NDArray[np.int64], shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -243,7 +259,7 @@ def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return drawn
 
 
-def _around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:
+def around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:
     """The fine value with the coarse replicates' interval, moved so that it lies around it."""
     rough = estimate(coarse, documents=documents)
     low, high = (fine + (end - rough.value) for end in (rough.low, rough.high))

@@ -5,6 +5,9 @@ product ‖α_ij f(x_j)‖ (Kobayashi et al. 2020). Per category of key: mean ov
 over the keys of the category (attention, weighted norm) or mean over those keys (value norm); then
 over examples. An example without the category counts 0 for what it receives and is left out of the
 mean value norm. Spread of ‖f‖, cancellation and word frequency: see `norm_relations`.
+
+The largest and smallest ‖f‖ of a head have no interval: a resample of the documents can only miss
+them, never exceed them, so that its percentiles would all lie on one side of the value.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import torch
 import xarray as xr
 
-from headscope.accumulate import Estimate, Float64, estimate, ratio
+from headscope.accumulate import Estimate, Float64, Largest, estimate, ratio
 from headscope.analyses.norm_relations import Cancellation, Frequency
 from headscope.analysis import Analysis, Scope, ratio_of, register
 from headscope.batch import CATEGORIES, Batch, to_float64
@@ -56,6 +60,8 @@ class Norms(Analysis):
         self.examples_with = self.sums(len(CATEGORIES))
         self.powers = self.sums(scope.layers, scope.heads, 2)  # Σ ‖f‖ and Σ ‖f‖² over tokens
         self.tokens = self.sums()
+        self.largest = Largest.empty(scope.layers, scope.heads)
+        self.negative = Largest.empty(scope.layers, scope.heads)  # of -‖f‖: the smallest ‖f‖
         self.layer_norms = layer_norms
         self.cancellation = Cancellation(scope, rows=rows if cancellation == "sampled" else None)
         self.frequency = Frequency(scope)
@@ -80,6 +86,9 @@ class Norms(Analysis):
             [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))], -1
         )
         self.powers.add(powers, weights, at=at)
+        self.largest.add(to_float64(norm.amax((0, 2))), at=at)
+        real = norm.masked_fill(~batch.mask[:, None], torch.inf)
+        self.negative.add(-to_float64(real.amin((0, 2))), at=at)
         if layer.index == 0:
             self.examples.add(np.ones(len(n)), weights)
             self.examples_with.add((sizes > 0) * 1.0, weights)
@@ -126,14 +135,21 @@ class Norms(Analysis):
         return estimate(draws, documents=self.scope.documents)
 
     def _spread(self) -> dict[str, Variable]:
-        """Mean, population standard deviation and coefficient of variation of ‖f‖ over tokens."""
+        """Mean, population sd, coefficient of variation, largest and smallest ‖f‖ over tokens."""
         moments = ratio_of_tokens(self.powers.sums, self.tokens.sums)
         mean = moments[..., 0]
         sd = np.sqrt(np.maximum(moments[..., 1] - mean**2, 0))
         spread = {"mean": (mean, "mean"), "sd": (sd, "standard deviation")}
         spread["cv"] = (ratio(sd, mean), "coefficient of variation")
         source = "Kobayashi et al. 2020, Table 1"
-        return {
+        ends = {"max": (self.largest.seen, "largest"), "min": (-self.negative.seen, "smallest")}
+        found = {
+            f"value_norm_{key}": Variable(
+                values, ("layer", "head"), f"{words} ‖f(x)‖ of any token", "1", source
+            )
+            for key, (values, words) in ends.items()
+        }
+        return found | {
             f"value_norm_{key}": Variable(
                 estimate(draws, documents=self.scope.documents), ("layer", "head"),
                 f"{words} of ‖f(x)‖ over all tokens", "1", source,

@@ -101,4 +101,4 @@ def _show(error: click.ClickException) -> None:
         return
     context = error.ctx if isinstance(error, click.UsageError) else None
     more = f"\nsee {context.command_path} --help" if context else ""
-    terminal.complain(error.format_message() + more)
+    terminal.complain(error.format_message().expandtabs(2) + more)

@@ -29,7 +29,7 @@ WIDTH = 58  # characters of a claim in the summary
 
 
 @click.command("reproduce", cls=long_command(SECTIONS))
-@click.argument("paper", type=click.Choice(PAPERS))
+@click.argument("paper", type=click.Choice(PAPERS), metavar="PAPER")
 @click.option("--model", help="Hub id, local folder or `demo`; by default the paper’s own.")
 @click.option("--data", multiple=True, metavar="KEY=PATH",
               help="text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
@@ -53,6 +53,7 @@ WIDTH = 58  # characters of a claim in the summary
 def command(paper: str, output: Path, **given: Any) -> None:
     """Run everything that PAPER measured, and hold its numbers and claims against ours.
 
+    PAPER is clark2019, kovaleva2019 or kobayashi2020.
     Every table, figure and claim is a line with a status: reproduced within its interval, direction
     holds, differs, or not run, with what it needs and where to get it. Data that are missing never
     stop the rest.
@@ -115,6 +116,10 @@ def _tell(outcome: Outcome) -> None:
     own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
     counts = ", ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
     say(f"\n{len(outcome.lines)} lines{own}: {counts}")
+    for reason in dict.fromkeys(outcome.absent.values()):
+        say(f"  {reason}")
     if outcome.limit:
         say(f"limited to {outcome.limit} documents or examples of each part")
+    if any(run.path is not None and not run.has_report for run in outcome.runs.values()):
+        say(f"a run’s own page: headscope report {outcome.folder / 'runs' / 'PART'}")
     say(f"report: {outcome.folder / 'report.html'}")

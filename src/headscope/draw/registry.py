@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from headscope.draw import (
     ablation,
+    alignment,
     best_heads,
     cancellation,
     change,
@@ -87,6 +88,7 @@ PICTURES: dict[str, Picture] = {
         probes.PICTURE,
         probe_heads.PICTURE,
         structural.PICTURE,
+        alignment.PICTURE,
     )
 }
 RELATIONS = "dependency"

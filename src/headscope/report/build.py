@@ -16,6 +16,7 @@ from headscope.derived.reading import counted, model_name, printable, shape
 from headscope.draw.divergence import MAP, map_caption
 from headscope.draw.wording import over
 from headscope.report import facts, heads
+from headscope.report.aligned import alignment_section
 from headscope.report.cards import cards
 from headscope.report.comparison import comparison
 from headscope.report.example_views import example_views
@@ -56,6 +57,7 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     about_language = language(tree, manifest, styles)
     compared = comparison(tree, manifest, styles)
     asked = task_section(tree, manifest, styles) or probe_section(tree, styles)
+    asked = asked or alignment_section(tree, styles)
     examples = example_views(tree, model=model_name(tree))
     style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
     script = "\n".join(asset(name) for name in SCRIPTS)

@@ -32,6 +32,8 @@ from headscope.store import MANIFEST, RESULTS, put, why_unwritten
 from headscope.whole_file import write_whole
 
 KINDS = ("svg", "png")
+OWNER = "google-bert"  # of BERT on the hub
+VOCABULARY = {"bert-base-uncased": 30522, "bert-base-cased": 28996}  # tokens
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def reproduce(
         "paper": paper.name, "model": desk.model_name, "limit": desk.limit, "seed": desk.seed,
         "replicates": desk.replicates, "loading": dict(desk.loading),
     }  # fmt: skip
-    _check(desk.folder, spec, overwrite=desk.overwrite)
+    _check(desk, spec)
     model = desk.model
     _claim(desk.folder, spec)
     own = is_own(paper, model)
@@ -103,31 +105,48 @@ def reproduce(
 
 
 def is_own(paper: Paper, model: Model) -> bool:
-    """Whether a model is the paper's own, by its name and shape; a folder goes by its last name."""
-    name = model.name.rstrip("/\\").replace("\\", "/")
-    same = name == paper.model or name.rpartition("/")[2] in paper.names
-    return same and (model.shape.layers, model.shape.heads) == (12, 12)
+    """Whether a model is the paper's own, by its name, shape and size of vocabulary.
+
+    The name is an id of the hub, whole, or the last part of a local folder's.
+    """
+    owner, _, name = model.name.rstrip("/\\").replace("\\", "/").rpartition("/")
+    if name not in paper.names or (model.revision and owner not in ("", OWNER)):
+        return False
+    size = getattr(model.network.config, "vocab_size", None)
+    return (model.shape.layers, model.shape.heads, size) == (12, 12, VOCABULARY[name])
 
 
-def _check(folder: Path, spec: Mapping[str, Any], *, overwrite: bool) -> None:
+def _check(desk: Desk, spec: Mapping[str, Any]) -> None:
     """Raises RunFolderError where the folder is somebody else's, or holds another battery."""
+    folder = desk.folder
     file = folder / MANIFEST
     try:
         if not file.is_file():
             if folder.exists() and any(folder.iterdir()):
                 raise RunFolderError(f"{folder} holds something else; choose a new folder with -o")
             return
-        found = json.loads(file.read_text("utf-8")).get("spec")
-    except (ValueError, AttributeError) as error:
+        manifest = json.loads(file.read_text("utf-8"))
+        found = manifest.get("spec")
+        before = {str(d["key"]): str(d["name"]) for d in manifest.get("data", ())}
+    except (ValueError, AttributeError, TypeError, KeyError) as error:
         raise RunFolderError(
             f"{file} is no manifest of ours ({error}); choose another folder with -o"
         ) from error
     except OSError as error:
         raise why_unwritten(error, folder) from error
-    if found != json.loads(json.dumps(spec)) and not overwrite:
+    if desk.overwrite:
+        return
+    if found != json.loads(json.dumps(spec)):
         raise RunFolderError(
             f"{folder} holds {_told(found)}, now asked is {_told(spec)}\n"
             "choose another folder with -o, or --overwrite it"
+        )
+    now = {key: source.name for key, source in desk.data.sources.items()}
+    if other := [key for key, name in before.items() if now.get(key, "none") != name]:
+        told = ", ".join(f"{key} was {before[key]}, is {now.get(key, 'none')}" for key in other)
+        raise RunFolderError(
+            f"{folder} was made of other data: {told}\n"
+            "give the same, choose another folder with -o, or --overwrite what differs"
         )
 
 

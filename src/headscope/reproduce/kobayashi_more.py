@@ -1,12 +1,14 @@
-"""What stands around Kobayashi et al. (2020): the data, what is not run, and the sequel of 2021?"""
+"""What stands around Kobayashi et al. (2020): the data, and the sequel of 2021?"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from headscope.derived.wording import fixed
+from headscope.finished_run import Run
 from headscope.reproduce.line import Answer, Line, NotRun, Published, Results
-from headscope.reproduce.reading import answer, drawn, surely_above
+from headscope.reproduce.reading import answer, counted, drawn, ends, surely_above
 
 NORMS = ("norms",)
 Measure = Callable[[Results], Answer]
@@ -14,7 +16,9 @@ Measure = Callable[[Results], Answer]
 
 # --- the sequel ------------------------------------------------------------------------------
 
-RANKED = (("res", "AttnRes-N", "−0.84"), ("resln", "AttnResLn-N", "−0.54"))
+RANKED = (
+    ("res", "attnres_n", "AttnRes-N", "−0.84"), ("resln", "attnresln_n", "AttnResLn-N", "−0.54"),
+)  # fmt: skip
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 METHOD_NAMES = ("Attn-W", "Attn-N", "AttnRes-W", "AttnRes-N", "AttnResLn-N")
 
@@ -31,8 +35,25 @@ def _mixing(method: str) -> Measure:
     return measure
 
 
-def _rank_of_mixing(results: Results) -> Answer:
-    raise NotRun("needs the mixing ratio of every token beside its rank; a run keeps layers’ means")
+def ranked_run(results: Results) -> Run:
+    """The run of norms, if its ranks are those of a training corpus; else raises NotRun."""
+    run = results.run("norms")
+    if not run.manifest.get("spec", {}).get("frequency"):
+        raise NotRun(
+            "needs frequency: ranks of this model’s own tokens, rank_count_ids.txt for BERT "
+            "uncased; git clone https://github.com/gorokoba560/norm-analysis-of-transformer"
+        )
+    return run
+
+
+def _rank_of_mixing(method: str) -> Measure:
+    def measure(results: Results) -> Answer:
+        run, mixing = ranked_run(results), results.group("norms", "mixing")
+        value, low, high = ends(mixing, "spearman_frequency", method=method)
+        below = high if math.isfinite(high) else value
+        return Answer(value, low, high, counted(run), holds=bool(below < 0))
+
+    return measure
 
 
 def sequel() -> tuple[Line, ...]:
@@ -55,46 +76,11 @@ def sequel() -> tuple[Line, ...]:
         *lines,
         *(
             Line(f"mixing-rank-{key}", "2021", f"Rank correlation of {name} with frequency rank",
-                 NORMS, _rank_of_mixing, (Published(text),))
-            for key, name, text in RANKED
+                 NORMS, _rank_of_mixing(method), (Published(text),),
+                 direction="the interval lies below 0: frequent tokens take more from others")
+            for key, method, name, text in RANKED
         ),
     )  # fmt: skip
-
-
-# --- what is not run -------------------------------------------------------------------------
-
-
-def _no_alignment(results: Results) -> Answer:
-    results.run("alignment")
-    raise NotRun("needs alignment")
-
-
-def alignment() -> tuple[Line, ...]:
-    """Error rates of word alignment."""
-    rows = (
-        ("AWO", "weights, layer mean", "68.4"), ("AWO", "weights, best layer", "47.7"),
-        ("AWO", "norms, layer mean", "62.9"), ("AWO", "norms, best layer", "41.4"),
-        ("AWO", "layer of the highest mean norm", "83.0"),
-        ("AWO", "head of the highest mean norm", "87.1"),
-        ("AWI", "weights, layer mean", "68.5"), ("AWI", "weights, best layer", "29.8"),
-        ("AWI", "norms, layer mean", "60.4"), ("AWI", "norms, best layer", "25.0"),
-        ("AWI", "layer of the highest mean norm", "25.0"),
-        ("AWI", "head of the highest mean norm", "35.5"),
-    )  # fmt: skip
-    lines = [
-        Line(f"alignment-{at}", "Table 3", f"Alignment error rate, {way}: {what}", ("alignment",),
-             _no_alignment, (Published(text, "code", where="five seeds"),), unit="%")
-        for at, (way, what, text) in enumerate(rows)
-    ]  # fmt: skip
-    related = (("AWO", "ρ", "0.56"), ("AWO", "r", "0.55"), ("AWI", "ρ", "−0.44"),
-               ("AWI", "r", "−0.52"))  # fmt: skip
-    lines += [
-        Line(f"alignment-{way}-{sign}", "NMT, heads",
-             f"Error rate against mean norm over 24 heads, {way}: {sign}", ("alignment",),
-             _no_alignment, (Published(text, "code"),))
-        for way, sign, text in related
-    ]  # fmt: skip
-    return tuple(lines)
 
 
 # --- the data --------------------------------------------------------------------------------

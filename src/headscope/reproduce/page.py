@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +34,7 @@ from headscope.reproduce.verdict import (
 from headscope.terms import SOURCES
 
 if TYPE_CHECKING:
+    from headscope.finished_run import Run
     from headscope.reproduce.battery import Outcome
 
 OFTEN = 3  # a direction that so many lines share is told once, above them
@@ -65,11 +67,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure, what it is in the paper or of which task, and the page of its run."""
+    """A figure, what it is in the paper or of which task, and the page of its run.
+
+    link, command  the page, or what makes it; both "" where the run is in memory
+    """
 
     figure: Figure
     counterpart: str
     link: str
+    command: str
 
 
 @dataclass(frozen=True)
@@ -198,11 +204,19 @@ def _figures(outcome: Outcome, section: Section, styles: Styles) -> list[Drawn]:
         place = f"{section.id}-{at}-"
         drawn = figure(run.tree, PICTURES[shown.picture], styles, place=place)
         if drawn is not None:
-            link = f"runs/{shown.part.replace(':', '-')}/report.html" if run.has_report else ""
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
             told = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart
-            found.append(Drawn(drawn, told, link))
+            found.append(Drawn(drawn, told, *_page_of(run)))
     return found
+
+
+def _page_of(run: Run | None) -> tuple[str, str]:
+    """Where a run's own page is, as seen from ours; else the command that makes it."""
+    if run is None or run.path is None:
+        return "", ""
+    if run.has_report:
+        return f"runs/{run.path.name}/report.html", ""
+    return "", printable(shlex.join(["headscope", "report", str(run.path)]))
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
@@ -236,10 +250,11 @@ def _runs(outcome: Outcome) -> list[dict[str, Any]]:
     for part in outcome.paper.parts:
         run = outcome.runs.get(part)
         reason = outcome.absent.get(part, "")
-        folder = f"runs/{part.replace(':', '-')}"
+        link, making = _page_of(run)
         rows.append({
             "part": part,
-            "link": f"{folder}/report.html" if run is not None and run.has_report else "",
+            "link": link,
+            "command": making,
             "read": "" if run is None else _read(run.tree.attrs),
             "reason": printable(reason),
         })  # fmt: skip

@@ -31,6 +31,7 @@ from headscope.reproduce.data import Source
 from headscope.reproduce.desk import Desk
 from headscope.reproduce.line import NotRun
 from headscope.reproduce.reading import layer_at
+from headscope.result import keeping_draws
 
 SNIFFED = 65_536  # characters of a text in which a heading is looked for
 SEGMENT = 128  # tokens of an input, Clark et al. 2019, §3; documents of Table 2 are cut there too
@@ -114,9 +115,21 @@ def _has_headings(path: Path) -> bool:
 
 
 def alignment(desk: Desk, part: str) -> Run:
-    """Not implemented."""
-    desk.data.need("alignment")
-    raise NotRun("needs alignment, which headscope does not read yet")
+    """Which words cross-attention aligns (Kobayashi et al. 2020, §5), of another model."""
+    given, translator = (desk.data.need(key) for key in ("alignment", "translator"))
+    from headscope.alignment.align import align
+    from headscope.alignment.gold import read_gold
+    from headscope.alignment.translator import load_translator
+
+    gold = read_gold(given.paths)
+    # a revision is one of the model that the rest is about
+    loading = {**desk.loading, "revision": None}
+    model = load_translator(str(translator.paths[0]), languages=gold.languages, **loading)
+    with threads_of(desk.execution.threads_each), keeping_draws():
+        return align(
+            model, gold, output=desk.place(part), limit=desk.limit, replicates=desk.replicates,
+            seed=desk.seed, overwrite=desk.overwrite,
+        )  # fmt: skip
 
 
 def split(desk: Desk, part: str) -> Run:
@@ -172,7 +185,7 @@ def gradients(desk: Desk, part: str) -> Run:
         methods=("gradient",), limit=desk.limit, replicates=desk.replicates, seed=desk.seed
     )
     running = Running(linears="stock", overwrite=desk.overwrite)
-    with threads_of(desk.execution.threads_each):
+    with threads_of(desk.execution.threads_each), keeping_draws():
         return importance_to_text(
             model, corpus, output=desk.place(part), settings=settings, running=running
         )

@@ -29,7 +29,7 @@ def judge(line: Line, section: str, results: Results) -> Judged:
     except Exception as error:  # one line's fault is that line's
         reason = f"{type(error).__name__}: {str(error)[:200]}"
         return Judged(line, section, None, FAILED, reason)
-    if math.isnan(answer.value) and answer.holds is None:
+    if math.isnan(answer.value) and (answer.holds is None or not answer.shown):
         return Judged(
             line, section, None, NOT_RUN, answer.shown or "the number does not exist here"
         )
