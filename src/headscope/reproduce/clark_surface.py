@@ -156,7 +156,7 @@ def _gradients_mirror(results: Results) -> Answer:
     curves = [drawn(found, f"layer_{name}", category="sep") for name in ("magnitude", "attention")]
     layers = curves[0].shape[1]
     if layers < LEAST_LAYERS:
-        raise NotRun(f"needs a model of {LEAST_LAYERS} layers: fewer have no rank correlation")
+        raise NotRun(f"needs a model of at least {LEAST_LAYERS} layers for a rank correlation")
     rho = np.array([spearmanr(*pair).statistic for pair in zip(*curves, strict=True)])
     return answer(rho, run, holds=surely_above(-rho, run), shown=f"over {layers} layers")
 

@@ -262,6 +262,8 @@ def _runs(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _read(attrs: Mapping[Any, Any]) -> str:
+    if "documents" not in attrs:
+        return "counted for this page; no folder of its own"
     many = str(attrs.get("counted", "documents"))
     tokens = int(attrs.get("tokens", 0))
     return f"{int(attrs.get('documents', 0)):,} {many}" + (f", {tokens:,} tokens" if tokens else "")
