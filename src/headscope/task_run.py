@@ -113,8 +113,6 @@ def task_run(
         manifest["analyses"] = sorted(results)
         tree = label(dict(results), manifest)
         tree.attrs["title"] = f"headscope {asked.command}"
-        if "rows_sha256" in asked.corpus:  # of a task, whose documents are its examples
-            tree.attrs["counted"] = "examples"
         if "counted" in asked.corpus:
             tree.attrs["counted"] = asked.corpus["counted"]
         if folder is None:
@@ -130,8 +128,9 @@ def of_task(data: TaskData) -> dict[str, Any]:
     """A task's data as `Asked.corpus`."""
     file = {"name": data.source, "sha256": data.sha256}
     return {
-        "kind": f"task {data.task.name}", "files": [file], "rows_sha256": data.rows_sha256,
-        "labels": list(data.task.labels), "notes": list(data.notes),
+        "kind": f"task {data.task.name}", "files": [file], "counted": "examples",
+        "rows_sha256": data.rows_sha256, "labels": list(data.task.labels),
+        "notes": list(data.notes),
     }  # fmt: skip
 
 
