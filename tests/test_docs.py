@@ -16,9 +16,9 @@ import headscope as hs
 from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analysis import known_analyses
+from headscope.checkpoint import demo_place
 from headscope.cli.main import group
 from headscope.derived.label_rules import RULES
-from headscope.model import _demo_place
 from headscope.tasks.task import GLUE
 from headscope.trial import Bench
 from headscope.views.view import View
@@ -91,7 +91,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(tmp_path / "bundled/01.conllu", tmp_path / "dev.conllu")
     shutil.copy(tmp_path / "bundled/02.conllu", tmp_path / "train.conllu")
     (tmp_path / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
-    (tmp_path / "my-model").symlink_to(_demo_place())
+    (tmp_path / "my-model").symlink_to(demo_place())
     (tmp_path / "litbank.conll").write_text(LITBANK, "utf-8")
     gold_folder(tmp_path / "DeEn")
     saved(tmp_path / "my-translator")

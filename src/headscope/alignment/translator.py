@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM
 
 from headscope.alignment.gold import Pair
 from headscope.checkpoint import (
-    attempt,
+    Checkpoint,
     device_of,
-    dtype_of,
-    pinned,
     quietly,
     refuse_incomplete,
-    refuse_pickle,
     weights_sha256,
 )
 from headscope.errors import ModelError
@@ -113,33 +110,25 @@ def load_translator(
                values cannot be read, or that does not know the languages
     """
     given, where = str(name), device_of(device)
-    refuse_pickle(given)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
-    if not Path(given).is_dir():
-        options |= pinned(given, given, revision)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
-        config = attempt(given, AutoConfig.from_pretrained, given, **options)
-        if not config.is_encoder_decoder:
+        if not source.config.is_encoder_decoder:
             raise ModelError(
-                f"{given!r} ({config.model_type}) is no encoder-decoder, so it has no attention "
-                "from a translation to its source; wanted a translation model such as "
+                f"{given!r} ({source.config.model_type}) is no encoder-decoder, so it has no "
+                "attention from a translation to its source; wanted a translation model such as "
                 "Helsinki-NLP/opus-mt-de-en"
             )
-        tokenizer = attempt(given, AutoTokenizer.from_pretrained, given, **options)
-        network, report = attempt(
-            given, AutoModelForSeq2SeqLM.from_pretrained, given, config=config,
-            use_safetensors=True, dtype=dtype_of(dtype), attn_implementation="eager",
-            output_loading_info=True, **options,
-        )  # fmt: skip
-    refuse_incomplete(given, report["missing_keys"])
+        tokenizer = source.tokenizer
+        network, missing = source.network(AutoModelForSeq2SeqLM, dtype)
+    refuse_incomplete(given, missing)
     network.to(where).eval()
     _tell_languages(tokenizer, languages, given)
-    commit = str(getattr(config, "_commit_hash", None) or "")
-    return checked(Translator(network, tokenizer, given, commit, weights_sha256(given, network)))
+    digest = weights_sha256(source.place, network)
+    return readable(Translator(network, tokenizer, given, source.commit, digest))
 
 
-def checked(translator: Translator) -> Translator:
-    """Raises ModelError where cross-attention or its values cannot be read."""
+def readable(translator: Translator) -> Translator:
+    """The translator; raises ModelError where cross-attention or its values cannot be read."""
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(
             f"{translator.name!r}: the vectors of {translator.architecture}’s cross-attention "

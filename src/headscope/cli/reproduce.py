@@ -33,7 +33,7 @@ WIDTH = 58  # characters of a claim in the summary
 @click.option("--model", help="Hub id, local folder or `demo`; by default the paper’s own.")
 @click.option("--data", multiple=True, metavar="KEY=PATH",
               help="text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
-              "probe_test, words, frequency; repeatable.")  # fmt: skip
+              "probe_test, words, frequency, alignment, translator; repeatable.")  # fmt: skip
 @click.option("--substitutes", type=FILE, metavar="DIR",
               help="A folder with public data sets, found by their file names.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),

@@ -10,20 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from headscope.checkpoint import (
-    attempt,
+    Checkpoint,
     device_of,
-    dtype_of,
-    pinned,
     quietly,
     refuse_incomplete,
-    refuse_pickle,
     weights_sha256,
 )
 from headscope.errors import ModelError
-from headscope.model import Model, _checked, _demo_place
+from headscope.model import Model, checked
 
 MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
 
@@ -53,25 +50,16 @@ def load_language_model(
             encoder-decoders
     """
     given, where = str(name), device_of(device)
-    place = _demo_place() if given == "demo" else given
-    refuse_pickle(place)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
-    if not Path(place).is_dir():
-        options |= pinned(given, place, revision)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
-        config = attempt(given, AutoConfig.from_pretrained, place, **options)
-        kind = _kind(given, config)
-        tokenizer = attempt(given, AutoTokenizer.from_pretrained, place, **options)
+        kind = _kind(given, source.config)
         auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
-        network, report = attempt(
-            given, auto.from_pretrained, place, config=config, use_safetensors=True,
-            dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True, **options,
-        )  # fmt: skip
-    refuse_incomplete(given, report["missing_keys"])
+        network, missing = source.network(auto, dtype)
+    refuse_incomplete(given, missing)
     network.to(where).eval()
-    commit = str(getattr(config, "_commit_hash", None) or "")
-    model = Model(network, tokenizer, given, commit, weights_sha256(place, network))
-    return LanguageModel(_checked(model), kind)
+    digest = weights_sha256(source.place, network)
+    model = Model(network, source.tokenizer, given, source.commit, digest)
+    return LanguageModel(checked(model), kind)
 
 
 def _kind(name: str, config: Any) -> str:

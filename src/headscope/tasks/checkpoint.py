@@ -14,25 +14,18 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedModel,
-)
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headscope.checkpoint import (
+    Checkpoint,
     attempt,
     device_of,
-    dtype_of,
     parameters_sha256,
-    pinned,
     quietly,
-    refuse_pickle,
     weights_sha256,
 )
 from headscope.errors import ModelError
-from headscope.model import Model, _checked, _demo_place
+from headscope.model import Model, checked
 from headscope.tasks.task import Task, find_task, is_known, own_task, plain
 
 
@@ -75,28 +68,19 @@ def load_for_task(
                  task's, and for encoder-decoders
     """
     given, where = str(name), device_of(device)
-    place = _demo_place() if given == "demo" else given
-    refuse_pickle(place)
-    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
-    if not Path(place).is_dir():
-        options |= pinned(given, place, revision)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
     with quietly(), drawn_with(seed):
-        config = attempt(given, AutoConfig.from_pretrained, place, **options)
-        tokenizer = attempt(given, AutoTokenizer.from_pretrained, place, **options)
+        config, tokenizer = source.config, source.tokenizer
         fresh = random_init or new_head
         notes = [] if fresh else list(_checked_head(given, config, task))
         _state_task(config, tokenizer, task, anew=fresh)
-        if random_init:
-            network = _random(given, config, options)
-        else:
-            network = _read(given, place, config, options, dtype=dtype, new_head=new_head)
+        network = _random(source) if random_init else _read(source, dtype, new_head=new_head)
     if fresh:
         notes.append("all weights are random" if random_init else "the head is untrained")
     network.to(where).eval()  # type: ignore[arg-type]
-    origin = "" if random_init else weights_sha256(place, network)
+    origin = "" if random_init else weights_sha256(source.place, network)
     digest = parameters_sha256(network) if fresh else origin
-    commit = str(getattr(config, "_commit_hash", None) or "")
-    model = _checked(Model(network, tokenizer, given, commit, digest))
+    model = checked(Model(network, tokenizer, given, source.commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
 
@@ -108,9 +92,7 @@ def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -
     """
     if is_known(name):
         return find_task(name)
-    given = str(checkpoint)
-    place = _demo_place() if given == "demo" else given
-    config = attempt(given, AutoConfig.from_pretrained, place, revision=revision)
+    config = Checkpoint(str(checkpoint), revision=revision, trust_remote_code=False).config
     if getattr(config, "problem_type", None) == "regression" or len(config.id2label) == 1:
         return own_task(name, None)
     return own_task(name, class_names(config.id2label))
@@ -199,24 +181,14 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
 # --- the weights ----------------------------------------------------------------------------
 
 
-def _read(
-    name: str, place: str, config: Any, options: Mapping[str, Any], *, dtype: str, new_head: bool
-) -> PreTrainedModel:
-    network, report = attempt(
-        name,
-        AutoModelForSequenceClassification.from_pretrained,
-        place,
-        config=config,
-        use_safetensors=True,
-        dtype=dtype_of(dtype),
-        attn_implementation="eager",
-        output_loading_info=True,
-        ignore_mismatched_sizes=new_head,
-        **options,
+def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
+    name = source.name
+    network, missing = source.network(
+        AutoModelForSequenceClassification, dtype, ignore_mismatched_sizes=new_head
     )
     inside = f"{network.base_model_prefix}."
-    head = {key for key in report["missing_keys"] if not key.startswith(inside)}
-    lost = set(report["missing_keys"]) - head
+    head = {key for key in missing if not key.startswith(inside)}
+    lost = missing - head
     if new_head:
         lost = {key for key in lost if "pooler" not in key}
     elif head:
@@ -232,14 +204,14 @@ def _read(
     return loaded
 
 
-def _random(name: str, config: Any, options: Mapping[str, Any]) -> PreTrainedModel:
+def _random(source: Checkpoint) -> PreTrainedModel:
     found: PreTrainedModel = attempt(
-        name,
+        source.name,
         AutoModelForSequenceClassification.from_config,
-        config,
+        source.config,
         attn_implementation="eager",
         dtype=torch.float32,
-        trust_remote_code=options["trust_remote_code"],
+        trust_remote_code=source.options["trust_remote_code"],
     )
     return found
 
