@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headscope.derived.claim import Claim
 from headscope.derived.roles import BROAD_SHARE, POSITION, SPECIAL
-from headscope.term import CLARK, KOBAYASHI20, KOVALEVA, OURS
+from headscope.terms.term import CLARK, KOBAYASHI20, KOVALEVA, OURS
 
 MOST = 4  # ours: labels of one head
 MOST_OF_KIND = {"dependency": 2}  # ours: of one kind; 1 of any other

@@ -28,7 +28,7 @@ from headscope.report.svg import Styles
 from headscope.report.task import TASK_GROUPS, task_section
 from headscope.report.theme import theme_css
 from headscope.terms import SOURCES, TERMS, unit_label
-from headscope.terms_of_ablation import ABLATION
+from headscope.terms.ablation import ABLATION
 from headscope.whole_file import write_whole
 
 # One module in one scope: what a file uses when it is read must stand before it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headscope.reproduce import clark_language as language
 from headscope.reproduce import clark_surface as surface
 from headscope.reproduce.line import Paper, Section, Shown
-from headscope.term import CLARK
+from headscope.terms.term import CLARK
 
 PAPER = Paper(
     "clark2019",

@@ -33,7 +33,7 @@ from headscope.reproduce.reading import (
     paper_head,
     surely_above,
 )
-from headscope.term import KOBAYASHI20, KOBAYASHI21
+from headscope.terms.term import KOBAYASHI20, KOBAYASHI21
 
 NORMS = ("norms",)
 FIGURE_3 = 0.03  # how far our reading of Figure 3a may be wrong

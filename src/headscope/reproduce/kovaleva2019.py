@@ -22,7 +22,7 @@ from headscope.reproduce.line import (
     Shown,
 )
 from headscope.reproduce.reading import counted, drawn, ends, named, percent, places_of
-from headscope.term import KOVALEVA
+from headscope.terms.term import KOVALEVA
 
 Measure = Callable[[Results], Answer]
 TASKS = tasks.TASKS

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headscope.derived.layer_claim import CLEAR
-from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source
+from headscope.terms.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source
 
 MIDDLE = (5 / 11, 9 / 11)  # Clark et al. 2019, §3.2: layers 6 to 10 of 12
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small

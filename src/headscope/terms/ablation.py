@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
+from headscope.terms.term import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
 
 ABLATION = {
     "ablation": Term(

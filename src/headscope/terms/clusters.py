@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
+from headscope.terms.term import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
 CLUSTERS = {
     "cluster": Term(

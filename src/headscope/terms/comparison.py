@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import KOVALEVA, OURS, ROMANO, Term
+from headscope.terms.term import KOVALEVA, OURS, ROMANO, Term
 
 COMPARISON = {
     "cosine": Term(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import CLARK, KOVALEVA, OURS, Term
+from headscope.terms.term import CLARK, KOVALEVA, OURS, Term
 
 LANGUAGE = {
     "noun": Term(

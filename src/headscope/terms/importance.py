@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import CLARK, HAO, MICHEL, OURS, Term
+from headscope.terms.term import CLARK, HAO, MICHEL, OURS, Term
 
 IMPORTANCE = {
     "magnitude": Term(

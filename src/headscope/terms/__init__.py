@@ -7,18 +7,18 @@ SOURCES  the short citation used in TERMS → the full reference
 
 from __future__ import annotations
 
-from headscope.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
-from headscope.terms_of_ablation import ABLATION
-from headscope.terms_of_alignment import ALIGNMENT
-from headscope.terms_of_clusters import CLUSTERS
-from headscope.terms_of_comparison import COMPARISON
-from headscope.terms_of_flow import FLOW
-from headscope.terms_of_heads import HEADS
-from headscope.terms_of_importance import IMPORTANCE
-from headscope.terms_of_language import LANGUAGE
-from headscope.terms_of_neurons import NEURONS
-from headscope.terms_of_patterns import PATTERNS
-from headscope.terms_of_probes import PROBES
+from headscope.terms.ablation import ABLATION
+from headscope.terms.alignment import ALIGNMENT
+from headscope.terms.clusters import CLUSTERS
+from headscope.terms.comparison import COMPARISON
+from headscope.terms.flow import FLOW
+from headscope.terms.heads import HEADS
+from headscope.terms.importance import IMPORTANCE
+from headscope.terms.language import LANGUAGE
+from headscope.terms.neurons import NEURONS
+from headscope.terms.patterns import PATTERNS
+from headscope.terms.probes import PROBES
+from headscope.terms.term import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source, Term
 
 __all__ = [
     "LABELS",

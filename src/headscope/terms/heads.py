@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import KOBAYASHI20, OURS, Term
+from headscope.terms.term import KOBAYASHI20, OURS, Term
 
 HEADS = {
     "label": Term(

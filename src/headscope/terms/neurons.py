@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import OURS, VIG, Term
+from headscope.terms.term import OURS, VIG, Term
 
 NEURONS = {
     "neuron": Term(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import (
+from headscope.terms.term import (
     ABNAR,
     FERRANDO,
     KOBAYASHI21,

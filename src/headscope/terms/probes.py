@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headscope.term import CLARK, HEWITT, OURS, Term
+from headscope.terms.term import CLARK, HEWITT, OURS, Term
 
 PROBES = {
     "uas": Term(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headscope.patterns.classes import CLASSES
-from headscope.term import KOVALEVA, OURS, Term
+from headscope.terms.term import KOVALEVA, OURS, Term
 
 PATTERNS = {
     **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
