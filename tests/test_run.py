@@ -2,18 +2,31 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import headscope as hs
-from commands import WHOLE, shard_files
+from commands import shard_files
 from headscope.corpus import Document, Passage, Word
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
-SETTINGS = hs.Settings(**WHOLE)
+SETTINGS = hs.Settings(limit=5, shard_tokens=400, replicates=20)  # all analyses
+SHARDS = 5
 STOCK = hs.Execution(linears="stock", threads=1)
+
+
+@pytest.fixture(scope="module")
+def whole(demo, tmp_path_factory):
+    """A finished run, made in one go."""
+    run = hs.atlas(
+        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("run") / "run", settings=SETTINGS,
+        execution=STOCK,
+    )  # fmt: skip
+    assert len(shard_files(run.path)) == SHARDS
+    return run
 
 
 def results(run):
@@ -97,7 +110,7 @@ def test_a_finished_run_is_only_opened(demo, copy, whole, monkeypatch):
     monkeypatch.setattr("headscope.store.put", never)
     calls = []
     run = again(demo, copy, progress=lambda *done: calls.append(done))
-    assert calls == [(7, 7)]
+    assert calls == [(SHARDS, SHARDS)]
     xr.testing.assert_identical(run.tree, whole.tree)
 
 
@@ -133,7 +146,7 @@ def test_damaged_results_are_merged_again_from_the_shards(demo, copy, whole, con
 
 def test_another_spec_reuses_nothing(demo, copy):
     before = shard_files(copy)
-    other = {"settings": hs.Settings(shard_tokens=800, replicates=20, seed=1), "output": copy}
+    other = {"settings": replace(SETTINGS, seed=1), "output": copy}
     with pytest.raises(
         RunFolderError, match=r"another spec \(settings.seed: 0, now 1\)\n.*--overw"
     ):
@@ -166,7 +179,7 @@ def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(demo, tmp_path, whole):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(HeadscopeError, match="stopped; 3 of 7 shards are finished and kept"):
+    with pytest.raises(HeadscopeError, match=f"stopped; 3 of {SHARDS} shards are finished and kept"):
         again(demo, tmp_path, progress=interrupt)
     before = shard_files(tmp_path)
     assert len(before) == 3
@@ -198,7 +211,7 @@ def test_a_report_can_be_made_from_the_results_alone(copy):
             shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
     run = hs.open_run(copy)
     assert run.manifest == {}
-    assert "demo on 14 documents" in repr(run)
+    assert "demo on 5 documents" in repr(run)
     assert run.report() == copy / "report.html"
     assert {p.name for p in copy.iterdir()} == {"atlas.nc", "figures", "report.html", "tables"}
     assert run.has_report
@@ -242,7 +255,7 @@ def test_a_group_is_asked_for_by_name(whole):
 
 
 def test_objects_show_themselves_in_a_notebook(whole, demo):
-    assert "demo on 14 documents, 6408 tokens: " in repr(whole)
+    assert "demo on 5 documents, 2256 tokens: " in repr(whole)
     page = whole._repr_html_()
     assert "demo" in page
     assert "<script" not in page

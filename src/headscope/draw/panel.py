@@ -111,6 +111,17 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
     return figure
 
 
+def lay_out(figure: Figure) -> None:
+    """Give the axes their places, once and for all.
+
+    A figure that has a layout engine is drawn twice whenever it is saved.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
 def _row_height(panels: Sequence[Panel], row: int, columns: int, each: float) -> float:
     return each * max(panel.height for panel in panels[row * columns : (row + 1) * columns])
 

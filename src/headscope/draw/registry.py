@@ -126,7 +126,6 @@ def save_figures(tree: xr.DataTree, folder: Path) -> list[Path]:
             for kind in ("svg", "png"):
                 path = folder / f"{picture.name}.{kind}"
                 written.append(write_whole(path, partial(write_picture, figure, kind)))
-                figure.set_layout_engine("none")  # laid out once, for both
     for _, name, figure in relations.relation_figures(tree):
         path = folder / RELATIONS / name
         written.append(write_whole(path, partial(write_picture, figure, "svg")))

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from headscope.draw.panel import lay_out
 from headscope.draw.style import house_style
 from headscope.errors import InputError
 from headscope.whole_file import write_whole
@@ -44,4 +45,5 @@ def write_picture(figure: Figure, kind: str, path: str | BinaryIO) -> None:
     """Writes a figure to `path`, whatever its suffix, as `svg` or `png`."""
     with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
+        lay_out(figure)
         figure.savefig(path, format=kind, metadata=_METADATA[kind])

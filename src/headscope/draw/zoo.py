@@ -178,7 +178,6 @@ def save_figures(zoo: Zoo) -> list[Path]:
             for kind in ("svg", "png"):
                 path = zoo.path / "figures" / f"{name}{number}.{kind}"
                 written.append(save_picture(figure, path))
-                figure.set_layout_engine("none")  # laid out once, for both
     return written
 
 

@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-from headscope.draw.panel import Panel, compose
+from headscope.draw.panel import Panel, compose, lay_out
 from headscope.draw.style import LIGHT, house_style, ramp
 
 SVG = "http://www.w3.org/2000/svg"
@@ -60,6 +60,7 @@ def inline_panel(panel: Panel, styles: Styles, *, prefix: str, width: float) -> 
         legend = figure.axes[0].get_legend()
         if legend is not None:
             legend.set_in_layout(True)  # the title had kept its place
+        lay_out(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(buffer.getvalue())
     ids = _ids(root, prefix)

@@ -199,7 +199,6 @@ def _figures(outcome: Outcome) -> None:
             figure = draw(run.tree, shown.picture)
             for place, kind in zip(places, KINDS, strict=True):
                 write_whole(place, partial(write_picture, figure, kind))
-                figure.set_layout_engine("none")  # laid out once, for both
 
 
 def _drawn_since(place: Path, run: Run) -> bool:
