@@ -179,7 +179,9 @@ def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(demo, tmp_path, whole):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(HeadscopeError, match=f"stopped; 3 of {SHARDS} shards are finished and kept"):
+    with pytest.raises(
+        HeadscopeError, match=f"stopped; 3 of {SHARDS} shards are finished and kept"
+    ):
         again(demo, tmp_path, progress=interrupt)
     before = shard_files(tmp_path)
     assert len(before) == 3

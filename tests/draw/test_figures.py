@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from headscope.draw import PICTURES, draw, save_figures
 from headscope.draw.cancellation import medians
-from headscope.draw.marks import bin_edges, end_labels
+from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
 from report.synthetic import GROUPS, make_tree
 
@@ -122,11 +122,13 @@ def test_missing_categories_are_left_out_of_the_legend():
 def test_names_at_line_ends_stay_beside_the_axes_and_apart(ends):
     axes = Figure().subplots()
     axes.set_ylim(0, 1)
-    end_labels(axes, [(value, str(at)) for at, value in enumerate(ends)], top=1.0)
+    end_labels(axes, [LineEnd(value, "a line", "blue", "o") for value in ends], top=1.0)
     heights = sorted(text.xyann[1] for text in axes.texts)
     assert heights[0] >= 0
     assert heights[-1] <= 1
     assert all(upper - lower > 0.06 for lower, upper in pairwise(heights))
+    beside = {float(line.get_ydata()[0]) for line in axes.lines}
+    assert beside == set(heights)  # each has the mark of its line
 
 
 def test_bins_are_bordered_at_their_lower_edges():

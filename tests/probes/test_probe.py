@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from families.tiny import tiny as family
 from families.tokenizers_made import bytes_bpe
-from headscope.derived.probed import root_note
+from headscope.derived.probed import influential_heads, root_note
 from headscope.draw.registry import draw
 from headscope.errors import InputError
 from headscope.model import load
@@ -204,11 +205,10 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 
 STOPPED = """
 import os, signal, sys
+from headscope.cli.main import main
 from headscope.probes import training, storage
-from headscope.model import load
-from headscope.probes.probe import probe
-from headscope.probes.plan import Settings
 training.SAVE_SECONDS = storage.NOTE_SECONDS = 0
+how = int(sys.argv.pop())
 steps = 0
 step = training._Job.step
 def stopped(job, loss):
@@ -216,27 +216,46 @@ def stopped(job, loss):
     steps += 1
     step(job, loss)
     if steps == 30:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), how)
 training._Job.step = stopped
-folder = sys.argv[1]
-probe(load(folder + "/model"), [folder + "/train.conllu"], [folder + "/test.conllu"],
-      settings=Settings(replicates=50, probes=("attention",)), output=folder + "/killed",
-      asked_linears="stock")
+main()
 """
 
 
-def test_a_killed_run_goes_on_and_ends_in_the_same_bits(model, desk) -> None:
-    here = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", STOPPED, str(desk)], env=here, check=False)
-    assert done.returncode == -signal.SIGKILL
-    kept = desk / "killed" / "features"
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_stopped_run_goes_on_and_ends_in_the_same_bits(model, desk, how) -> None:
+    files = ["--train", desk / "train.conllu", "--test", desk / "test.conllu"]
+    small = ["--probes", "attention", "--replicates", 50, "--linears", "stock", "--no-report"]
+    command = ["probe", desk / "model", *files, *small, "-o", desk / how.name, int(how)]
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, *map(str, command)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if how == signal.SIGKILL:
+        assert done.returncode == -how
+    else:
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1].startswith("headscope: stopped; the same command")
+    kept = desk / how.name / "features"
     assert {file.name for file in kept.iterdir()} >= {"model-train.bin", "training-attention-40-0"}
     told = []
     settings = {"probes": ("attention",)}
     again = run(
-        model, desk, settings=settings, output=desk / "killed",
+        model, desk, settings=settings, output=desk / how.name,
         progress=lambda *at: told.append(at[0]),
     )  # fmt: skip
     whole = run(model, desk, settings=settings)
     assert again["probes"].identical(whole["probes"])
     assert not kept.exists()
+
+
+def test_the_heads_leaned_on_are_named_with_their_labels_and_sign() -> None:
+    found = xr.Dataset(
+        {
+            name: (("layer", "head", "direction"), np.array([[[0.1, -3.0], [2.0, 0.0]]]))
+            for name in ("head_weight", "head_spread", "head_influence")
+        },
+        coords={"direction": ["dependent_to_head", "head_to_dependent"]},
+    ).assign(head_label=(("layer", "head"), np.array([["[CLS] 76 %", ""]], object)))
+    told = influential_heads(xr.DataTree.from_dict({"probes": found}))
+    assert told == ("L1·H1 h→d (against; [CLS] 76 %), L1·H2 d→h, L1·H1 d→h ([CLS] 76 %), L1·H2 h→d")

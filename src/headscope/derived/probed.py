@@ -170,11 +170,15 @@ def root_note(probes: xr.Dataset) -> str:
 
 
 def influential_heads(tree: xr.DataTree) -> str:
-    """The heads that move scores most, as `L3·H9 (d→h), …`; "" without that probe."""
-    rows = head_influence_table(tree).head(NAMED).to_dict("records")
-    told = [f"{row['name']} {ARROWS[str(row['direction'])]}" for row in rows]
-    labels = [f" ({row['label']})" if row["label"] else "" for row in rows]
-    return ", ".join(map(str.__add__, told, labels))
+    """The heads that move scores most, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
+    probe.
+    """
+    told = []
+    for row in head_influence_table(tree).head(NAMED).to_dict("records"):
+        notes = ["against"] * (row["influence"] < 0) + [row["label"]] * bool(row["label"])
+        text = f"{row['name']} {ARROWS[str(row['direction'])]}"
+        told.append(f"{text} ({'; '.join(notes)})" if notes else text)
+    return ", ".join(told)
 
 
 def scores(probes: xr.Dataset) -> dict[str, Any]:

@@ -9,7 +9,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.derived.reading import estimate, group
-from headscope.draw.marks import band_line, end_labels, faint_grid, layer_axis, percent_axis
+from headscope.draw.marks import (
+    LineEnd,
+    band_line,
+    end_labels,
+    faint_grid,
+    layer_axis,
+    percent_axis,
+)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
 from headscope.draw.wording import over, with_interval
@@ -49,7 +56,7 @@ def _layers(found: xr.Dataset, setting: str, axes: Axes) -> None:
     for measure, (word, text) in LINES.items():
         parts = estimate(found, "layer_aer", setting=setting, measure=measure)
         band_line(axes, layers, parts, word)
-        ends.append((float(parts.value[-1]), text))
+        ends.append(LineEnd(float(parts.value[-1]), text, word, marker(word)))
     layer_axis(axes, len(layers))
     percent_axis(axes, "alignment error rate", top=1.0)
     end_labels(axes, ends, top=1.0)

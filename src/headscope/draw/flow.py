@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 
 from headscope.derived.reading import estimate, group
 from headscope.draw.marks import (
+    LineEnd,
     band_line,
     end_labels,
     faint_grid,
@@ -105,7 +106,7 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
         last = float(parts.value[np.isfinite(parts.value)][-1])
-        ends.append((last, _name(method).replace(" rollout", "")))
+        ends.append(LineEnd(last, _name(method).replace(" rollout", ""), hue, mark))
     layer_axis(axes, flow.sizes["layer"])
     top = 1.05 * float(np.nanmax(flow["effective_tokens"].values))
     axes.set_ylim(0, top)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -90,22 +91,40 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
     )
 
 
-def end_labels(axes: Axes, ends: Sequence[tuple[float, str]], *, top: float) -> None:
+@dataclass(frozen=True, slots=True)
+class LineEnd:
+    """Where a line ends, what stands beside it there, and by what mark the two are one.
+
+    hue   a colour's name, or a word of the data
+    mark  of matplotlib; "_" for a line without marks
+    """
+
+    value: float
+    text: str
+    hue: str
+    mark: str
+
+
+def end_labels(axes: Axes, ends: Sequence[LineEnd], *, top: float) -> None:
     """Texts right of the axes at the values where lines end, moved until none covers another.
 
     top  of the y axis, which begins at 0
     """
-    order = sorted(range(len(ends)), key=lambda at: ends[at][0])
-    heights = [value for value, _ in ends]
+    order = sorted(range(len(ends)), key=lambda at: ends[at].value)
+    heights = [end.value for end in ends]
     for lower, upper in pairwise(order):
         heights[upper] = max(heights[upper], heights[lower] + LABEL_GAP * top)
     highest = top
     for at in reversed(order):  # what was moved above the axes comes down again
         heights[at] = min(heights[at], highest)
         highest = heights[at] - LABEL_GAP * top
-    for height, (value, text) in zip(heights, ends, strict=True):
+    for height, end in zip(heights, ends, strict=True):
+        axes.plot(
+            1.035, height, end.mark, color=color(end.hue), ms=3.6, mew=1.2 * (end.mark == "_"),
+            transform=axes.get_yaxis_transform(), clip_on=False,
+        )  # fmt: skip
         axes.annotate(
-            text, (1.0, value), (1.02, height), xycoords=("axes fraction", "data"),
+            end.text, (1.0, end.value), (1.065, height), xycoords=("axes fraction", "data"),
             textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
         )  # fmt: skip
 

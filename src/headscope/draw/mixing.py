@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.derived.reading import estimate, group
-from headscope.draw.marks import end_labels, layer_axis, percent_axis
+from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
 from headscope.draw.wording import INTERVALS, over
@@ -56,7 +56,7 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
         last = parts.value[np.isfinite(parts.value)][-1]
-        ends.append((float(last), name(method)))
+        ends.append(LineEnd(float(last), name(method), hue, mark))
     layer_axis(axes, len(layers))
     percent_axis(axes, "mixing ratio", top=1.0)
     end_labels(axes, ends, top=1.0)

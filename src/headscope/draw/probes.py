@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from headscope.derived.probed import sentences_text, share
 from headscope.derived.reading import estimate, group
-from headscope.draw.marks import end_labels, legend, percent_axis
+from headscope.draw.marks import LineEnd, end_labels, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DASHES, color
@@ -88,7 +88,7 @@ def _curve(found: xr.Dataset, axes: Axes) -> None:
         if not there.any():  # a rule learns nothing
             value = float(estimate(found, "uas", probe=name).value)
             axes.axhline(value, color=color(hue), lw=1.0, ls=dash)
-            last = value
+            last, mark = value, "_"
         else:
             shade = color(hue)
             axes.fill_between(sizes[there], parts.low[there], parts.high[there], color=shade,
@@ -96,7 +96,7 @@ def _curve(found: xr.Dataset, axes: Axes) -> None:
             axes.plot(sizes[there], parts.value[there], ls=dash, color=shade, marker=mark, ms=3.2,
                       mew=0)  # fmt: skip
             last = float(parts.value[there][-1])
-        ends.append((last, plain_name(name)))
+        ends.append(LineEnd(last, plain_name(name), hue, mark))
         most = max(most, last, float(np.nan_to_num(parts.high).max()))
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sizes.tolist()))

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 
 from headscope.derived.probed import best_layer, sentences_text
 from headscope.derived.reading import estimate, group
-from headscope.draw.marks import band_line, end_labels, layer_axis, percent_axis
+from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.probes import INTERVALS
+from headscope.draw.style import marker
 
 SHARES = {"structural_uuas": ("strongest", "UUAS"), "structural_root": ("mean", "root")}
 RANKS = {
@@ -51,7 +52,8 @@ def _draw(found: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes
     for variable, (word, text) in lines.items():
         parts = estimate(found, variable)
         band_line(axes, layers, parts, word)
-        ends.append((float(parts.value[np.isfinite(parts.value)][-1]), text))
+        last = float(parts.value[np.isfinite(parts.value)][-1])
+        ends.append(LineEnd(last, text, word, marker(word)))
     layer_axis(axes, len(layers))
     percent_axis(axes, label, top=1.0)
     if label == "ρ":  # which may be below 0
