@@ -12,9 +12,8 @@ not use transformers' attention registry are read through their own maps (`famil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Protocol
 
 import torch
@@ -27,6 +26,7 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.families import Site, configurations, find_sites, registered, unlisted_site
 from headscope.families.fallback import read_eagerly
 from headscope.layer import Given, LayerView
+from headscope.undoing import Undoing
 
 __all__ = ["Call", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -59,7 +59,7 @@ class Call:
         self.mask = mask
 
 
-class Instrument(AbstractContextManager["Instrument"]):
+class Instrument(Undoing):
     """Reads, and on request changes, every attention layer of a model while the context is open.
 
     Instruments may be nested: the interventions of the outer one come first, and all observers see
@@ -90,7 +90,6 @@ class Instrument(AbstractContextManager["Instrument"]):
                 "it can be read, not changed; use a model on the registry"
             )
         self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
-        self._close: ExitStack | None = None
         self._running: list[nn.Module] = []
         self._calls: dict[str, int] = {}
         self._called: set[nn.Module] = set()
@@ -99,32 +98,18 @@ class Instrument(AbstractContextManager["Instrument"]):
         self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
         self._outputs: dict[nn.Module, torch.Tensor] = {}
 
-    def __enter__(self) -> Instrument:
-        """Open the context: set the attention implementation, add the hooks."""
-        if self._close is not None:
-            raise HeadscopeError("this Instrument is already open; make a second one to nest")
-        with ExitStack() as stack:
-            self._add_hooks(stack)
-            if self.fallback:
-                stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
-            else:
-                stack.enter_context(implementation(self.model, NAME))
-                stack.enter_context(active(self))
-            self._close = stack.pop_all()
-        return self
+    def _open(self, stack: ExitStack) -> None:
+        """Set the attention implementation, add the hooks."""
+        self._add_hooks(stack)
+        if self.fallback:
+            stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
+        else:
+            stack.enter_context(implementation(self.model, NAME))
+            stack.enter_context(active(self))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the context: whatever happened, the model is as it was."""
-        close, self._close = self._close, None
+    def _forget(self) -> None:
         self._running.clear()
-        self._forget()
-        if close is not None:
-            close.__exit__(kind, error, trace)
+        self._forget_pass()
 
     # --- hooks ------------------------------------------------------------------------------
 
@@ -144,14 +129,14 @@ class Instrument(AbstractContextManager["Instrument"]):
             if site.projection is not None:
                 keep(site.projection.register_forward_hook(self._projection_hook(site)).remove)
 
-    def _forget(self) -> None:
+    def _forget_pass(self) -> None:
         self._called.clear()
         for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
             kept.clear()
 
     def _begin(self, module: nn.Module, _args: Any) -> None:
         if not self._running:
-            self._forget()
+            self._forget_pass()
         self._running.append(module)
 
     def _end(self, module: nn.Module, _args: Any, output: Any) -> None:
@@ -165,7 +150,7 @@ class Instrument(AbstractContextManager["Instrument"]):
                 self._show_pending()
                 self._check_all_seen(module)
         finally:
-            self._forget()
+            self._forget_pass()
 
     def _check_all_seen(self, ran: nn.Module) -> None:
         """Raises ModelError if attention was computed past us, anywhere in what ran."""

@@ -12,9 +12,8 @@ before it is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -31,11 +30,12 @@ from headscope.errors import ModelError
 from headscope.families import find_sites
 from headscope.instrument import implementation
 from headscope.model import forward
+from headscope.undoing import Undoing
 
 NAME = "headscope-ablation"
 
 
-class SharedPrefix(AbstractContextManager["SharedPrefix"]):
+class SharedPrefix(Undoing):
     """Runs the variants of a network while the context is open.
 
     skip_projections  whether the maps to queries, keys and values of a changed layer are left out
@@ -52,29 +52,17 @@ class SharedPrefix(AbstractContextManager["SharedPrefix"]):
         self.blocks = list(dict.fromkeys(site.block for site in sites if site.block is not None))
         self.attentions = {site.attention for site in sites}
         self._pass: Pass | None = None
-        self._close: ExitStack | None = None
 
-    def __enter__(self) -> SharedPrefix:
+    def _open(self, stack: ExitStack) -> None:
         """Set the attention function and take hold of the layers' modules."""
-        with ExitStack() as stack:
-            stack.enter_context(implementation(self.network, NAME))
-            for block in self.blocks:
-                stack.enter_context(instead_of(block, self._of_block(block.forward)))
-            token = _RUNNING.set(self)
-            stack.callback(_RUNNING.reset, token)
-            self._close = stack.pop_all()
-        return self
+        stack.enter_context(implementation(self.network, NAME))
+        for block in self.blocks:
+            stack.enter_context(instead_of(block, self._of_block(block.forward)))
+        token = _RUNNING.set(self)
+        stack.callback(_RUNNING.reset, token)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """The network is as it was."""
-        close, self._close, self._pass = self._close, None, None
-        if close is not None:
-            close.__exit__(kind, error, trace)
+    def _forget(self) -> None:
+        self._pass = None
 
     def whole(self, batch: Batch) -> Kept:
         """Run a batch through the whole model and keep what its variants need.

@@ -7,8 +7,7 @@ there. All layers' maps and gradients are held at once, so it is slower and take
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from transformers import PreTrainedModel
 from headscope.errors import ModelError
 from headscope.families import find_sites, registered
 from headscope.importance.stream import LayerGradient, Observer, Streaming, frozen
+from headscope.undoing import Undoing
 
 
 def following(network: PreTrainedModel, observer: Observer) -> Streaming | EagerMaps:
@@ -33,40 +33,28 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
     return (Streaming if registered(network) else EagerMaps)(network, observer)
 
 
-class EagerMaps(AbstractContextManager["EagerMaps"]):
+class EagerMaps(Undoing):
     """As `Streaming`, for families that compute attention by themselves."""
 
     def __init__(self, network: PreTrainedModel, observer: Observer) -> None:
         self.network, self.observer = network, observer
         self.sites = find_sites(network)
         self._maps: tuple[torch.Tensor, ...] = ()
-        self._close: ExitStack | None = None
 
-    def __enter__(self) -> EagerMaps:
+    def _open(self, stack: ExitStack) -> None:
         """Ask for maps, and for gradients down to the embedded tokens."""
         embeddings: Any = self.network.get_input_embeddings()
-        with ExitStack() as stack:
-            stack.enter_context(torch.enable_grad())
-            stack.enter_context(frozen(self.network))
-            for hook in (
-                embeddings.register_forward_hook(_asking),
-                self.network.register_forward_pre_hook(_with_maps, with_kwargs=True),
-                self.network.register_forward_hook(self._keep),
-            ):
-                stack.callback(hook.remove)
-            self._close = stack.pop_all()
-        return self
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(frozen(self.network))
+        for hook in (
+            embeddings.register_forward_hook(_asking),
+            self.network.register_forward_pre_hook(_with_maps, with_kwargs=True),
+            self.network.register_forward_hook(self._keep),
+        ):
+            stack.callback(hook.remove)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """The network is as it was."""
-        close, self._close, self._maps = self._close, None, ()
-        if close is not None:
-            close.__exit__(kind, error, trace)
+    def _forget(self) -> None:
+        self._maps = ()
 
     def backward(self, loss: torch.Tensor) -> None:
         """Takes the gradient of a sum of losses and shows it, layer by layer."""

@@ -12,10 +12,9 @@ below the first layer's mixtures.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ from transformers.masking_utils import eager_mask
 from headscope.attend import known_options, probabilities
 from headscope.errors import ModelError
 from headscope.instrument import implementation
+from headscope.undoing import Undoing
 
 NAME = "headscope-gradients"
 
@@ -51,7 +51,7 @@ class LayerGradient:
 Observer = Callable[[LayerGradient], None]
 
 
-class Streaming(AbstractContextManager["Streaming"]):
+class Streaming(Undoing):
     """One forward and one backward pass, of which an observer sees every layer's gradients.
 
     observer  called with the layers from the last to the first
@@ -63,29 +63,17 @@ class Streaming(AbstractContextManager["Streaming"]):
         self.layers = 0
         self._first: tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None] | None
         self._first = None
-        self._close: ExitStack | None = None
 
-    def __enter__(self) -> Streaming:
+    def _open(self, stack: ExitStack) -> None:
         """Set the attention function; freeze the weights."""
-        with ExitStack() as stack:
-            stack.enter_context(torch.enable_grad())
-            stack.enter_context(frozen(self.network))
-            stack.enter_context(implementation(self.network, NAME))
-            token = _RUNNING.set(self)
-            stack.callback(_RUNNING.reset, token)
-            self._close = stack.pop_all()
-        return self
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(frozen(self.network))
+        stack.enter_context(implementation(self.network, NAME))
+        token = _RUNNING.set(self)
+        stack.callback(_RUNNING.reset, token)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """The network is as it was."""
-        close, self._close, self._first = self._close, None, None
-        if close is not None:
-            close.__exit__(kind, error, trace)
+    def _forget(self) -> None:
+        self._first = None
 
     def backward(self, loss: torch.Tensor) -> None:
         """Takes the gradient of a sum of losses and shows it, layer by layer."""
