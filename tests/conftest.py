@@ -64,6 +64,38 @@ def browser():
         running.close()
 
 
+@pytest.fixture
+def watched(browser):
+    """Opens an address; afterwards, nothing may have been complained of or asked for elsewhere.
+
+    within   what all that is asked for must begin with, if not be the address itself
+    closing  is given what closes the page; by default that is done at the end
+    """
+    complaints, closers = [], []
+
+    def start(address, *, within=(), width=1280, height=800, closing=closers.append, **options):
+        def asked(request):
+            own = request.url.partition("#")[0] == address.partition("#")[0]
+            if not (own or request.url.startswith(tuple(within))):
+                complaints.append(request.url)
+
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        closing(context.close)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", asked)
+        page.goto(address)
+        return page
+
+    start.complaints = complaints
+    yield start
+    for close in closers:
+        close()
+    assert complaints == []
+
+
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The text of axe-core: run in a page from outside, so that its policy stays as it is."""

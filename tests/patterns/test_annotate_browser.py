@@ -20,37 +20,22 @@ CANVAS = """() => {
 
 
 @pytest.fixture
-def opened(browser):
-    """Opens the page of a server; afterwards, nothing may have been complained of."""
-    complaints, contexts = [], []
+def opened(watched):
+    """Opens the page of a server, when a map is drawn."""
 
     def start(server, width=1000, height=760, scheme="light", outlives=False):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        if outlives:
-            contexts.append(context)
-        else:  # a page that still asks for the next map would complain of the server's end
-            server.leaving.append(context.close)
-        page = context.new_page()
+        # A page that still asks for the next map would complain of the server's end.
+        more = {} if outlives else {"closing": server.leaving.append}
+        page = watched(
+            server.address, within=(server.address,), width=width, height=height,
+            color_scheme=scheme, **more,
+        )  # fmt: skip
         page.set_default_timeout(20_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: asked(request.url, server.address))
-        page.goto(server.address)
         page.wait_for_selector("body[data-shown]")
         return page
 
-    def asked(url, address):
-        if not url.startswith(address):
-            complaints.append(url)
-
-    start.complaints = complaints
-    yield start
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    start.complaints = watched.complaints
+    return start
 
 
 def on(page, number):
