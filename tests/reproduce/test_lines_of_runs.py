@@ -190,3 +190,30 @@ def test_a_random_heads_absence_has_an_interval_over_examples():
     assert answer.value == pytest.approx(change.mean())
     assert answer.low < change.mean() < answer.high < 0
     assert answer.holds is False
+
+
+@pytest.mark.parametrize(
+    ("low", "status"), [(0.01, "direction holds"), (-0.01, "differs"), (np.nan, "direction holds")]
+)
+def test_a_probe_is_held_against_another_by_their_paired_difference(low, status):
+    """Their own intervals overlap; n is of the sentences that were scored."""
+    names = ["distances_words", "attention_words"]
+    gain = np.array([[0.0, -0.02], [0.02, 0.0]])
+    found = xr.Dataset(
+        {
+            "uas": ("probe", [0.60, 0.62]),
+            "uas_ci_low": ("probe", [0.55, 0.57]),
+            "uas_ci_high": ("probe", [0.65, 0.67]),
+            "difference": (("probe", "probe_other"), gain),
+            "difference_ci_low": (("probe", "probe_other"), np.where(gain > 0, low, -1.0)),
+            "difference_ci_high": (("probe", "probe_other"), gain + 1),
+        },
+        coords={"probe": names, "probe_other": names},
+        attrs={"test_sentences": 1234},
+    )
+    run = Run(xr.DataTree.from_dict({"probes": found}), {})
+    judged = told(
+        "clark2019", "table3-attention_words", Results({"probes": run}, own=False, absent={})
+    )
+    assert judged.status == status
+    assert judged.answer.n == "1,234 test sentences"

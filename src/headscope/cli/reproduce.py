@@ -117,7 +117,7 @@ def _tell(outcome: Outcome) -> None:
     counts = ", ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
     say(f"\n{len(outcome.lines)} lines{own}: {counts}")
     for reason in dict.fromkeys(outcome.absent.values()):
-        say(f"  {reason}")
+        say(f"  {' '.join(reason.split())}")
     if outcome.limit:
         say(f"limited to {outcome.limit} documents or examples of each part")
     if any(run.path is not None and not run.has_report for run in outcome.runs.values()):

@@ -34,7 +34,7 @@ PAPER = Paper(
                 "as a rule-based system. Inputs are cut to 128 tokens.", language.table_2(),
                 (Shown("coreference", "coreference", "Table 2"),)),
         Section("probes", "Heads in combination (§5)", "Probes that weigh all heads find most of "
-                "the tree.", language.table_3()),
+                "the tree.", language.table_3(), (Shown("probes", "probes", "Table 3"),)),
         Section("clusters", "Clustering heads (§6)", "Heads form groups that attend alike, often "
                 "within a layer.", surface.clustering(), (Shown("surface", "divergence_map"),
                 Shown("surface", "layers_alike"))),

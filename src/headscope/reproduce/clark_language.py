@@ -260,31 +260,33 @@ TABLE_3: Sequence[tuple[str, str, tuple[Published, ...], str, str]] = (
 
 def _probe(name: str, above: str, below: str) -> Measure:
     def measure(results: Results) -> Answer:
-        run, found = results.run("probes"), results.group("probes", "probes")
+        found = results.group("probes", "probes")
         value, low, high = ends(found, "uas", probe=name)
         if not np.isfinite(value):
             raise NotRun(f"needs words: {KEYS['words'].what}; {KEYS['words'].where}")
+        pair = (name, above) if above else (below, name)  # the first ought to find more
         holds = None
-        if above:
-            other = ends(found, "uas", probe=above)
-            holds = bool(low > other[2]) if np.isfinite(low + other[2]) else value > other[0]
-        elif below:
-            other = ends(found, "uas", probe=below)
-            holds = bool(high < other[1]) if np.isfinite(high + other[1]) else value < other[0]
-        return Answer(value, low, high, counted(run), holds=holds,
+        if all(pair):
+            gain, least, _ = ends(found, "difference", probe=pair[0], probe_other=pair[1])
+            holds = bool((least if np.isfinite(least) else gain) > 0)
+        return Answer(value, low, high, _tested(found), holds=holds,
                       elsewhere=results.others.get("probe_test", ""))  # fmt: skip
 
     return measure
 
 
+def _tested(found: xr.Dataset) -> str:
+    return f"{int(found.attrs['test_sentences']):,} test sentences"
+
+
 def _structural(results: Results) -> Answer:
     """The structural probe on the layer that it was trained on; of several, the best."""
-    run, found = results.run("probes"), results.group("probes", "probes")
+    found = results.group("probes", "probes")
     values = drawn(found, "structural_uuas")[0]  # [layer]
     if not np.isfinite(values).any():
         raise NotRun("needs more sentences to train and score on")
     layer = int(np.nanargmax(values))
-    return Answer(*ends(found.isel(layer=layer), "structural_uuas"), counted(run),
+    return Answer(*ends(found.isel(layer=layer), "structural_uuas"), _tested(found),
                   shown=f"layer {layer + 1}",
                   elsewhere=results.others.get("probe_test", ""))  # fmt: skip
 
