@@ -9,7 +9,6 @@ variant, in batches as large as the product's, measured on a few variants and sc
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -18,7 +17,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
-from benchmarks.timing import CLOCKS, Row, interleave, table
+from benchmarks.timing import Row, interleave, options, table
 from headscope import linears
 from headscope.ablation.naive import naive
 from headscope.ablation.replace import StandIn
@@ -85,11 +84,8 @@ def _batch(inputs: Inputs, rows: list[int]) -> Batch:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation")
-    parser.add_argument("--rounds", type=int, default=3, help="after one to warm up (3)")
-    parser.add_argument("--threads", type=int, default=1, help="of torch (1)")
+    parser = options("ablation", __doc__, examples=None, rounds=3)
     parser.add_argument("--tokens", type=int, default=512, help="of all inputs together (512)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
     given = parser.parse_args(arguments)
     keep_freed_memory()
     keep_few_products()

@@ -34,7 +34,7 @@ from benchmarks.pipelines import (
     fastest,
     fused_gelu,
 )
-from benchmarks.timing import CLOCKS, Row, interleave, record, table
+from benchmarks.timing import Row, interleave, options, record, table
 from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_few_products, keep_freed_memory
 from headscope.linears import linears
@@ -142,17 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.atlas",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
-    parser.add_argument("--threads", type=int, default=cores, help="of torch (all cores)")
-    parser.add_argument("--examples", type=int, default=32, help="of 128 tokens (32)")
-    only = "cpu: time of this process alone, for one thread on a busy machine"
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help=only)
+    parser = options("atlas", __doc__, examples=32, threads=cores or 1)
     parser.add_argument("--quick", action="store_true", help="3 rounds, 16 examples")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all timings")
     given = parser.parse_args(arguments)

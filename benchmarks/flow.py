@@ -8,7 +8,6 @@ interleaved run, see `benchmarks.atlas`. Value zeroing is measured on two inputs
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -16,7 +15,7 @@ import torch
 
 from benchmarks.inputs import Inputs, bert, fixed, treebank
 from benchmarks.pipelines import MIXING, Streamed, bare, fastest
-from benchmarks.timing import CLOCKS, Row, interleave, table
+from benchmarks.timing import Row, interleave, options, table
 from headscope.analyses.flow import DEFAULT
 from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_few_products, keep_freed_memory
@@ -48,12 +47,9 @@ def pipelines(inputs: Inputs, few: Inputs, stack: ExitStack) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.flow", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--examples", type=int, default=16, help="of 128 tokens (16)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    given = parser.parse_args(arguments)
+    given = options("flow", __doc__, examples=16, threads=torch.get_num_threads()).parse_args(
+        arguments
+    )
     keep_freed_memory()
     keep_few_products()
     for inputs in (fixed(given.examples), treebank(given.examples * 6)):

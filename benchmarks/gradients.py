@@ -11,7 +11,6 @@ run, see `benchmarks.atlas`; all must give the same numbers.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from torch.nn import functional
 
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
-from benchmarks.timing import CLOCKS, Row, interleave, table
+from benchmarks.timing import Row, interleave, options, table
 from headscope import linears
 from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_few_products, keep_freed_memory
@@ -142,12 +141,7 @@ def _first(inputs: Inputs) -> tuple[torch.Tensor, torch.Tensor]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print the table, and how far the ways agree."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gradients", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
-    parser.add_argument("--threads", type=int, default=1, help="of torch (1)")
-    parser.add_argument("--examples", type=int, default=8, help="inputs (8)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    given = parser.parse_args(arguments)
+    given = options("gradients", __doc__, examples=8).parse_args(arguments)
     keep_freed_memory()
     keep_few_products()
     with threads_of(given.threads), ExitStack() as stack:

@@ -8,7 +8,6 @@ shape; one interleaved run, see `benchmarks.atlas`.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,7 +17,7 @@ import torch
 
 from benchmarks.inputs import Inputs, bert, treebank
 from benchmarks.pipelines import Streamed, bare, fastest
-from benchmarks.timing import CLOCKS, Row, interleave, table
+from benchmarks.timing import Row, interleave, options, table
 from headscope.corpus import Example, Word
 from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_few_products, keep_freed_memory
@@ -57,12 +56,9 @@ def _annotated(example: Example, draw: np.random.Generator) -> Example:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.language", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--examples", type=int, default=256, help="sentences (256)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    given = parser.parse_args(arguments)
+    given = options("language", __doc__, examples=256, threads=torch.get_num_threads()).parse_args(
+        arguments
+    )
     keep_freed_memory()
     keep_few_products()
     with threads_of(given.threads), ExitStack() as stack:

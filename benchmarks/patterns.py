@@ -8,7 +8,6 @@ see `benchmarks.atlas`; at most 1.3 × B is wanted.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -16,7 +15,7 @@ import torch
 
 from benchmarks.inputs import Inputs, bert, fixed
 from benchmarks.pipelines import Streamed, bare, fastest
-from benchmarks.timing import CLOCKS, Row, interleave, table
+from benchmarks.timing import Row, interleave, options, table
 from headscope.engine.compute import threads_of
 from headscope.engine.memory import keep_few_products, keep_freed_memory
 from headscope.linears import linears
@@ -45,12 +44,9 @@ def pipelines(inputs: Inputs, stack: ExitStack) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.patterns", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="after one to warm up (5)")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--examples", type=int, default=64, help="inputs (64)")
-    parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
-    given = parser.parse_args(arguments)
+    given = options("patterns", __doc__, examples=64, threads=torch.get_num_threads()).parse_args(
+        arguments
+    )
     keep_freed_memory()
     keep_few_products()
     with threads_of(given.threads), ExitStack() as stack:

@@ -6,12 +6,15 @@ so a slow minute slows both sides. Reported is the median over rounds.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
+
+import torch
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
@@ -46,6 +49,29 @@ class Row:
             passed = median(self.ratios(rows[base])) <= limit
             words.append(f"{'PASS' if passed else 'miss'} (≤ {limit:.2f} × {base})")
         return ", ".join(words)
+
+
+def options(
+    name: str, about: str | None, *, examples: int | None, rounds: int = 5, threads: int | None = 1
+) -> argparse.ArgumentParser:
+    """The command line that all have.
+
+    examples  how many inputs; None: the option is not there
+    threads   of torch; None: as many as it would take
+    """
+    threads = threads or torch.get_num_threads()
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks.{name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"after a first ({rounds})")
+    parser.add_argument("--threads", type=int, default=threads, help=f"of torch ({threads})")
+    if examples is not None:
+        parser.add_argument("--examples", type=int, default=examples, help=f"inputs ({examples})")
+    only = "cpu: time of this process alone, for one thread on a busy machine"
+    parser.add_argument("--clock", choices=list(CLOCKS), default="wall", help=only)
+    return parser
 
 
 def interleave(rows: Sequence[Row], *, rounds: int, clock: str) -> None:
