@@ -176,7 +176,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
-        HeadscopeError, match=r"no space left .*\n.*finished shards are kept"
+        HeadscopeError, match=r"no space left .*\n.*what is finished in a run folder is kept"
     ) as found:
         put(tmp_path / "content", b"x")
     assert found.value.exit_code == 1

@@ -148,6 +148,8 @@ def label(results: Mapping[str, xr.Dataset], manifest: Manifest) -> xr.DataTree:
         "spec_fingerprint": manifest["fingerprint"],
         "indexing": "layers and heads count from 0; query attends to key",
     }  # fmt: skip
+    if "counted" in manifest["corpus"]:  # what stands for documents
+        attrs["counted"] = manifest["corpus"]["counted"]
     root = xr.Dataset(attrs={k: _storable(v) for k, v in attrs.items()})
     return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in results.items()}})
 

@@ -46,7 +46,7 @@ def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HeadscopeError(
             f"no space left to write {path}\n"
-            "free some, then run the same command again: finished shards are kept"
+            "free some, then run the same command again: what is finished in a run folder is kept"
         )
     return RunFolderError(f"cannot write {path}: {error.strerror}; choose another folder with -o")
 

@@ -113,8 +113,6 @@ def task_run(
         manifest["analyses"] = sorted(results)
         tree = label(dict(results), manifest)
         tree.attrs["title"] = f"headscope {asked.command}"
-        if "counted" in asked.corpus:
-            tree.attrs["counted"] = asked.corpus["counted"]
         if folder is None:
             return Run(tree, manifest)
         buffer = io.BytesIO()

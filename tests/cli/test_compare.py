@@ -34,7 +34,7 @@ def test_it_says_what_was_compared_what_changed_and_where_it_is(compare, desk):
     done = compare("--task", "mood", "--data", "mood")
     assert done.code == 0, done.err
     first, *rest = done.out.splitlines()
-    assert first.startswith("one and two: 2 layers × 3 heads on 20 documents, 20 inputs, ")
+    assert first.startswith("one and two: 2 layers × 3 heads on 20 examples, 20 inputs, ")
     assert any(line.startswith("Of 6 heads, ") for line in rest)
     assert rest[-1] == "results: run/atlas.nc"
     manifest = json.loads((desk / "run/manifest.json").read_text())
@@ -66,7 +66,7 @@ def test_examples_that_are_cut_are_told(compare):
 
 def test_a_limit_draws_examples_by_the_seed(compare):
     done = compare("--task", "mood", "--data", "mood", "--limit", 5)
-    assert "on 5 documents, 5 inputs" in done.out
+    assert "on 5 examples, 5 inputs" in done.out
     assert "5 of 20 examples, drawn with seed 0" in done.out
 
 

@@ -176,11 +176,13 @@ def _findings(run: Run) -> list[str]:
 
 def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
     """What was compared on what, what came of it, and where it is."""
+    from headscope.derived.reading import counted
+
     m, counts = run.manifest, run.manifest["counts"]
     say(
         f"{m['base']['name']} and {m['model']['name']}: {m['model']['layers']} layers × "
-        f"{m['model']['heads']} heads on {counts['documents']} documents, {counts['examples']} "
-        f"inputs, {counts['tokens']} tokens"
+        f"{m['model']['heads']} heads on {counts['documents']} {counted(run.tree)}, "
+        f"{counts['examples']} inputs, {counts['tokens']} tokens"
     )
     tell_reading(counts, progress, notes)
     for finding in _findings(run):
