@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import headscope as hs
-from commands import shard_files
+from commands import WHOLE_SHARDS, shard_files
 from headscope.patterns.classes import NAMES
 
 LAYERS, HEADS = 6, 12
@@ -219,7 +219,7 @@ def test_the_root_says_what_was_run_on_what(whole):
     attrs = whole.tree.attrs
     expected = {
         "model": "demo", "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
-        "documents": 14, "examples": 209, "skipped": 0, "windowed": 0, "seed": 0,
+        "documents": 5, "examples": 75, "skipped": 0, "windowed": 0, "seed": 0,
         "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
         "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
     }  # fmt: skip
@@ -233,12 +233,19 @@ def test_the_manifest_says_the_rest(whole):
     assert manifest["versions"].keys() >= {"headscope", "python", "torch", "transformers"}
     assert manifest["counts"]["tokens"] == whole.tree.attrs["tokens"]
     assert manifest["corpus"]["files"][0]["sha256"]
-    assert manifest["shards"] == len(shard_files(whole.path)) == 7
+    assert manifest["shards"] == len(shard_files(whole.path)) == WHOLE_SHARDS
     assert manifest["linears"] == "stock"
     assert manifest["model"]["revision"] == ""
 
 
-def test_tables_are_tidy_in_parquet_and_csv(whole):
+@pytest.fixture(scope="module")
+def reported(whole):
+    """Its folder, with all that a report writes."""
+    whole.report()
+    return whole.path
+
+
+def test_tables_are_tidy_in_parquet_and_csv(reported):
     leading = [
         "model",
         "revision",
@@ -252,16 +259,16 @@ def test_tables_are_tidy_in_parquet_and_csv(whole):
         "ci_high",
     ]
     for group in CONTRACT.keys() - UNTIDY:
-        table = pd.read_parquet(whole.path / "tables" / f"{group}.parquet")
+        table = pd.read_parquet(reported / "tables" / f"{group}.parquet")
         assert list(table.columns[: len(leading)]) == leading
         assert set(table["analysis"]) == {group}
-        text = pd.read_csv(whole.path / "tables" / f"{group}.csv")
+        text = pd.read_csv(reported / "tables" / f"{group}.csv")
         assert list(text.columns) == list(table.columns)
         assert len(text) == len(table) > 0
 
 
-def test_every_figure_is_there_as_svg_and_png(whole):
-    folder = whole.path / "figures"
+def test_every_figure_is_there_as_svg_and_png(reported):
+    folder = reported / "figures"
     names = {p.name for p in folder.iterdir()} - {"dependency"}
     stems = {name.rpartition(".")[0] for name in names}
     assert len(stems) >= 15

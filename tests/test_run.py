@@ -9,24 +9,12 @@ import pytest
 import xarray as xr
 
 import headscope as hs
-from commands import shard_files
+from commands import WHOLE, WHOLE_SHARDS, shard_files
 from headscope.corpus import Document, Passage, Word
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
-SETTINGS = hs.Settings(limit=5, shard_tokens=400, replicates=20)  # all analyses
-SHARDS = 5
+SETTINGS = hs.Settings(**WHOLE)
 STOCK = hs.Execution(linears="stock", threads=1)
-
-
-@pytest.fixture(scope="module")
-def whole(demo, tmp_path_factory):
-    """A finished run, made in one go."""
-    run = hs.atlas(
-        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("run") / "run", settings=SETTINGS,
-        execution=STOCK,
-    )  # fmt: skip
-    assert len(shard_files(run.path)) == SHARDS
-    return run
 
 
 def results(run):
@@ -110,7 +98,7 @@ def test_a_finished_run_is_only_opened(demo, copy, whole, monkeypatch):
     monkeypatch.setattr("headscope.store.put", never)
     calls = []
     run = again(demo, copy, progress=lambda *done: calls.append(done))
-    assert calls == [(SHARDS, SHARDS)]
+    assert calls == [(WHOLE_SHARDS, WHOLE_SHARDS)]
     xr.testing.assert_identical(run.tree, whole.tree)
 
 
@@ -180,7 +168,7 @@ def test_ctrl_c_says_what_is_kept_and_the_run_goes_on(demo, tmp_path, whole):
             raise KeyboardInterrupt
 
     with pytest.raises(
-        HeadscopeError, match=f"stopped; 3 of {SHARDS} shards are finished and kept"
+        HeadscopeError, match=f"stopped; 3 of {WHOLE_SHARDS} shards are finished and kept"
     ):
         again(demo, tmp_path, progress=interrupt)
     before = shard_files(tmp_path)
