@@ -47,9 +47,7 @@ def pipelines(inputs: Inputs, few: Inputs, stack: ExitStack) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the tables."""
-    given = options("flow", __doc__, examples=16, threads=torch.get_num_threads()).parse_args(
-        arguments
-    )
+    given = options("flow", __doc__, examples=16, threads=None).parse_args(arguments)
     keep_freed_memory()
     keep_few_products()
     for inputs in (fixed(given.examples), treebank(given.examples * 6)):

@@ -56,9 +56,7 @@ def _annotated(example: Example, draw: np.random.Generator) -> Example:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
-    given = options("language", __doc__, examples=256, threads=torch.get_num_threads()).parse_args(
-        arguments
-    )
+    given = options("language", __doc__, examples=256, threads=None).parse_args(arguments)
     keep_freed_memory()
     keep_few_products()
     with threads_of(given.threads), ExitStack() as stack:

