@@ -18,15 +18,15 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope import linears
-from headscope.ablation.naive import naive
-from headscope.ablation.replace import StandIn
-from headscope.ablation.sweep import BATCH_TOKENS, Way, answering, small_batches
-from headscope.ablation.variants import single_heads, whole_layers
-from headscope.batch import Batch
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.model import forward
+from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.sweep import BATCH_TOKENS, Way, answering, small_batches
+from headscope.experiments.ablation.variants import single_heads, whole_layers
+from headscope.model import linears
+from headscope.model.batch import Batch
+from headscope.model.model import forward
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 MEASURED = 6  # variants of the naive way; each costs the same
 STOCK, FAST = "naive, stock linears", "naive, fast linears"

@@ -35,9 +35,9 @@ from benchmarks.pipelines import (
     fused_gelu,
 )
 from benchmarks.timing import Row, interleave, options, record, table
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.linears import linears
+from headscope.model.linears import linears
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 TREEBANK_PER_FIXED = 8  # sentences for each segment of 128 tokens: enough for several batches
 SLOW_HEADS = 4  # of the half-precision loop, which takes minutes for all

@@ -16,11 +16,11 @@ import torch
 from benchmarks.inputs import Inputs, bert, fixed, treebank
 from benchmarks.pipelines import MIXING, Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
-from headscope.analyses.flow import DEFAULT
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.flows.methods import METHODS
-from headscope.linears import linears
+from headscope.analyses.flow.measure import DEFAULT
+from headscope.analyses.flow.methods import METHODS
+from headscope.model.linears import linears
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 USUAL = "surface + entropy + norms + mixing"
 FEW = 2

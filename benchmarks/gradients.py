@@ -23,12 +23,12 @@ from torch.nn import functional
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope import linears
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.importance.gather import Gather
-from headscope.importance.stream import Streaming
-from headscope.model import forward, run_network
+from headscope.experiments.importance.gather import Gather
+from headscope.experiments.importance.stream import Streaming
+from headscope.model import linears
+from headscope.model.model import forward, run_network
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 STREAMING = "streaming, with sums by category"
 AGREE = 1e-4  # relative, of float32 sums

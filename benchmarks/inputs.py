@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from headscope.batch import Batch, Vocabulary
 from headscope.corpus import Example, batches
 from headscope.corpus.batches import padded_length
-from headscope.spec import BATCH_TOKENS
+from headscope.model.batch import Batch, Vocabulary
+from headscope.run.settings import BATCH_TOKENS
 
 CLS, SEP, COMMA, STOP = 101, 102, 1010, 1012
 VOCABULARY = Vocabulary(cls=CLS, sep=SEP, punctuation=(STOP, COMMA))

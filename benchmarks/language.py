@@ -19,9 +19,9 @@ from benchmarks.inputs import Inputs, bert, treebank
 from benchmarks.pipelines import Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
 from headscope.corpus import Example, Word
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.linears import linears
+from headscope.model.linears import linears
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 RELATIONS = 45
 SPLIT = 0.08  # of the words have two tokens (Clark et al. 2019, §4.1)

@@ -17,7 +17,7 @@ import torch
 from transformers import BertModel
 
 from benchmarks.inputs import CLS, COMMA, SEP, STOP, Inputs
-from headscope.model import forward
+from headscope.model.model import forward
 
 Array = npt.NDArray[Any]
 Documents = list[tuple[Array, Array]]  # ids [token] and maps [layer, head, query, key] of each

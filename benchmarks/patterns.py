@@ -16,9 +16,9 @@ import torch
 from benchmarks.inputs import Inputs, bert, fixed
 from benchmarks.pipelines import Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
-from headscope.engine.compute import threads_of
-from headscope.engine.memory import keep_few_products, keep_freed_memory
-from headscope.linears import linears
+from headscope.model.linears import linears
+from headscope.run.engine.compute import threads_of
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
 SURFACE = "surface + entropy"
 

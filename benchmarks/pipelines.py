@@ -17,13 +17,13 @@ from torch import nn
 from transformers import BertModel
 
 from benchmarks.inputs import FULL, SPECIAL, Inputs
-from headscope import linears
-from headscope.analysis import Analysis, Scope, known_analyses
-from headscope.batch import Batch
 from headscope.corpus.annotations import Annotations
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.model import forward
+from headscope.model import linears
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import forward
+from headscope.run.analysis import Analysis, Scope, known_analyses
 
 BASIC: dict[str, dict[str, Any]] = {
     "surface": {}, "entropy": {}, "norms": {"layer_norms": False},

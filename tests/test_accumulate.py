@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from headscope.accumulate import (
+from headscope.core.accumulators import (
     Counts,
     Largest,
     LogBins,
@@ -53,7 +53,7 @@ def test_weights_depend_on_seed_and_document_only() -> None:
 def test_weights_are_the_same_in_another_process() -> None:
     """Python's own hash differs from process to process."""
     code = (
-        "from headscope.accumulate import bootstrap_weights as w;"
+        "from headscope.core.accumulators import bootstrap_weights as w;"
         "print(w(['é', '\\ud800'], replicates=20, seed=1).astype(int).tolist())"
     )
     here = bootstrap_weights(["é", "\ud800"], replicates=20, seed=1).astype(int).tolist()

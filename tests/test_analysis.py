@@ -9,15 +9,15 @@ import pytest
 import torch
 import xarray as xr
 
-from headscope import analysis as registry
-from headscope.accumulate import Sums
-from headscope.analysis import Analysis, Scope, choose, known_analyses, options_of, register
-from headscope.batch import Batch, to_float64
+from headscope.core.accumulators import Sums
+from headscope.core.labelled import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
-from headscope.layer import LayerView
-from headscope.result import Variable, labelled
-from headscope.testing import check_analysis
-from headscope.trial import Bench
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LayerView
+from headscope.run import analysis as registry
+from headscope.run.analysis import Analysis, Scope, choose, known_analyses, options_of, register
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import Bench
 
 OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),

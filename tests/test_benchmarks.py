@@ -14,9 +14,9 @@ from benchmarks.inputs import bert, fixed, treebank, twin
 from benchmarks.pipelines import EVERYTHING, Streamed, bare, bare_padded, fused_gelu
 from benchmarks.timing import Row, interleave, table
 
-from headscope.analyses.surface import TARGETS
-from headscope.batch import CATEGORIES
-from headscope.linears import linears
+from headscope.analyses.surface.measure import TARGETS
+from headscope.model.batch import CATEGORIES
+from headscope.model.linears import linears
 
 TINY = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48}
 TINY |= {"intermediate_size": 64}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.best import Best
+from headscope.core.top_records import Best
 
 RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("what", "i4", 2)])
 KEPT = 3

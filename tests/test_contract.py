@@ -6,7 +6,7 @@ import pytest
 
 import headscope as hs
 from commands import WHOLE_SHARDS, shard_files
-from headscope.patterns.classes import NAMES
+from headscope.analyses.patterns.classes import NAMES
 
 LAYERS, HEADS = 6, 12
 GRID = ("layer", "head")

@@ -18,7 +18,7 @@ import xarray as xr
 
 import headscope as hs
 from headscope.corpus import Document
-from headscope.model import Model
+from headscope.model.model import Model
 
 FLIPS = 2
 DIRECTION = {"dep->head": "dependent_to_head", "head->dep": "head_to_dependent"}

@@ -15,15 +15,15 @@ from click.testing import CliRunner
 import headscope as hs
 from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
-from headscope.analysis import known_analyses
-from headscope.checkpoint import demo_place
 from headscope.cli.main import group
-from headscope.derived.label_rules import RULES
+from headscope.heads.label_rules import RULES
+from headscope.model.checkpoint import demo_place
+from headscope.papers.zoo.claims import CLAIMS
+from headscope.papers.zoo.page import bound_words
+from headscope.run.analysis import known_analyses
+from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
-from headscope.trial import Bench
 from headscope.views.view import View
-from headscope.zoos.claims import CLAIMS
-from headscope.zoos.page import bound_words
 from importance.made import language_model
 from tasks.made import checkpoint
 
@@ -98,7 +98,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_release(tmp_path / "fndata-1.7", [PITY])
     _write_tasks(tmp_path)
     # To time the linear maps takes longer than to use them here.
-    monkeypatch.setattr("headscope.linears._available", lambda network: False)
+    monkeypatch.setattr("headscope.model.linears._available", lambda network: False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -148,7 +148,7 @@ def test_the_pages_show_commands() -> None:
 def test_every_command_of_the_pages_runs(
     line: str, desk: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headscope.patterns.card.MADE", 25)  # minutes else
+    monkeypatch.setattr("headscope.analyses.patterns.card.MADE", 25)  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     if line.startswith("headscope compare"):
         names["bert-rte"] = "my-model"  # of the same shape as the base
@@ -393,7 +393,7 @@ def test_every_rule_of_a_label_and_every_option_of_head_is_in_its_page() -> None
 
 
 def test_the_analysis_of_the_docs_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    from headscope import analysis
+    from headscope.run import analysis
 
     monkeypatch.setattr(analysis, "_REGISTRY", dict(known_analyses()))
     names: dict[str, object] = {"__name__": "mypackage.largest"}

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.analyses.frames import Frames
-from headscope.analysis import Scope
-from headscope.batch import Batch
+from headscope.analyses.frames.measure import Frames
 from headscope.corpus import Document, Encoder, FramesCorpus, Passage
 from headscope.corpus.document import Example, Frame, FrameElement
 from headscope.corpus.framenet.plain_words import overlapping, word_spans, words_at
-from headscope.instrument import Instrument
-from headscope.model import Model, forward, load
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.model import Model, forward, load
+from headscope.run.analysis import Scope
 
 TOLERANCE = 1e-5
 ZIP = {"pairing": "zip", "permutations": 1}

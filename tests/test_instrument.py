@@ -12,12 +12,12 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-import headscope.instrument
+import headscope.model.instrument
 from families.tiny import inputs, make, sharpened, tiny
-from headscope.attend import known_options, probabilities
 from headscope.errors import HeadscopeError, ModelError
-from headscope.instrument import Call, Instrument, Intervention
-from headscope.layer import LayerView
+from headscope.model.attend import known_options, probabilities
+from headscope.model.instrument import Call, Instrument, Intervention
+from headscope.model.layer import LayerView
 
 registered_pair = pytest.mark.parametrize("name", ["BERT", "ALBERT", "Llama"])
 
@@ -283,7 +283,7 @@ def masks(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor | None]:
         found.append(mask)
         return real(q, k, mask, **options)
 
-    monkeypatch.setattr(headscope.instrument, "probabilities", spy)
+    monkeypatch.setattr(headscope.model.instrument, "probabilities", spy)
     return found
 
 

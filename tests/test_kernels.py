@@ -13,7 +13,7 @@ import torch
 from scipy.special import xlogy
 
 from commands import environment
-from headscope import kernels
+from headscope.model import kernels
 
 EXAMPLES, HEADS, TOKENS = 3, 4, 37
 LENGTHS = np.array([37, 20, 1], np.int64)

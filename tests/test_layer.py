@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.batch import Batch
 from headscope.errors import ModelError
-from headscope.instrument import Instrument
-from headscope.layer import LayerView, OutputProjection, compiled
-from headscope.trial import VOCABULARY, tiny_examples, tiny_network, tiny_views
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView, OutputProjection, compiled
+from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network, tiny_views
 
 DERIVED = {
     "entropy": lambda view, batch: view.entropy(batch),

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from headscope import linears as module
 from headscope.errors import InputError
-from headscope.linears import Product, choose, linears
+from headscope.model import linears as module
+from headscope.model.linears import Product, choose, linears
 
 
 @pytest.fixture

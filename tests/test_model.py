@@ -14,14 +14,14 @@ import torch
 import transformers as T
 from transformers import PreTrainedModel
 
-import headscope.checkpoint
+import headscope.model.checkpoint
 from families.tiny import FAMILIES, UNLISTED, make, sharpened, tiny
 from families.tokenizers_made import bytes_bpe, wordpiece
-from headscope.batch import Batch
-from headscope.checkpoint import demo_place
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
+from headscope.model.batch import Batch
+from headscope.model.checkpoint import demo_place
+from headscope.model.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
 
 
 def saved(folder: Path, network: PreTrainedModel, tokenizer: Any = None) -> Path:
@@ -245,7 +245,7 @@ def test_a_demo_with_one_flipped_bit_is_refused(
         last = file.read(1)[0]
         file.seek(-1, 2)
         file.write(bytes([last ^ 1]))
-    monkeypatch.setattr(headscope.checkpoint, "demo_place", lambda: str(forged))
+    monkeypatch.setattr(headscope.model.checkpoint, "demo_place", lambda: str(forged))
     with pytest.raises(ModelError, match=f"wanted {DEMO_SHA256}: refusing"):
         load("demo")
 

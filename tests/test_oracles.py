@@ -21,11 +21,11 @@ import pytest
 import torch
 import xarray as xr
 
-from headscope.analysis import Scope, known_analyses
-from headscope.batch import CATEGORIES, Batch
 from headscope.corpus.document import Example
-from headscope.instrument import Instrument
-from headscope.model import Model, forward, load
+from headscope.model.batch import CATEGORIES, Batch
+from headscope.model.instrument import Instrument
+from headscope.model.model import Model, forward, load
+from headscope.run.analysis import Scope, known_analyses
 
 TOLERANCE, JS_TOLERANCE, RANK_TOLERANCE = 1e-5, 1e-4, 3e-4
 RATIO_RANK_TOLERANCE = 5e-4  # ratios by weights lie within a hundredth of each other

@@ -5,8 +5,8 @@ import pytest
 
 from headscope.corpus import Document, MemoryCorpus, Passage, TextCorpus, Word, demo_corpus
 from headscope.errors import CorpusError
-from headscope.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
-from headscope.spec import Settings
+from headscope.run.plan import Reader, corpus_ranks, encoder_for, make_plan, read_ranks
+from headscope.run.settings import Settings
 
 SMALL = Settings(shard_tokens=400)
 

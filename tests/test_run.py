@@ -94,8 +94,8 @@ def test_a_finished_run_is_only_opened(demo, copy, whole, monkeypatch):
     def never(*_, **__):
         raise AssertionError("nothing is left to compute or to write")
 
-    monkeypatch.setattr("headscope.run.gather", never)
-    monkeypatch.setattr("headscope.store.put", never)
+    monkeypatch.setattr("headscope.run.atlas.gather", never)
+    monkeypatch.setattr("headscope.run.store.put", never)
     calls = []
     run = again(demo, copy, progress=lambda *done: calls.append(done))
     assert calls == [(WHOLE_SHARDS, WHOLE_SHARDS)]

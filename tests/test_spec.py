@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from headscope.errors import InputError
-from headscope.run import Execution
-from headscope.spec import Settings, differences, fingerprint, settings_of
+from headscope.run.atlas import Execution
+from headscope.run.settings import Settings, differences, fingerprint, settings_of
 
 
 @pytest.mark.parametrize(

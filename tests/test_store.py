@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from commands import environment
-from headscope import store
 from headscope.errors import HeadscopeError, RunFolderError
-from headscope.store import RunFolder, pack, put, unpack
+from headscope.run import store
+from headscope.run.store import RunFolder, pack, put, unpack
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
 
@@ -48,7 +48,7 @@ def test_a_file_is_as_it_was_when_writing_fails_at_the_last_moment(tmp_path, mon
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 import numpy as np
-from headscope.store import RunFolder
+from headscope.run.store import RunFolder
 os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 RunFolder(sys.argv[1]).put_shard(0, {"a": np.zeros(3)})
 """
@@ -185,7 +185,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
 
 def test_two_processes_cannot_write_to_one_folder_and_a_killed_one_lets_go(folder):
     code = (
-        "import sys\nfrom headscope.store import RunFolder\n"
+        "import sys\nfrom headscope.run.store import RunFolder\n"
         "with RunFolder(sys.argv[1]).locked():\n"
         "    print('held', flush=True)\n    sys.stdin.read()\n"
     )

@@ -2,14 +2,16 @@
 
 import pytest
 
-from headscope import terms
-from headscope.analyses import antecedents, coreference, dependency
-from headscope.analyses.features import FEATURES
-from headscope.analyses.mixing import METHODS
-from headscope.analyses.pairs import PAIRS
-from headscope.analyses.surface import TARGETS
-from headscope.batch import CATEGORIES
-from headscope.flows.methods import METHODS as FLOWS
+from headscope.analyses.coreference import antecedents
+from headscope.analyses.coreference import measure as coreference
+from headscope.analyses.dependency import measure as dependency
+from headscope.analyses.features.measure import FEATURES
+from headscope.analyses.flow.methods import METHODS as FLOWS
+from headscope.analyses.mixing.measure import METHODS
+from headscope.analyses.pairs.measure import PAIRS
+from headscope.analyses.surface.measure import TARGETS
+from headscope.core import dictionary as terms
+from headscope.model.batch import CATEGORIES
 
 
 @pytest.mark.parametrize("word", terms.TERMS)

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headscope.batch import Batch
 from headscope.corpus import Example, Word
-from headscope.trial import VOCABULARY, annotated
-from headscope.words import PIECES, Words, largest
+from headscope.model.batch import Batch
+from headscope.model.words import PIECES, Words, largest
+from headscope.run.contract_bench import VOCABULARY, annotated
 
 
 def example(*sizes: int, name: str = "a") -> Example:

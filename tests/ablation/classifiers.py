@@ -9,8 +9,8 @@ import transformers as T
 from transformers import PreTrainedModel
 
 from families.tiny import FAMILIES, UNLISTED, VOCABULARY, sharpened
-from headscope.batch import Batch, Vocabulary
 from headscope.corpus.document import Example
+from headscope.model.batch import Batch, Vocabulary
 
 # Those of which transformers has a classifier, without the encoder-decoders.
 NAMES = [

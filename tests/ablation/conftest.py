@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.ablation.ablate import Settings, ablate
+from headscope.experiments.ablation.ablate import Settings, ablate
 from headscope.tasks.checkpoint import load_for_task
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 

@@ -7,11 +7,11 @@ import torch
 
 from ablation.classifiers import batch, classifier, sizes
 from families.tiny import FAMILIES
-from headscope.ablation.disable import check_disabled, disable, disabled
-from headscope.ablation.naive import naive
-from headscope.ablation.replace import StandIn
 from headscope.errors import ModelError
-from headscope.model import forward
+from headscope.experiments.ablation.disable import check_disabled, disable, disabled
+from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.replace import StandIn
+from headscope.model.model import forward
 
 GONE = frozenset({(0, 1), (1, 0), (1, 3)})
 LENGTHS = (9, 6, 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss
 
-from headscope.ablation.effects import corrected, effects, losses_of, verdicts
+from headscope.experiments.ablation.effects import corrected, effects, losses_of, verdicts
 from headscope.tasks.task import Task
 
 TWO = Task("mood", ("no", "yes"), ("accuracy",))

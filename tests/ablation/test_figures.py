@@ -7,13 +7,13 @@ import pytest
 from matplotlib.colors import to_hex
 
 from draw.drawn import texts
-from headscope.ablation.prune import Pruning, Settings, prune
-from headscope.derived.ablated import best_order, verdict_counts
-from headscope.draw import PICTURES, draw
 from headscope.draw.saving import picture_bytes
 from headscope.draw.signed import STEPS
 from headscope.draw.style import LIGHT
-from headscope.report.svg import Styles, inline_panel
+from headscope.experiments.ablation.prune import Pruning, Settings, prune
+from headscope.experiments.ablation.readings import best_order, verdict_counts
+from headscope.page.svg import Styles, inline_panel
+from headscope.report.figures import PICTURES, draw
 from headscope.tasks.checkpoint import load_for_task
 from report.synthetic import make_tree
 from tasks.made import MOOD, data

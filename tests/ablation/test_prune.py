@@ -12,15 +12,20 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification
 
 from ablation.test_ablate import one_by_one
-from headscope.ablation import prune as module
-from headscope.ablation.curves import Curves, pruning_result
-from headscope.ablation.prune import Pruning, Settings, prune
-from headscope.ablation.pruned import chosen_heads, note_of, refuse_strangers, write_pruned
-from headscope.ablation.removal import random
-from headscope.ablation.replace import StandIn
-from headscope.derived.ablated import best_order
 from headscope.errors import InputError, RunFolderError
-from headscope.finished_run import open_run
+from headscope.experiments.ablation import prune as module
+from headscope.experiments.ablation.curves import Curves, pruning_result
+from headscope.experiments.ablation.prune import Pruning, Settings, prune
+from headscope.experiments.ablation.pruned import (
+    chosen_heads,
+    note_of,
+    refuse_strangers,
+    write_pruned,
+)
+from headscope.experiments.ablation.readings import best_order
+from headscope.experiments.ablation.removal import random
+from headscope.experiments.ablation.replace import StandIn
+from headscope.run.finished_run import open_run
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from headscope.tasks.evaluate import outputs
@@ -89,7 +94,7 @@ def made_curves(rng, *, examples=200):
 
 
 def test_what_is_chosen_on_one_half_is_scored_on_the_other():
-    from headscope.accumulate import halves
+    from headscope.core.accumulators import halves
 
     curves = made_curves(np.random.default_rng(0))
     found = pruning_result(curves, allowance=0.05, replicates=100, seed=0)

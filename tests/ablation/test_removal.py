@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.ablation import removal
-from headscope.ablation.effects import losses_of
-from headscope.ablation.naive import naive
-from headscope.ablation.removal import Pruner, alone, counts, given, greedy, random
-from headscope.ablation.replace import StandIn
-from headscope.ablation.sweep import Way, batch_of
+from headscope.experiments.ablation import removal
+from headscope.experiments.ablation.effects import losses_of
+from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.removal import Pruner, alone, counts, given, greedy, random
+from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.sweep import Way, batch_of
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from tasks.made import AMOUNT, MOOD, data

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from ablation.classifiers import batch, classifier, sizes
-from headscope.ablation.naive import naive
-from headscope.ablation.replace import MeanMixtures, StandIn, even, visible
 from headscope.errors import InputError
-from headscope.instrument import Instrument
-from headscope.model import Model, forward
+from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.replace import MeanMixtures, StandIn, even, visible
+from headscope.model.instrument import Instrument
+from headscope.model.model import Model, forward
 
 LENGTHS = (9, 6, 2)
 

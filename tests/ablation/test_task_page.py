@@ -9,19 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headscope.ablation.prune import Pruning, Settings, prune
-from headscope.derived.ablated import most_moved, moves, verdict_words
-from headscope.derived.task_findings import (
+from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
     most_frequent,
     task_findings,
     verdict_finding,
 )
-from headscope.report import heads, render, run_summary
-from headscope.report.task import answers_table, scores_table
+from headscope.experiments.ablation.prune import Pruning, Settings, prune
+from headscope.experiments.ablation.readings import most_moved, moves, verdict_words
+from headscope.experiments.ablation.section import answers_table, scores_table
+from headscope.experiments.finetune.history import history_of
+from headscope.report import heads
+from headscope.report.build import render
+from headscope.report.summary import run_summary
 from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.history import history_of
 from report.synthetic import make_manifest, make_tree
 from tasks.made import MOOD, data
 

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from families.tiny import FAMILIES, sharpened
-from headscope.alignment.translator import Translator
+from headscope.experiments.alignment.translator import Translator
 
 PIECES = (
     "<pad>", "<unk>", "</s>", "der", "hund", "##e", "##n", "sieht", "katz", "##e", "nicht", ".",

@@ -10,15 +10,15 @@ from click.testing import CliRunner
 
 from alignment.made import gold_folder, saved
 from families.tiny import FAMILIES
-from headscope.alignment.align import align
-from headscope.alignment.gold import read_gold
-from headscope.alignment.translator import encode, load_translator
 from headscope.cli.main import group
 from headscope.errors import CorpusError, ModelError, RunFolderError
-from headscope.finished_run import open_run
-from headscope.reproduce.data import find_data
-from headscope.reproduce.line import NotRun
-from headscope.reproduce.papers import find_paper
+from headscope.experiments.alignment.align import align
+from headscope.experiments.alignment.gold import read_gold
+from headscope.experiments.alignment.translator import encode, load_translator
+from headscope.papers.reproduce.data import find_data
+from headscope.papers.reproduce.line import NotRun
+from headscope.papers.reproduce.papers import find_paper
+from headscope.run.finished_run import open_run
 from tasks.made import checkpoint
 
 GRID, BOTH = ("layer", "head"), ("setting", "measure")
@@ -70,8 +70,8 @@ def test_the_run_holds_error_rates_with_intervals_over_the_pairs(translator, gol
 
 def test_parts_and_batches_do_not_change_the_numbers(translator, gold, monkeypatch):
     whole = align(translator, gold, replicates=3)["alignment"]
-    monkeypatch.setattr("headscope.alignment.align.PART", 2)
-    monkeypatch.setattr("headscope.alignment.align.BATCH_TOKENS", 1)
+    monkeypatch.setattr("headscope.experiments.alignment.align.PART", 2)
+    monkeypatch.setattr("headscope.experiments.alignment.align.BATCH_TOKENS", 1)
     single = align(translator, gold, replicates=3)["alignment"]
     assert (whole["aer"] == single["aer"]).all()
     np.testing.assert_allclose(whole["mean_norm"], single["mean_norm"], rtol=1e-5)
@@ -94,7 +94,7 @@ def test_a_finished_run_is_opened_and_other_links_are_another_run(
     first = align(translator, gold, output=tmp_path / "run", replicates=3, limit=3)
     assert first.manifest["counts"]["documents"] == 3
     with monkeypatch.context() as patch:
-        patch.setattr("headscope.alignment.align.counts_of", None)
+        patch.setattr("headscope.experiments.alignment.align.counts_of", None)
         again = align(translator, gold, output=tmp_path / "run", replicates=3, limit=3)
     assert (again["alignment"]["aer"] == first["alignment"]["aer"]).all()
     other = read_gold([gold_folder(tmp_path / "other", ("1-1", "1-1", "1-1", "1-1", "6-8"))])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from headscope.accumulate import bootstrap_weights, halves
-from headscope.alignment.scores import error_rate, scores_of
+from headscope.core.accumulators import bootstrap_weights, halves
+from headscope.experiments.alignment.scores import error_rate, scores_of
 
 PAIRS, LAYERS, HEADS, REPLICATES, SEED = 12, 3, 4, 6, 5
 IDS = [str(number) for number in range(PAIRS)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from alignment.made import LINKS, SENTENCES, gold_folder
-from headscope.alignment.gold import read_gold
 from headscope.errors import CorpusError
+from headscope.experiments.alignment.gold import read_gold
 
 # The links of the second pair in LINKS, by hand, from 0.
 SURE = {(0, 1), (1, 4), (2, 5), (3, 3), (4, 6)}

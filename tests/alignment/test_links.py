@@ -8,11 +8,11 @@ import torch
 import transformers as T
 
 from alignment.made import Slow, fast, gold_folder, translator
-from headscope.alignment.gold import Pair, read_gold
-from headscope.alignment.links import counts_of, links_of
-from headscope.alignment.translator import Side, _tell_languages, encode
 from headscope.errors import ModelError
-from headscope.instrument import Instrument
+from headscope.experiments.alignment.gold import Pair, read_gold
+from headscope.experiments.alignment.links import counts_of, links_of
+from headscope.experiments.alignment.translator import Side, _tell_languages, encode
+from headscope.model.instrument import Instrument
 
 
 @pytest.fixture(scope="module")

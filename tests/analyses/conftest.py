@@ -7,8 +7,8 @@ import importlib.util
 import pytest
 
 from analyses.running import blocks
-from headscope.model import Model, load
-from headscope.trial import tiny_examples
+from headscope.model.model import Model, load
+from headscope.run.contract_bench import tiny_examples
 from reference.extraction import Blocks
 
 

@@ -9,13 +9,22 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analysis import Analysis, Scope, known_analyses
-from headscope.batch import Batch, Vocabulary
 from headscope.corpus.annotations import Annotations
 from headscope.corpus.document import Example
-from headscope.instrument import Call, Instrument
-from headscope.layer import LayerView
-from headscope.trial import CLS, COMMA, SEP, STOP, TOKENS, VOCABULARY, tiny_examples, tiny_network
+from headscope.model.batch import Batch, Vocabulary
+from headscope.model.instrument import Call, Instrument
+from headscope.model.layer import LayerView
+from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.contract_bench import (
+    CLS,
+    COMMA,
+    SEP,
+    STOP,
+    TOKENS,
+    VOCABULARY,
+    tiny_examples,
+    tiny_network,
+)
 from reference import extraction
 
 SPECIAL = {"cls": "[CLS]", "sep": "[SEP]"}

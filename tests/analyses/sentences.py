@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from analyses.running import Plant
-from headscope.batch import Batch
 from headscope.corpus.document import Example, Word
-from headscope.trial import CLS, COMMA, SEP, STOP, TOKENS
+from headscope.model.batch import Batch
+from headscope.run.contract_bench import CLS, COMMA, SEP, STOP, TOKENS
 
 Row = tuple[str, str, int, str]  # form, Penn tag, head (1-based; 0 for the root), relation
 MARKS = {".": STOP, ",": COMMA}

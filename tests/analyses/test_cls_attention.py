@@ -8,10 +8,10 @@ import torch
 
 from analyses.running import blocks, run
 from analyses.sentences import DOCTOR, sentence, sentences, token_kinds, weight_between
-from headscope.analyses.cls_attention import FEATURES, ClsAttention
-from headscope.batch import Batch, Vocabulary
-from headscope.testing import check_analysis
-from headscope.trial import COMMA, STOP, tiny_network
+from headscope.analyses.cls_attention.measure import FEATURES, ClsAttention
+from headscope.model.batch import Batch, Vocabulary
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import COMMA, STOP, tiny_network
 from reference import features as reference
 
 

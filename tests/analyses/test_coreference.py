@@ -14,18 +14,19 @@ import torch
 import xarray as xr
 
 from analyses.running import Plant, blocks, run
-from headscope import Model, atlas, terms
-from headscope.accumulate import halves
-from headscope.analyses.antecedents import LEFT_OUT, PRONOUNS, SYSTEMS, questions
-from headscope.analyses.coreference import MENTION_TYPES, Coreference
-from headscope.batch import Batch
+from headscope import Model, atlas
+from headscope.analyses.coreference.antecedents import LEFT_OUT, PRONOUNS, SYSTEMS, questions
+from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
+from headscope.core import dictionary as terms
+from headscope.core.accumulators import halves
 from headscope.corpus import CorefCorpus, Encoder
 from headscope.corpus.coref import kinds as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
-from headscope.instrument import Call
-from headscope.testing import check_analysis
-from headscope.trial import CLS, SEP, tiny_network
-from headscope.words import PIECES
+from headscope.model.batch import Batch
+from headscope.model.instrument import Call
+from headscope.model.words import PIECES
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import CLS, SEP, tiny_network
 from reference import coreference, norms
 from reference.dependency import word_map
 

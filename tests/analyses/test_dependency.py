@@ -10,15 +10,15 @@ import torch
 import xarray as xr
 
 from analyses.running import run
-from headscope.accumulate import halves
-from headscope.analyses.best import best
-from headscope.analyses.dependency import ALL, CLEAN, DIRECTIONS
-from headscope.analysis import Scope, known_analyses
-from headscope.batch import Batch
+from headscope.analyses.dependency.measure import ALL, CLEAN, DIRECTIONS
+from headscope.analyses.language.held_out import best
+from headscope.core.accumulators import halves
 from headscope.corpus import Example, Word
 from headscope.errors import InputError
-from headscope.testing import check_analysis
-from headscope.trial import CLS, SEP, tiny_examples, tiny_network
+from headscope.model.batch import Batch
+from headscope.run.analysis import Scope, known_analyses
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import CLS, SEP, tiny_examples, tiny_network
 from reference import dependency
 from reference.extraction import Blocks
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from analyses.running import planted, run
-from headscope.analyses.divergence import head_map
-from headscope.trial import tiny_examples, tiny_network
+from headscope.analyses.divergence.measure import head_map
+from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import divergence
 from reference.extraction import Blocks
 

@@ -10,8 +10,8 @@ import torch
 
 from analyses.running import planted, run
 from families.tiny import FAMILIES
-from headscope.batch import Vocabulary
-from headscope.trial import tiny_examples, tiny_network
+from headscope.model.batch import Vocabulary
+from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import entropy
 from reference.extraction import Blocks
 

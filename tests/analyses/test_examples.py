@@ -10,13 +10,13 @@ import torch
 import xarray as xr
 
 from analyses.running import observe
-from headscope.analyses import kept_inputs
-from headscope.analyses.examples import Examples
-from headscope.analysis import Scope
-from headscope.batch import Batch
+from headscope.analyses.examples import kept_inputs
+from headscope.analyses.examples.measure import Examples
 from headscope.corpus import Example
-from headscope.testing import check_analysis
-from headscope.trial import CLS, SEP, VOCABULARY, tiny_examples, tiny_network
+from headscope.model.batch import Batch
+from headscope.run.analysis import Scope
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import CLS, SEP, VOCABULARY, tiny_examples, tiny_network
 from reference import dependency, extraction
 from reference.extraction import Blocks
 

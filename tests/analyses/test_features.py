@@ -21,11 +21,11 @@ from analyses.sentences import (
     weight_between,
     window,
 )
-from headscope.analyses.features import FEATURES, Features
-from headscope.batch import Vocabulary
-from headscope.terms import TERMS
-from headscope.testing import check_analysis
-from headscope.trial import COMMA, STOP, tiny_examples, tiny_network
+from headscope.analyses.features.measure import FEATURES, Features
+from headscope.core.dictionary import TERMS
+from headscope.model.batch import Vocabulary
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
 from reference import features as reference
 
 OPTIONS = (

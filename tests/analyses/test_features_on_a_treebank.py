@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.model import Model
+from headscope.model.model import Model
 from reference import features as reference
 from reference.extraction import attention_maps, float64_copy
 

@@ -15,12 +15,12 @@ import xarray as xr
 
 from analyses.running import flags, planted, run
 from families.tiny import tiny
-from headscope.analyses.flow import DEFAULT, TARGETS, Flow
-from headscope.batch import Vocabulary
+from headscope.analyses.flow.measure import DEFAULT, TARGETS, Flow
+from headscope.analyses.flow.methods import METHODS
 from headscope.errors import InputError
-from headscope.flows.methods import METHODS
-from headscope.testing import check_analysis
-from headscope.trial import CLS, VOCABULARY, tiny_examples, tiny_network
+from headscope.model.batch import Vocabulary
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import CLS, VOCABULARY, tiny_examples, tiny_network
 from reference import flow as plainly
 from reference.extraction import Blocks
 

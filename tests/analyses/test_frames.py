@@ -16,15 +16,23 @@ import headscope as hs
 from analyses.running import VOCABULARY, Plant, observe, run
 from analyses.running import planted as exact
 from corpus.framenet_release import Sentence, Unit, write_release
-from headscope.analyses.frames import Frames, family_wise
-from headscope.analyses.links import Links, links_of, places_of
-from headscope.analyses.score_bins import QUANTILES
-from headscope.analysis import Scope
-from headscope.batch import Batch
+from headscope.analyses.frames.measure import Frames, family_wise
+from headscope.analyses.language.links import Links, links_of, places_of
+from headscope.analyses.language.score_bins import QUANTILES
 from headscope.corpus.document import Example, Frame, FrameElement, Word
-from headscope.model import Model
-from headscope.testing import check_analysis
-from headscope.trial import CLS, HEADS, LAYERS, SEP, TOKENS, tiny_examples, tiny_network
+from headscope.model.batch import Batch
+from headscope.model.model import Model
+from headscope.run.analysis import Scope
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import (
+    CLS,
+    HEADS,
+    LAYERS,
+    SEP,
+    TOKENS,
+    tiny_examples,
+    tiny_network,
+)
 from reference import frames as plain
 from reference.extraction import Blocks
 

@@ -7,10 +7,10 @@ import pytest
 
 from analyses.running import planted, run
 from derived.made_heads import blobs, layered
-from headscope.analyses.head_clusters import cluster_results
-from headscope.derived.clustering import agreement
-from headscope.result import labelled
-from headscope.trial import tiny_examples
+from headscope.analyses.divergence.clustering import agreement
+from headscope.analyses.divergence.head_clusters import cluster_results
+from headscope.core.labelled import labelled
+from headscope.run.contract_bench import tiny_examples
 from reference import clusters as reference
 
 LONGER = [e for e in tiny_examples() if len(e) > 1]

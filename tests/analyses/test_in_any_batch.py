@@ -13,9 +13,9 @@ import pytest
 
 from analyses.running import run
 from families.tiny import tiny
-from headscope.batch import Vocabulary
-from headscope.flows.methods import METHODS
-from headscope.trial import tiny_examples
+from headscope.analyses.flow.methods import METHODS
+from headscope.model.batch import Vocabulary
+from headscope.run.contract_bench import tiny_examples
 
 FAMILIES = (
     "ALBERT",

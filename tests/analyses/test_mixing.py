@@ -11,9 +11,9 @@ import torch
 
 from analyses.running import RANK, planted, run
 from families.tiny import tiny
-from headscope.analyses.mixing import METHODS
-from headscope.instrument import Call
-from headscope.trial import tiny_examples, tiny_network
+from headscope.analyses.mixing.measure import METHODS
+from headscope.model.instrument import Call
+from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import mixing
 from reference.extraction import Blocks
 

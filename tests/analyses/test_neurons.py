@@ -20,19 +20,19 @@ from scipy.stats import spearmanr
 
 from analyses.running import observe, run
 from families.tiny import tiny
-from headscope.analyses.keys_seen import CONTRASTS
-from headscope.analyses.neuron_sets import _by_product, _compiled, chance
-from headscope.analyses.neurons import TOP, Neurons
-from headscope.analysis import Scope
-from headscope.batch import Batch, Vocabulary
+from headscope.analyses.neurons.keys_seen import CONTRASTS
+from headscope.analyses.neurons.measure import TOP, Neurons
+from headscope.analyses.neurons.neuron_sets import _by_product, _compiled, chance
 from headscope.corpus import Encoder
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, ModelError
-from headscope.families.embeddings import PARTS
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.model import Model
-from headscope.trial import CLS, SEP, VOCABULARY, tiny_examples, tiny_network
+from headscope.model.batch import Batch, Vocabulary
+from headscope.model.families.embeddings import PARTS
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import Model
+from headscope.run.analysis import Scope
+from headscope.run.contract_bench import CLS, SEP, VOCABULARY, tiny_examples, tiny_network
 from reference import extraction, neurons
 
 NAMES = (

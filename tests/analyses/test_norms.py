@@ -12,10 +12,10 @@ import torch
 
 from analyses.running import RANK, blocks, flags, observe, planted, run
 from families.tiny import FAMILIES, tiny
-from headscope.batch import CATEGORIES, Batch, Vocabulary
-from headscope.instrument import Call
-from headscope.model import Model
-from headscope.trial import HEADS, LAYERS, VOCABULARY, tiny_examples, tiny_network
+from headscope.model.batch import CATEGORIES, Batch, Vocabulary
+from headscope.model.instrument import Call
+from headscope.model.model import Model
+from headscope.run.contract_bench import HEADS, LAYERS, VOCABULARY, tiny_examples, tiny_network
 from reference import norms
 from reference.extraction import Blocks
 

@@ -19,11 +19,11 @@ from analyses.sentences import (
     weight_between,
     window,
 )
-from headscope.analyses.pairs import PAIRS, Pairs
+from headscope.analyses.pairs.measure import PAIRS, Pairs
+from headscope.core.dictionary import TERMS
 from headscope.corpus.document import Example
-from headscope.terms import TERMS
-from headscope.testing import check_analysis
-from headscope.trial import tiny_network
+from headscope.run.check_analysis import check_analysis
+from headscope.run.contract_bench import tiny_network
 from reference import features as reference
 
 Weights = dict[tuple[int, int], float]

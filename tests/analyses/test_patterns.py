@@ -11,16 +11,16 @@ import torch
 import xarray as xr
 
 from analyses.running import run
-from headscope.analyses.typical import PLACES, RANKS, SECOND
-from headscope.batch import Batch
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.network import Classifier
+from headscope.analyses.patterns.resize import SIDE
+from headscope.analyses.patterns.typical import PLACES, RANKS, SECOND
+from headscope.analyses.patterns.weights import read_classifier, write_classifier
+from headscope.core.labelled import with_token_names
 from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.patterns.classes import NAMES
-from headscope.patterns.network import Classifier
-from headscope.patterns.resize import SIDE
-from headscope.patterns.weights import read_classifier, write_classifier
-from headscope.result import with_token_names
-from headscope.trial import VOCABULARY, tiny_examples, tiny_network, tiny_views
+from headscope.model.batch import Batch
+from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network, tiny_views
 from reference.patterns import picture
 
 

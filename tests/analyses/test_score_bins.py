@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headscope.accumulate import Counts
-from headscope.analyses.score_bins import QUANTILES, ScoreBins
+from headscope.analyses.language.score_bins import QUANTILES, ScoreBins
+from headscope.core.accumulators import Counts
 
 
 def spread_of(scores: np.ndarray, measure: str) -> tuple[np.ndarray, np.ndarray, ScoreBins]:

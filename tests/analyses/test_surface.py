@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from analyses.running import flags, planted, run
-from headscope.analyses.surface import TARGETS
-from headscope.batch import Vocabulary
-from headscope.trial import tiny_examples, tiny_network
+from headscope.analyses.surface.measure import TARGETS
+from headscope.model.batch import Vocabulary
+from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import surface
 from reference.extraction import Blocks
 

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 import headscope as hs
 from corpus.chain import SEEN, Chain
 from corpus.framenet_release import Sentence, Unit, write_release
-from headscope.analysis import MEASURES, known_analyses, options_of
 from headscope.cli import options
 from headscope.cli.atlas import SECTIONS
 from headscope.cli.main import group
 from headscope.corpus.annotate import annotated, cache
 from headscope.corpus.annotate.by_spacy import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
+from headscope.run.analysis import MEASURES, known_analyses, options_of
 
 from .conftest import TREE, refused
 

@@ -223,7 +223,7 @@ def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, mon
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "run/tables/entropy.csv")
 
-    monkeypatch.setattr("headscope.derived.write_tables", full)
+    monkeypatch.setattr("headscope.heads.write_tables", full)
     refused(headscope("report", "run"), "no space left", code=1)
 
 
@@ -231,7 +231,7 @@ def test_a_bug_of_ours_shows_a_traceback_only_when_asked(headscope, monkeypatch)
     def bug(*_):
         raise ZeroDivisionError("a\nb")
 
-    monkeypatch.setattr("headscope.finished_run.open_run", bug)
+    monkeypatch.setattr("headscope.run.finished_run.open_run", bug)
     refused(headscope("report", "run"), "ZeroDivisionError: a\n", "--debug", code=1)
     with pytest.raises(ZeroDivisionError):
         headscope("report", "run", "--debug")

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from cli.conftest import refused
-from headscope.derived.labels import run_labels
-from headscope.finished_run import open_run
+from headscope.heads.labels import run_labels
+from headscope.run.finished_run import open_run
 from probes.made import VECTORS, tiny, treebank
 from tasks.made import checkpoint
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 import headscope as hs
-from headscope.checkpoint import quietly
-from headscope.comparison.compare import compare
 from headscope.corpus import Document, Passage, Word
-from headscope.model import Model
+from headscope.experiments.comparison.compare import compare
+from headscope.model.checkpoint import quietly
+from headscope.model.model import Model
 from tasks.made import checkpoint, tokenizer
 
 TEXTS = [

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.accumulate import bootstrap_weights, estimate
-from headscope.comparison.change import change_of, simultaneous
-from headscope.result import Variable, keeping_draws, labelled
+from headscope.core.accumulators import bootstrap_weights, estimate
+from headscope.core.labelled import Variable, keeping_draws, labelled
+from headscope.experiments.comparison.change import change_of, simultaneous
 
 DOCUMENTS, REPLICATES, SHAPE = 60, 400, (2, 3)
 WEIGHTS = bootstrap_weights(

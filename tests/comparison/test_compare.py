@@ -11,12 +11,12 @@ import torch
 
 import headscope as hs
 from comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
-from headscope.comparison.compare import compare
-from headscope.comparison.inputs import TaskCorpus, check_comparable, check_same_tokens
-from headscope.derived.comparison import findings
 from headscope.errors import InputError, ModelError, RunStopped
-from headscope.model import Model
-from headscope.plan import make_plan
+from headscope.experiments.comparison.compare import compare
+from headscope.experiments.comparison.findings import findings
+from headscope.experiments.comparison.inputs import TaskCorpus, check_comparable, check_same_tokens
+from headscope.model.model import Model
+from headscope.run.plan import make_plan
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import encode
 from reference import similarity
@@ -29,7 +29,7 @@ STOCK = hs.Execution(linears="stock", threads=1)
 def examples(model: Model) -> list:
     plan = make_plan(model, corpus(), QUICK)
     assert plan.counts.examples == len(TEXTS)
-    from headscope.plan import Reader
+    from headscope.run.plan import Reader
 
     return Reader(model, corpus(), QUICK).examples(plan.shards[0])
 
@@ -230,7 +230,7 @@ def test_a_task_is_read_as_a_model_is_trained_for_it(tmp_path: Path) -> None:
     expected = encode(TaskModel(model, rows.task), rows, max_length=14)
     settings = hs.Settings(analyses=("entropy",), max_length=14)
     plan = make_plan(model, read, settings)
-    from headscope.plan import Reader
+    from headscope.run.plan import Reader
 
     found = Reader(model, read, settings).examples(plan.shards[0])
     assert read.cut == expected.cut > 0

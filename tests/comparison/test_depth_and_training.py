@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from headscope.comparison.depth import by_depth
-from headscope.comparison.ranks import chance_of, rank_correlation
-from headscope.comparison.training import beside_training, read_training
 from headscope.errors import ModelError
+from headscope.experiments.comparison.depth import by_depth
+from headscope.experiments.comparison.ranks import chance_of, rank_correlation
+from headscope.experiments.comparison.training import beside_training, read_training
 
 
 def draws(*layers: float, noise: float = 0.01) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import silhouette_samples
 
 from derived.made_heads import blobs, cloud
-from headscope.derived import clustering
+from headscope.analyses.divergence import clustering
 from reference import clusters as reference
 
 COUNTS = range(2, 11)

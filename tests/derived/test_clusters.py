@@ -7,10 +7,15 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from headscope.derived import write_tables
-from headscope.derived.cluster_names import MIXED
-from headscope.derived.clusters import cluster_of, cluster_table, clusters, nearest_heads
-from headscope.derived.layer_claim import has_layers, layers_verdict, neighbour_labels
+from headscope.analyses.divergence.cluster_names import MIXED
+from headscope.analyses.divergence.clusters import (
+    cluster_of,
+    cluster_table,
+    clusters,
+    nearest_heads,
+)
+from headscope.analyses.divergence.layer_claim import has_layers, layers_verdict, neighbour_labels
+from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 
 TOLD = (("_ci_low", -0.01), ("", 0.0), ("_ci_high", 0.01))

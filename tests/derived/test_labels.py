@@ -10,9 +10,11 @@ import pytest
 import xarray as xr
 
 from derived.test_telling import plant, quiet_tree
-from headscope.derived import UNLABELLED, head_labels, head_roles, run_labels, write_tables
-from headscope.derived.head_tables import head_table, label_table
-from headscope.derived.label_rules import MOST, RULES, rule_words
+from headscope.heads.head_tables import head_table, label_table
+from headscope.heads.label_rules import MOST, RULES, rule_words
+from headscope.heads.labels import UNLABELLED, head_labels, run_labels
+from headscope.heads.roles import head_roles
+from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

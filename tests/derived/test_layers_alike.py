@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from derived.made_heads import layered
-from headscope.derived import layers_alike
+from headscope.analyses.divergence import layers_alike
 from reference import clusters as reference
 
 FEW = 99

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.derived.claims import all_claims
-from headscope.derived.kept import Kept, kept_inputs
-from headscope.derived.labels import head_labels
-from headscope.derived.looks import best_looks
+from headscope.analyses.examples.kept import Kept, kept_inputs
+from headscope.analyses.examples.looks import best_looks
+from headscope.heads.claims import all_claims
+from headscope.heads.labels import head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import PAIR, add_inputs
 from report.synthetic_language import add_language

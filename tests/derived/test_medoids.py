@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from derived.made_heads import blobs, cloud
-from headscope.derived.clustering import agreement
-from headscope.derived.medoids import k_medoids
+from headscope.analyses.divergence.clustering import agreement
+from headscope.analyses.divergence.medoids import k_medoids
 from reference import clusters as reference
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.derived import best_heads, clark_table_1, clark_table_2
-from headscope.derived.paper_tables import latex, markdown, note_1, note_2
+from headscope.analyses.dependency import best_heads
+from headscope.analyses.dependency.paper_tables import (
+    clark_table_1,
+    clark_table_2,
+    latex,
+    markdown,
+    note_1,
+    note_2,
+)
 from report.synthetic import make_tree
 from report.synthetic_language import UD, make_language_tree
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.derived import (
-    CLARK_BROAD_NATS,
-    all_claims,
-    head_metrics,
-    head_name,
-    head_roles,
-    telling_heads,
-)
+from headscope.core.results import head_metrics, head_name
+from headscope.heads.claims import all_claims
+from headscope.heads.roles import CLARK_BROAD_NATS, head_roles
+from headscope.heads.telling import telling_heads
 from report.synthetic import UNIFORM, make_tree
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headscope.derived import tidy, write_tables
-from headscope.whole_file import write_whole
+from headscope.core.whole_file import write_whole
+from headscope.heads.tables import tidy, write_tables
 from report.synthetic import make_tree
 from report.synthetic_language import LANGUAGE_GROUPS, make_language_tree
 

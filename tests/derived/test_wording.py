@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.derived.wording import by_unit, number, percent
+from headscope.core.wording import by_unit, number, percent
 
 NAN = float("nan")
 

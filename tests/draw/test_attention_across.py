@@ -10,7 +10,9 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import steps_of
 from draw.test_attention_pictures import SPECIAL, TOKENS, lines_of
-from headscope.draw.attention_lines import (
+from headscope.draw.style import LIGHT, ramp
+from headscope.errors import InputError
+from headscope.views.figure_lines import (
     FADED,
     FAINT,
     THICK,
@@ -18,9 +20,7 @@ from headscope.draw.attention_lines import (
     attention_lines,
     lines_caption,
 )
-from headscope.draw.attention_map import attention_map
-from headscope.draw.style import LIGHT, ramp
-from headscope.errors import InputError
+from headscope.views.figure_map import attention_map
 
 OTHERS = ["das", "Haus", "</s>"]
 ACROSS = {"key_tokens": OTHERS, "key_special": np.array([False, False, True])}

@@ -12,7 +12,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
 from draw.drawn import steps_of, texts
-from headscope.draw.attention_lines import (
+from headscope.draw.saving import save_picture
+from headscope.draw.style import DOUBLE, LIGHT, SINGLE, ramp
+from headscope.errors import InputError
+from headscope.views.figure_lines import (
     FADED,
     FAINT,
     HUES,
@@ -22,10 +25,7 @@ from headscope.draw.attention_lines import (
     attention_lines,
     lines_caption,
 )
-from headscope.draw.attention_map import attention_map, map_caption, most_tokens
-from headscope.draw.saving import save_picture
-from headscope.draw.style import DOUBLE, LIGHT, SINGLE, ramp
-from headscope.errors import InputError
+from headscope.views.figure_map import attention_map, map_caption, most_tokens
 
 TOKENS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 SPECIAL = np.array([True, False, False, False, False, True])

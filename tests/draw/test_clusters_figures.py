@@ -7,12 +7,12 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from draw.drawn import texts
-from headscope.derived.clusters import clusters
-from headscope.draw import PICTURES, draw
-from headscope.draw.cluster_number import verdict
-from headscope.draw.clusters import HUES, ordered_units, spread
+from headscope.analyses.divergence.clusters import clusters
+from headscope.analyses.divergence.figure_cluster_number import verdict
+from headscope.analyses.divergence.figure_clusters import HUES, ordered_units, spread
 from headscope.draw.saving import picture_bytes
-from headscope.report.svg import Styles, inline_panel
+from headscope.page.svg import Styles, inline_panel
+from headscope.report.figures import PICTURES, draw
 from report.synthetic import make_tree
 
 NAMES = ("clusters", "cluster_tree", "cluster_number", "layers_alike")

@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex
 
 from comparison.pairs_made import compared
 from draw.drawn import shades, steps_of, texts
-from headscope.derived.comparison import findings
-from headscope.draw import PICTURES, draw
 from headscope.draw.style import LIGHT
+from headscope.experiments.comparison.findings import findings
+from headscope.report.figures import PICTURES, draw
 
 NAMES = ("similarity", "training", "change", "words_change")
 

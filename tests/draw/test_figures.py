@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from headscope.draw import PICTURES, draw, save_figures
-from headscope.draw.cancellation import medians
+from headscope.analyses.norms.figure_cancellation import medians
 from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
+from headscope.report.figures import PICTURES, draw, save_figures
 from report.synthetic import GROUPS, make_tree
 
 TREES = {

@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_hex
 
 from draw.drawn import steps_of
-from headscope.derived.head_card import head_card
-from headscope.draw.head_card import draw_head_card, head_card_caption
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import DOUBLE, LIGHT
+from headscope.heads.figure import draw_head_card, head_card_caption
+from headscope.heads.head_card import head_card
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

@@ -13,10 +13,10 @@ import xarray as xr
 from matplotlib.patches import Rectangle
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
-from headscope.draw import PICTURES, draw, save_figures
 from headscope.draw.style import COLORS, DOUBLE, house_style, ramp
 from headscope.draw.wording import clipped
-from headscope.report.svg import Styles, inline_panel
+from headscope.page.svg import Styles, inline_panel
+from headscope.report.figures import PICTURES, draw, save_figures
 from report.synthetic_language import (
     LANGUAGE_GROUPS,
     make_language,

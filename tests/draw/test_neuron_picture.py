@@ -11,16 +11,16 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 
 from draw.drawn import texts
-from headscope.draw.attention_neurons import (
+from headscope.draw.saving import save_picture
+from headscope.draw.style import DOUBLE, LIGHT, SINGLE
+from headscope.errors import InputError
+from headscope.views.figure_neuron_row import MOST_KEYS, MOST_NEURONS
+from headscope.views.figure_neurons import (
     BAR,
     SHADES,
     attention_neurons,
     neurons_caption,
 )
-from headscope.draw.neuron_row import MOST_KEYS, MOST_NEURONS
-from headscope.draw.saving import save_picture
-from headscope.draw.style import DOUBLE, LIGHT, SINGLE
-from headscope.errors import InputError
 
 TOKENS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 SPECIAL = np.array([True, False, False, False, False, True])

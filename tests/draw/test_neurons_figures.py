@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
-from headscope.draw import PICTURES, draw
 from headscope.draw.style import LIGHT
+from headscope.report.figures import PICTURES, draw
 from report.synthetic import make_tree
 
 LAYERS, HEADS, WIDTH = 3, 4, 16

@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
-from headscope.draw import PICTURES, draw, draw_relation
-from headscope.draw.relations import relation_figures
+from headscope.analyses.dependency.figure import draw_relation, relation_figures
 from headscope.draw.style import LIGHT
+from headscope.report.figures import PICTURES, draw
 from report.synthetic_language import HOSTILE_RELATIONS, make_language, make_language_tree
 
 EDGES = ("_ci_low", "_ci_high")

@@ -10,9 +10,13 @@ import xarray as xr
 from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 
-from headscope.draw import PICTURES, draw
-from headscope.draw.example_sentences import BREADTH
-from headscope.draw.finders import finders
+from headscope.analyses.dependency.figure_sentences import BREADTH
+from headscope.analyses.language.finders import finders
+from headscope.analyses.language.showcase_figure import (
+    chosen_relations,
+    chosen_sentences,
+    sentences,
+)
 from headscope.draw.sentence import (
     LABEL_GAP,
     Arc,
@@ -22,8 +26,8 @@ from headscope.draw.sentence import (
     row_of,
     text_width,
 )
-from headscope.draw.showcase import chosen_relations, chosen_sentences, sentences
 from headscope.draw.style import LIGHT
+from headscope.report.figures import PICTURES, draw
 from report.synthetic_language import make_language, make_language_tree
 
 WORDS = ["the", "keeper", "wound", "the", "old", "clock", "before", "dawn", ",", "as", "ever"]

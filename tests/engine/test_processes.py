@@ -22,10 +22,10 @@ from commands import (
     until_shards,
     workers_of,
 )
-from headscope.engine.compute import Task
-from headscope.engine.local import ModelPlace, run_workers
 from headscope.errors import ModelError
-from headscope.plan import Shard
+from headscope.run.engine.compute import Task
+from headscope.run.engine.local import ModelPlace, run_workers
+from headscope.run.plan import Shard
 
 QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "-o", "run")
 
@@ -143,7 +143,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
 ENDING = """
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from headscope.engine.local import _end
+from headscope.run.engine.local import _end
 
 if __name__ == "__main__":
     for count in range(6):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from families.tiny import FAMILIES, inputs, make, tiny
-from headscope.families import find_sites
-from headscope.families.embeddings import PARTS
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
+from headscope.model.families import find_sites
+from headscope.model.families.embeddings import PARTS
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
 
 KNOWN = (
     "BERT", "BERT decoder", "RoBERTa", "XLM-R", "CamemBERT", "DistilBERT", "ALBERT", "ELECTRA",

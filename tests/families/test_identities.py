@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from families.tiny import FAMILIES, inputs, make, tiny
 from headscope.errors import ModelError
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from families.tiny import FAMILIES, inputs, tiny
-from headscope.batch import Batch
 from headscope.corpus.document import Example
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.trial import VOCABULARY
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.run.contract_bench import VOCABULARY
 
 
 def families_layers(name: str) -> tuple[list[LayerView], Batch]:

@@ -11,13 +11,13 @@ import torch
 from analyses.running import blocks, observe, planted
 from families.tiny import FAMILIES, inputs, tiny
 from flows.layers import families_layers
-from headscope.batch import Batch
+from headscope.analyses.flow.matrices import layer_matrix
+from headscope.analyses.flow.methods import METHODS, check_methods, why_not
 from headscope.errors import InputError, ModelError
-from headscope.flows.matrices import layer_matrix
-from headscope.flows.methods import METHODS, check_methods, why_not
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.trial import VOCABULARY, tiny_examples, tiny_network, tiny_views
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network, tiny_views
 from reference import flow as reference
 from reference.mixing import layer_norm_vectors
 from reference.norms import summed_vectors

@@ -11,10 +11,10 @@ import torch
 import headscope as hs
 from families.tiny import tiny
 from families.tokenizers_made import wordpiece
+from headscope.analyses.flow.methods import METHODS
+from headscope.analyses.flow.paths import max_flow
 from headscope.errors import InputError, ModelError
-from headscope.flows.methods import METHODS
-from headscope.flows.paths import max_flow
-from headscope.model import Model
+from headscope.model.model import Model
 from reference import extraction
 from reference import flow as reference
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from headscope.analyses.flow.paths import MOST_TOKENS, UNITS, max_flow, rollout
 from headscope.errors import InputError
-from headscope.flows.paths import MOST_TOKENS, UNITS, max_flow, rollout
 
 networkx = pytest.importorskip("networkx")
 

@@ -11,12 +11,12 @@ from torch import nn
 from families.test_families import eager, hooks_in, implementations, own_map
 from families.tiny import FAMILIES, UNLISTED, inputs, make, tiny
 from flows.layers import families_layers
+from headscope.analyses.flow import zeroing
+from headscope.analyses.flow.matrices import layer_matrix
 from headscope.errors import ModelError
-from headscope.flows import zeroing
-from headscope.flows.matrices import layer_matrix
-from headscope.instrument import Call, Instrument
-from headscope.layer import LayerView
-from headscope.rerun import run_again
+from headscope.model.instrument import Call, Instrument
+from headscope.model.layer import LayerView
+from headscope.model.replay_layer import run_again
 
 ON_REGISTRY = [name for name, family in FAMILIES.items() if family.on_registry]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.ablation import ablate as ablation
-from headscope.importance.importance import importance
-from headscope.importance.settings import Running, Settings
+from headscope.experiments.ablation import ablate as ablation
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.settings import Running, Settings
 from headscope.tasks.checkpoint import load_for_task
 from tasks.made import MOOD, checkpoint, data
 

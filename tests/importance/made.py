@@ -10,7 +10,7 @@ import transformers as T
 
 from families.tiny import sharpened
 from families.tokenizers_made import wordpiece
-from headscope.checkpoint import quietly
+from headscope.model.checkpoint import quietly
 from tasks.made import config
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from ablation.classifiers import NAMES, batch, classifier, sizes
-from headscope.importance.attribution import Grown, attributions, steps_of
-from headscope.importance.objectives import OfTask
-from headscope.importance.stream import frozen
-from headscope.instrument import Instrument
-from headscope.model import forward, run_network
+from headscope.experiments.importance.attribution import Grown, attributions, steps_of
+from headscope.experiments.importance.objectives import OfTask
+from headscope.experiments.importance.stream import frozen
+from headscope.model.instrument import Instrument
+from headscope.model.model import forward, run_network
 from headscope.tasks.task import Task
 from reference.importance import attribution
 

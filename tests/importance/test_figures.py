@@ -7,9 +7,13 @@ from benchmarks import gradients as benchmark
 from benchmarks.inputs import fixed
 
 from draw.drawn import texts
-from headscope.derived.importances import gradient_finding, importance_findings, named_units
-from headscope.draw import PICTURES, draw
-from headscope.importance.result import METHODS
+from headscope.experiments.importance.findings import (
+    gradient_finding,
+    importance_findings,
+    named_units,
+)
+from headscope.experiments.importance.result import METHODS
+from headscope.report.figures import PICTURES, draw
 
 
 def test_each_head_is_a_mark_at_its_importance_and_effect(found):

@@ -10,16 +10,16 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from headscope.batch import CATEGORIES
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError
-from headscope.finished_run import open_run
-from headscope.importance import stream
-from headscope.importance import work as module
-from headscope.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.importance.importance import importance
-from headscope.importance.result import METHODS
-from headscope.importance.settings import Running, Settings
-from headscope.instrument import Instrument
+from headscope.experiments.importance import stream
+from headscope.experiments.importance import work as module
+from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
+from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.result import METHODS
+from headscope.experiments.importance.settings import Running, Settings
+from headscope.model.batch import CATEGORIES
+from headscope.model.instrument import Instrument
+from headscope.run.finished_run import open_run
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from importance.conftest import STOCK

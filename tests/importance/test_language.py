@@ -11,13 +11,13 @@ from torch.nn import functional
 from ablation.classifiers import batch, examples
 from families.tiny import FAMILIES
 from headscope.corpus import TextCorpus
-from headscope.derived.importances import integral_note
 from headscope.errors import CorpusError, ModelError
-from headscope.importance.importance import importance_to_text
-from headscope.importance.language import load_language_model
-from headscope.importance.masking import causal, masked
-from headscope.importance.settings import QUICK, Running, Settings
-from headscope.model import Model, run_network
+from headscope.experiments.importance.findings import integral_note
+from headscope.experiments.importance.importance import importance_to_text
+from headscope.experiments.importance.language import load_language_model
+from headscope.experiments.importance.masking import causal, masked
+from headscope.experiments.importance.settings import QUICK, Running, Settings
+from headscope.model.model import Model, run_network
 from importance.made import language_model
 from tasks.made import checkpoint
 

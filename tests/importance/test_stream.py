@@ -10,15 +10,15 @@ from torch.nn import functional
 
 from ablation.classifiers import CAUSAL, NAMES, batch, classifier, sizes
 from families.tiny import FAMILIES, sharpened
-from headscope.batch import CATEGORIES, Batch, Vocabulary
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.importance.eager import following
-from headscope.importance.gather import Gather
-from headscope.importance.objectives import OfTask
-from headscope.importance.stream import Streaming
-from headscope.linears import linears
-from headscope.model import run_network
+from headscope.experiments.importance.eager import following
+from headscope.experiments.importance.gather import Gather
+from headscope.experiments.importance.objectives import OfTask
+from headscope.experiments.importance.stream import Streaming
+from headscope.model.batch import CATEGORIES, Batch, Vocabulary
+from headscope.model.linears import linears
+from headscope.model.model import run_network
 from headscope.tasks.task import Task
 from reference.importance import maps_and_gradients, mean_magnitude, with_a_mask_on_heads
 

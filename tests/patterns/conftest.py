@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from headscope.patterns.serve import Server
-from headscope.patterns.session import Session
+from headscope.analyses.patterns.serve import Server
+from headscope.analyses.patterns.session import Session
 from patterns.made import make_drawn
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns.serve import annotation_page, picture
+from headscope.analyses.patterns.session import Session
 from headscope.draw.style import ramp
-from headscope.patterns.classes import CLASSES, NAMES
-from headscope.patterns.serve import annotation_page, picture
-from headscope.patterns.session import Session
 from patterns.made import make_drawn, make_map
 from views.hostile import HOSTILE
 

@@ -10,12 +10,12 @@ import pytest
 
 import headscope as hs
 from cli.conftest import Done, refused
+from headscope.analyses.patterns import card
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.labelled_maps import bundled_labels, joined, labels_of
+from headscope.analyses.patterns.session import Session
+from headscope.analyses.patterns.weights import read_card, read_classifier
 from headscope.cli.main import main
-from headscope.patterns import card
-from headscope.patterns.classes import NAMES
-from headscope.patterns.labelled import bundled_labels, joined, labels_of
-from headscope.patterns.session import Session
-from headscope.patterns.weights import read_card, read_classifier
 from patterns.made import make_drawn
 
 MAPS = 40

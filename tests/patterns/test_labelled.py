@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from headscope.patterns.agreement import agreement
-from headscope.patterns.classes import NAMES
-from headscope.patterns.labelled import bundled_labels
+from headscope.analyses.patterns.agreement import agreement
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.labelled_maps import bundled_labels
 
 KAPPA, KAPPA_DRAWN_EVENLY = 0.902, 0.920  # as the page says
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from headscope.analyses.patterns.sample import LEAST_TOKENS, draw
 from headscope.errors import InputError
-from headscope.patterns.sample import LEAST_TOKENS, draw
 from patterns.made import make_example
 
 LAYERS, HEADS = 6, 12

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from headscope.analyses.patterns.serve import LARGEST_BODY, Server, picture
+from headscope.analyses.patterns.session import Session
 from headscope.errors import InputError
-from headscope.patterns.serve import LARGEST_BODY, Server, picture
-from headscope.patterns.session import Session
 from patterns.made import SECRETS, make_drawn
 
 JSON = {"Content-Type": "application/json"}
@@ -268,7 +268,7 @@ def test_a_label_that_cannot_be_kept_is_not_answered_as_kept(server, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headscope.patterns.session.os.fsync", full)
+    monkeypatch.setattr("headscope.analyses.patterns.session.os.fsync", full)
     status, _, body = ask(server, path_of(server, "label"), method="POST", body=GOOD, headers=JSON)
     assert status == 500
     assert b"No space left on device" in body

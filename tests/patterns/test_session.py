@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from commands import environment
+from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns.session import Session, shuffled
 from headscope.errors import InputError
-from headscope.patterns.classes import CLASSES, NAMES
-from headscope.patterns.session import Session, shuffled
 from patterns.made import make_drawn, make_map
 
 LABELLING = """
 import sys
-from headscope.patterns.session import Session
+from headscope.analyses.patterns.session import Session
 session = Session(sys.argv[1])
 number = 0
 while True:

@@ -7,10 +7,10 @@ from html import unescape
 import numpy as np
 from PIL import Image
 
+from headscope.analyses.patterns.session import Session
+from headscope.analyses.patterns.sheets import PER_SHEET, sheet, write_sheets
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import ramp
-from headscope.patterns.session import Session
-from headscope.patterns.sheets import PER_SHEET, sheet, write_sheets
 from patterns.made import SECRETS, make_drawn, make_map
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from headscope.patterns.classes import NAMES
-from headscope.patterns.made_maps import made_map
-from headscope.patterns.network import LAYERS, Classifier
-from headscope.patterns.resize import SIDE, seen_bytes
-from headscope.patterns.rules import features
-from headscope.patterns.train import (
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.made_maps import made_map
+from headscope.analyses.patterns.network import LAYERS, Classifier
+from headscope.analyses.patterns.resize import SIDE, seen_bytes
+from headscope.analyses.patterns.rules import features
+from headscope.analyses.patterns.train import (
     cross_validated,
     folds_over_maps,
     folds_over_models,

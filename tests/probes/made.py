@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from headscope.corpus.encode import Encoder
-from headscope.model import Model, load
-from headscope.probes.treebank import Sentence, Split, read_split
+from headscope.experiments.probes.treebank import Sentence, Split, read_split
+from headscope.model.model import Model, load
 from tasks.made import checkpoint
 
 WORDS = ("the", "a", "b", "cat", "cats", ",")

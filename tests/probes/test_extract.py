@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.model import Model
-from headscope.probes.extract import attention_of, attention_shape, hidden_of, hidden_shape
-from headscope.probes.random_model import randomised
-from headscope.probes.treebank import sentence_of
+from headscope.experiments.probes.extract import (
+    attention_of,
+    attention_shape,
+    hidden_of,
+    hidden_shape,
+)
+from headscope.experiments.probes.random_model import randomised
+from headscope.experiments.probes.treebank import sentence_of
+from headscope.model.model import Model
 from probes.made import rows, split_of, tiny
 
 

@@ -15,14 +15,14 @@ import xarray as xr
 
 from families.tiny import tiny as family
 from families.tokenizers_made import bytes_bpe
-from headscope.derived.probed import influential_heads, root_note
-from headscope.draw.registry import draw
 from headscope.errors import InputError
-from headscope.model import load
-from headscope.probes import features
-from headscope.probes.features import Place
-from headscope.probes.plan import PROBES, Settings
-from headscope.probes.probe import probe
+from headscope.experiments.probes import features
+from headscope.experiments.probes.features import Place
+from headscope.experiments.probes.findings import influential_heads, root_note
+from headscope.experiments.probes.plan import PROBES, Settings
+from headscope.experiments.probes.probe import probe
+from headscope.model.model import load
+from headscope.report.figures import draw
 from probes.made import VECTORS, gold_maps, rows, tiny, treebank
 
 ALL_BUT_WORDS = ("right_branching", "attention", "structural")
@@ -206,7 +206,7 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 STOPPED = """
 import os, signal, sys
 from headscope.cli.main import main
-from headscope.probes import training, storage
+from headscope.experiments.probes import training, storage
 training.SAVE_SECONDS = storage.NOTE_SECONDS = 0
 how = int(sys.argv.pop())
 steps = 0

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from headscope.errors import HeadscopeError
-from headscope.probes import storage
-from headscope.probes.storage import Store, size_of
+from headscope.experiments.probes import storage
+from headscope.experiments.probes.storage import Store, size_of
 
 SHAPES = [(2, 3), (4, 1), (1, 1), (3, 2)]
 BATCHES = [[2, 1], [3], [0]]

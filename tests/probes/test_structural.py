@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from headscope.probes.structural import (
+from headscope.experiments.probes.structural import (
     Data,
     Projection,
     finds_root,
@@ -19,7 +19,7 @@ from headscope.probes.structural import (
     squared_distances,
     structural_scores,
 )
-from headscope.probes.treebank import tree_metric
+from headscope.experiments.probes.treebank import tree_metric
 from probes.made import split_of, tiny, treebank
 from reference import probes as reference
 

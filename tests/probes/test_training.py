@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from headscope.errors import HeadscopeError
-from headscope.probes import training
-from headscope.probes.training import Schedule, drawn_with, train
+from headscope.experiments.probes import training
+from headscope.experiments.probes.training import Schedule, drawn_with, train
 
 DATA = torch.linspace(-1, 1, 12)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from headscope.errors import InputError
-from headscope.probes import word_vectors
-from headscope.probes.word_vectors import read_vectors
+from headscope.experiments.probes import word_vectors
+from headscope.experiments.probes.word_vectors import read_vectors
 
 LINES = ["the 0.1 0.2 0.3", "Cat 1 2 3", "cat 4 5 6", "new york 7 8 9", "zoo 0 0 1"]
 FORMS = ["The", "Cat", "cats", "new york", "CAT"]

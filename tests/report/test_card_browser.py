@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from headscope.derived.head_card import head_card
-from headscope.derived.typical_maps import TypicalMaps
-from headscope.report import build_report
+from headscope.analyses.patterns.typical_maps import TypicalMaps
+from headscope.heads.head_card import head_card
+from headscope.report.build import build_report
 from headscope.report.card_page import build_card
 from headscope.report.cards import LEVELS
 from report.synthetic import make_manifest, make_tree

@@ -10,10 +10,10 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from headscope.derived.head_card import head_card
-from headscope.derived.typical_maps import TypicalMaps
+from headscope.analyses.patterns.typical_maps import TypicalMaps
+from headscope.heads.head_card import head_card
 from headscope.report import cards as module
-from headscope.report import render
+from headscope.report.build import render
 from headscope.report.card_page import build_card, render_card
 from headscope.report.cards import LEVELS, cards
 from report.synthetic import make_manifest, make_tree

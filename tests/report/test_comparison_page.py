@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from comparison.pairs_made import EVIL, compared
-from headscope.report import render
+from headscope.report.build import render
 from report.synthetic import make_manifest, make_tree
 from views.made import read_back
 

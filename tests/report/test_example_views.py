@@ -10,12 +10,12 @@ import re
 import numpy as np
 import pytest
 
-from headscope.derived.kept import kept_inputs
-from headscope.derived.labels import run_labels
+from headscope.analyses.examples.kept import kept_inputs
+from headscope.heads.labels import run_labels
+from headscope.page.policy import content_policy
 from headscope.report import example_views as module
-from headscope.report import render
+from headscope.report.build import render
 from headscope.report.example_views import example_views
-from headscope.report.policy import content_policy
 from headscope.views.page import build_page, page_script, page_style
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs

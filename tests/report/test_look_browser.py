@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.derived.kept import kept_inputs
-from headscope.derived.looks import best_looks
-from headscope.derived.telling import telling_heads
-from headscope.report import build_report
+from headscope.analyses.examples.kept import kept_inputs
+from headscope.analyses.examples.looks import best_looks
+from headscope.heads.telling import telling_heads
+from headscope.report.build import build_report
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language

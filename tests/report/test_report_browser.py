@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.report import build_report
+from headscope.report.build import build_report
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_language import add_language
 

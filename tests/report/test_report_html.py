@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.derived.reading import title_name
-from headscope.report import build_report, render, run_summary
-from headscope.report.build import unbroken
-from headscope.report.policy import island
-from headscope.terms import SOURCES, TERMS
+from headscope.core.dictionary import SOURCES, TERMS
+from headscope.core.results import title_name
+from headscope.page.policy import island
+from headscope.report.build import build_report, render, unbroken
+from headscope.report.summary import run_summary
 from report.synthetic import GROUPS, make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language
@@ -296,7 +296,7 @@ def test_a_notebook_sees_the_run_in_short():
 
 def test_drawing_and_reporting_do_not_wait_for_torch():
     code = (
-        "import sys, headscope.report, headscope.draw, headscope.derived; "
+        "import sys, headscope.report, headscope.draw, headscope.heads; "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

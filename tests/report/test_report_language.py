@@ -8,13 +8,14 @@ import re
 import numpy as np
 import pytest
 
-from headscope.derived import head_labels, telling_heads
-from headscope.derived.functions import FUNCTIONS
-from headscope.draw.registry import PICTURES
-from headscope.report import render
-from headscope.report.accuracy_tables import coreference_table, syntax_table
-from headscope.report.attention_tables import features_table, frames_table
-from headscope.report.language import PARTS
+from headscope.analyses.language.accuracy_tables import coreference_table, syntax_table
+from headscope.analyses.language.attention_tables import features_table, frames_table
+from headscope.analyses.language.claims import FUNCTIONS
+from headscope.analyses.language.section import PARTS
+from headscope.heads.labels import head_labels
+from headscope.heads.telling import telling_heads
+from headscope.report.build import render
+from headscope.report.figures import PICTURES
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import (
@@ -32,7 +33,7 @@ MINUS = "−"
 @pytest.fixture
 def no_pictures(monkeypatch):
     """A page without pictures of language, which take most of its time."""
-    monkeypatch.setattr("headscope.report.language.PICTURES", {})
+    monkeypatch.setattr("headscope.analyses.language.section.PICTURES", {})
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import numpy as np
 
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel
-from headscope.report.svg import Styles, inline_panel
+from headscope.page.svg import Styles, inline_panel
 
 BOX = re.compile(r"M([-\d.]+) ([-\d.]+)H([-\d.]+)V([-\d.]+)H\1z")
 

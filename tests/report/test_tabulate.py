@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.report.tabulate import Cell, measured, points, probability, share
+from headscope.page.tabulate import Cell, measured, points, probability, share
 
 NAN = float("nan")
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from headscope.cli.main import group
-from headscope.reproduce.battery import is_own
-from headscope.reproduce.data import KEYS
-from headscope.reproduce.papers import PAPERS
+from headscope.papers.reproduce.battery import is_own
+from headscope.papers.reproduce.data import KEYS
+from headscope.papers.reproduce.papers import PAPERS
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ import pytest
 
 from headscope.corpus.head_label import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, InputError
-from headscope.reproduce.data import KEYS, find_data
-from headscope.reproduce.line import NotRun
+from headscope.papers.reproduce.data import KEYS, find_data
+from headscope.papers.reproduce.line import NotRun
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.finished_run import Run
-from headscope.reproduce.line import Results
-from headscope.reproduce.papers import PAPERS
-from headscope.reproduce.parts import in_memory
-from headscope.reproduce.task_parts import _recorded
-from headscope.reproduce.verdict import FAILED, judge
+from headscope.papers.reproduce.line import Results
+from headscope.papers.reproduce.papers import PAPERS
+from headscope.papers.reproduce.parts import in_memory
+from headscope.papers.reproduce.task_parts import _recorded
+from headscope.papers.reproduce.verdict import FAILED, judge
+from headscope.run.finished_run import Run
 
 
 @pytest.fixture(scope="module")

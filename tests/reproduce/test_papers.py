@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.draw.registry import PICTURES
-from headscope.reproduce.line import MARKS
-from headscope.reproduce.papers import MAKERS, PAPERS, find_paper
-from headscope.terms import SOURCES
+from headscope.core.dictionary import SOURCES
+from headscope.papers.reproduce.line import MARKS
+from headscope.papers.reproduce.papers import MAKERS, PAPERS, find_paper
+from headscope.report.figures import PICTURES
 
 # Typed from our notes on the papers, not from the code: key → values as printed.
 TYPED = {

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from headscope.reproduce.line import Answer, Line, NotRun, Published, Results
-from headscope.reproduce.verdict import difference, judge
+from headscope.papers.reproduce.line import Answer, Line, NotRun, Published, Results
+from headscope.papers.reproduce.verdict import difference, judge
 
 OWN = Results({}, own=True, absent={})
 OTHER = Results({}, own=False, absent={})

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from families.tokenizers_made import wordpiece
-from headscope.checkpoint import quietly
+from headscope.model.checkpoint import quietly
 from headscope.tasks.read import Row, TaskData
 from headscope.tasks.task import Task
 

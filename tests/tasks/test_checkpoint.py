@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, BartConfig, BartMod
 
 from families.tokenizers_made import wordpiece
 from headscope.errors import InputError, ModelError
-from headscope.model import load
+from headscope.model.model import load
 from headscope.tasks.checkpoint import load_for_task, task_of
 from headscope.tasks.task import GLUE, Task
 from tasks.made import AMOUNT, MOOD, checkpoint

@@ -28,14 +28,14 @@ import headscope
 from commands import PATIENCE, environment
 from families.tokenizers_made import bytes_bpe
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
-from headscope.tasks import training
+from headscope.experiments.finetune import training
+from headscope.experiments.finetune.finetune import finetune
+from headscope.experiments.finetune.saving import put_folder, replaceable, working_folder
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from headscope.tasks.evaluate import outputs
-from headscope.tasks.finetune import finetune
 from headscope.tasks.metrics import score
 from headscope.tasks.parts import WEIGHT_DECAY, optimizer, parts_of
-from headscope.tasks.saving import put_folder, replaceable, working_folder
 from headscope.tasks.shuffle import Batches
 from tasks.made import AMOUNT, MOOD, checkpoint, config, data, tokenizer
 
@@ -294,7 +294,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.finetune import finetune
+from headscope.experiments.finetune.finetune import finetune
 from tasks.made import MOOD, data
 def stop(done, total):
     if done == 5:
@@ -399,7 +399,7 @@ def test_ctrl_c_keeps_what_was_learned(base, whole, tmp_path):
 
 def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
     first = finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
-    monkeypatch.setattr("headscope.tasks.finetune.train", pytest.fail)
+    monkeypatch.setattr("headscope.experiments.finetune.finetune.train", pytest.fail)
     assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
@@ -473,7 +473,7 @@ def test_a_crash_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         rename(a, b)
 
-    monkeypatch.setattr("headscope.tasks.saving.os.replace", crash)
+    monkeypatch.setattr("headscope.experiments.finetune.saving.os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
         put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"))
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import torch
 from families.tiny import FAMILIES, tiny
 from families.tokenizers_made import bytes_bpe, wordpiece
 from headscope.errors import InputError
-from headscope.model import Model
+from headscope.model.model import Model
 from headscope.views.capture import show
 
 CAT = "The cat sat on the mat unbelievably."

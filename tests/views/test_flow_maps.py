@@ -12,10 +12,10 @@ from click.testing import CliRunner
 import headscope as hs
 from families.tiny import tiny
 from families.tokenizers_made import wordpiece
+from headscope.analyses.flow.methods import LABELS, METHODS
 from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
-from headscope.flows.methods import LABELS, METHODS
-from headscope.model import Model
+from headscope.model.model import Model
 from headscope.views.payload import payload
 from views.test_payload import raw
 

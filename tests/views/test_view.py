@@ -12,10 +12,10 @@ import headscope as hs
 from families.tiny import tiny
 from families.tokenizers_made import wordpiece
 from headscope.cli.main import group
-from headscope.derived.labels import run_labels
-from headscope.derived.roles import head_roles
 from headscope.errors import InputError
-from headscope.model import Model
+from headscope.heads.labels import run_labels
+from headscope.heads.roles import head_roles
+from headscope.model.model import Model
 from headscope.views.payload import payload
 
 CAT = "The cat sat on the mat unbelievably."

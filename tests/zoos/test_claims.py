@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from headscope.zoos.claims import CLAIMS, GROUPS, TESTS, Claim
-from headscope.zoos.headlines import how_many
-from headscope.zoos.measures import MEASURES, Number
-from headscope.zoos.numbers import Unasked, depths, lines, middle
-from headscope.zoos.page import bound_words, cell
-from headscope.zoos.verdict import FAILS, HOLDS, UNASKED, UNCLEAR, Answer, answer, verdict
+from headscope.papers.zoo.claims import CLAIMS, GROUPS, TESTS, Claim
+from headscope.papers.zoo.headlines import how_many
+from headscope.papers.zoo.measures import MEASURES, Number
+from headscope.papers.zoo.numbers import Unasked, depths, lines, middle
+from headscope.papers.zoo.page import bound_words, cell
+from headscope.papers.zoo.verdict import FAILS, HOLDS, UNASKED, UNCLEAR, Answer, answer, verdict
 from zoos.trees import entropy, norms, surface, tree
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

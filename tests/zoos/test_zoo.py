@@ -11,15 +11,15 @@ import torch
 from transformers import GPT2Config, GPT2Model
 
 from families.tokenizers_made import bytes_bpe
-from headscope.checkpoint import quietly
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
-from headscope.run import Execution
-from headscope.zoos import zoo as running
-from headscope.zoos.claims import CLAIMS, REFERENCES, RELATIONS
-from headscope.zoos.models import entries, folder_name
-from headscope.zoos.verdict import UNASKED
-from headscope.zoos.zoo import zoo
+from headscope.model.checkpoint import quietly
+from headscope.papers.zoo import zoo as running
+from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
+from headscope.papers.zoo.models import entries, folder_name
+from headscope.papers.zoo.verdict import UNASKED
+from headscope.papers.zoo.zoo import zoo
+from headscope.run.atlas import Execution
 from tasks.made import checkpoint
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.accumulate import Estimate, estimate
-from headscope.analyses.surface import TARGETS
-from headscope.result import Variable, keeping_draws, labelled
+from headscope.analyses.surface.measure import TARGETS
+from headscope.core.accumulators import Estimate, estimate
+from headscope.core.labelled import Variable, keeping_draws, labelled
 
 SHIFTS = np.linspace(-0.02, 0.02, 201)  # its 2.5 % and 97.5 % points are -0.019 and 0.019
 DOCUMENTS = 10

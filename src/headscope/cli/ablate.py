@@ -21,7 +21,7 @@ from headscope.errors import RunStopped
 if TYPE_CHECKING:
     import xarray as xr
 
-    from headscope.finished_run import Run
+    from headscope.run.finished_run import Run
 
 SECTIONS = {
     "The task": ASKING,
@@ -76,13 +76,13 @@ def command(checkpoint: str, **given: Any) -> None:
 
 
 def _run(checkpoint: str, given: dict[str, Any]) -> None:
-    from headscope.store import RunFolder
+    from headscope.run.store import RunFolder
 
     groups = tuple(group_named(text) for text in given["together"])
     RunFolder(given["output"]).check()
     data = task_data(given, asked_task(given, checkpoint))
-    from headscope.ablation.ablate import Settings, ablate
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
+    from headscope.experiments.ablation.ablate import Settings, ablate
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.checkpoint import load_for_task
 
     keep_freed_memory()
@@ -120,8 +120,8 @@ def group_named(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _lines(run: Run) -> list[str]:
-    from headscope.ablation.ablate import note_of
-    from headscope.derived.ablated import score_text, verdict_counts
+    from headscope.experiments.ablation.ablate import note_of
+    from headscope.experiments.ablation.readings import score_text, verdict_counts
 
     found, model = run["ablation"], run.manifest["model"]
     metric, n = found.attrs["metric"], found.sizes["example"]
@@ -151,9 +151,9 @@ def _named(found: xr.Dataset, verdict: str) -> Sequence[str]:
     """The heads that are not indifferent, those that change most first."""
     import numpy as np
 
-    from headscope.derived.ablated import points_text
-    from headscope.derived.reading import head_name
-    from headscope.derived.wording import fixed
+    from headscope.core.results import head_name
+    from headscope.core.wording import fixed
+    from headscope.experiments.ablation.readings import points_text
 
     prefix = verdict.removesuffix("verdict")
     changes = found[f"{prefix}difference"].values.ravel()  # [unit]
@@ -180,8 +180,8 @@ def _extremes(found: xr.Dataset) -> str:
     """What the best and the worst single head change, and the mean of all."""
     import numpy as np
 
-    from headscope.derived.ablated import points_text
-    from headscope.derived.reading import head_name
+    from headscope.core.results import head_name
+    from headscope.experiments.ablation.readings import points_text
 
     changes = found["difference"].values.ravel()  # [unit]
     if np.isnan(changes).all():
@@ -198,7 +198,7 @@ def _extremes(found: xr.Dataset) -> str:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    from headscope.derived.ablated import verdict_counts
+    from headscope.experiments.ablation.readings import verdict_counts
 
     found, report = run["ablation"], _report(run)
     verdicts = ("verdict", "loss_verdict", "layer_verdict", "layer_loss_verdict")

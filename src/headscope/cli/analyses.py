@@ -12,7 +12,7 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def command(as_json: bool) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
-    from headscope.analysis import known_analyses, options_of
+    from headscope.run.analysis import known_analyses, options_of
 
     rows: list[dict[str, Any]] = [
         {

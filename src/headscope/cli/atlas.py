@@ -34,7 +34,7 @@ from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.finished_run import Run
+    from headscope.run.finished_run import Run
 
 
 SECTIONS = {
@@ -86,17 +86,17 @@ def command(model: str, **given: Any) -> None:
 def _run(model: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before the model is loaded.
     corpus = read_corpus(given, limit=given["limit"])
-    from headscope.plan import read_ranks
-    from headscope.store import RunFolder
+    from headscope.run.plan import read_ranks
+    from headscope.run.store import RunFolder
 
     settings = run_settings(given)
     if given["frequency"] is not None:
         read_ranks(given["frequency"], 1)
     RunFolder(given["output"]).check()
     notes = annotate(corpus, quiet=given["quiet"])
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.model import load
-    from headscope.run import Execution, atlas
+    from headscope.model.model import load
+    from headscope.run.atlas import Execution, atlas
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()

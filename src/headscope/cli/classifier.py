@@ -16,9 +16,9 @@ from headscope.cli.options import FILE, READING, corpus_options, model_options
 from headscope.cli.terminal import say
 
 if TYPE_CHECKING:
+    from headscope.analyses.patterns.card import Scores
     from headscope.corpus import Corpus
-    from headscope.finished_run import Run
-    from headscope.patterns.card import Scores
+    from headscope.run.finished_run import Run
 
 SECTIONS = {
     "The result": ("output", "classifier", "quiet", "as_json"),
@@ -48,10 +48,10 @@ def train_command(output: Path, **given: Any) -> None:
     headscope patterns train -o classifier
     headscope patterns train --labels session -o classifier
     """  # fmt: skip
-    from headscope.patterns.card import trained
-    from headscope.patterns.labelled import bundled_labels, joined, labels_of
-    from headscope.patterns.session import Session
-    from headscope.patterns.weights import CARD, WEIGHTS, write_classifier
+    from headscope.analyses.patterns.card import trained
+    from headscope.analyses.patterns.labelled_maps import bundled_labels, joined, labels_of
+    from headscope.analyses.patterns.session import Session
+    from headscope.analyses.patterns.weights import CARD, WEIGHTS, write_classifier
 
     if given["without_bundled"] and not given["sessions"]:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
@@ -74,7 +74,7 @@ def train_command(output: Path, **given: Any) -> None:
 
 
 def _confusions(scores: Scores, output: Path) -> None:
-    from headscope.draw.patterns import confusion_figure
+    from headscope.analyses.patterns.figure import confusion_figure
     from headscope.draw.saving import save_picture
 
     figure = confusion_figure(
@@ -85,7 +85,7 @@ def _confusions(scores: Scores, output: Path) -> None:
 
 
 def _lines(scores: Scores) -> list[str]:
-    from headscope.patterns.classes import CLASSES
+    from headscope.analyses.patterns.classes import CLASSES
 
     lines = []
     for name, by_folds in scores.items():
@@ -144,9 +144,9 @@ def apply_command(models: tuple[str, ...], **given: Any) -> None:
 
 def _runs(model: str, corpora: Mapping[str, Corpus], given: Mapping[str, Any]) -> Any:
     """(name of the corpus, run) of one model."""
-    from headscope.model import load
-    from headscope.run import atlas
-    from headscope.spec import Settings
+    from headscope.model.model import load
+    from headscope.run.atlas import atlas
+    from headscope.run.settings import Settings
 
     loaded = load(model, **{option: given[option] for option in LOADING})
     options = {"patterns": {"classifier": str(given["classifier"])}} if given["classifier"] else {}
@@ -179,11 +179,11 @@ def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, l
     import numpy as np
     import pandas as pd
 
-    from headscope.derived.reading import printable
-    from headscope.derived.tables import tidy
-    from headscope.draw.patterns import bars_of_runs
+    from headscope.analyses.patterns.figure import bars_of_runs
+    from headscope.core.results import printable
+    from headscope.core.whole_file import write_whole
     from headscope.draw.saving import save_picture
-    from headscope.whole_file import write_whole
+    from headscope.heads.tables import tidy
 
     tables = [
         tidy(run.tree)["patterns"].query("metric == 'share'").assign(model=model, corpus=corpus)

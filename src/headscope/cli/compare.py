@@ -38,8 +38,8 @@ from headscope.errors import CorpusError, InputError, RunStopped
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.finished_run import Run
-    from headscope.model import Model
+    from headscope.model.model import Model
+    from headscope.run.finished_run import Run
     from headscope.tasks.read import TaskData
 
 SECTIONS = {
@@ -90,14 +90,14 @@ def _run(base: str, tuned: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before a model is loaded.
     texts, data = _asked(given, tuned)
     settings = run_settings(given)
-    from headscope.store import RunFolder
+    from headscope.run.store import RunFolder
 
     RunFolder(given["output"]).check()
     notes = [] if texts is None else annotate(texts, quiet=given["quiet"])
-    from headscope.comparison.compare import compare
-    from headscope.comparison.inputs import TaskCorpus
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.run import Execution
+    from headscope.experiments.comparison.compare import compare
+    from headscope.experiments.comparison.inputs import TaskCorpus
+    from headscope.run.atlas import Execution
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
@@ -151,7 +151,7 @@ def _asked(given: Mapping[str, Any], tuned: str) -> tuple[Corpus | None, TaskDat
 
 
 def _load(name: str, given: Mapping[str, Any], revision: str) -> Model:
-    from headscope.model import load
+    from headscope.model.model import load
 
     options = {k: given[k] for k in ("device", "dtype", "trust_remote_code")}
     return load(name, revision=given[revision], **options)
@@ -169,14 +169,14 @@ def _summary(run: Run) -> dict[str, Any]:
 
 
 def _findings(run: Run) -> list[str]:
-    from headscope.derived.comparison import findings
+    from headscope.experiments.comparison.findings import findings
 
     return findings(run.tree)
 
 
 def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
     """What was compared on what, what came of it, and where it is."""
-    from headscope.derived.reading import counted
+    from headscope.core.results import counted
 
     m, counts = run.manifest, run.manifest["counts"]
     say(

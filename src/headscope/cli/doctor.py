@@ -63,7 +63,7 @@ def command(model: str, as_json: bool, **given: Any) -> None:
 
 def _installation(findings: Findings) -> None:
     with findings.check("versions") as say:
-        from headscope.manifest import versions
+        from headscope.run.manifest import versions
 
         say(", ".join(f"{k} {v}" for k, v in versions().items()))
     with findings.check("compiled loops") as say:
@@ -92,8 +92,8 @@ def _kernel_error() -> float:
     """Largest difference between the compiled scan and torch on random maps."""
     import torch
 
-    from headscope import kernels
-    from headscope.layer import LN2
+    from headscope.model import kernels
+    from headscope.model.layer import LN2
 
     maps = torch.rand(1, 2, 9, 9, generator=torch.Generator().manual_seed(0)).softmax(-1)
     entropy, columns = torch.zeros(1, 2, 9), torch.zeros(1, 2, 2, 9)
@@ -110,7 +110,7 @@ def _kernel_error() -> float:
 def _model(findings: Findings, name: str, given: dict[str, Any]) -> Any:
     loaded = None
     with findings.check("model") as say:
-        from headscope.model import load
+        from headscope.model.model import load
 
         options = {k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
         loaded = load(name, **options)
@@ -135,8 +135,8 @@ def _model(findings: Findings, name: str, given: dict[str, Any]) -> Any:
 
 
 def _corpus(say: Callable[..., None], loaded: Any, corpus: Any) -> None:
-    from headscope.plan import make_plan
-    from headscope.spec import Settings
+    from headscope.run.plan import make_plan
+    from headscope.run.settings import Settings
 
     if loaded is None:
         say(f"{sum(1 for _ in corpus)} documents (not tokenised: no model)")

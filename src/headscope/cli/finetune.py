@@ -59,8 +59,8 @@ def command(model: str, output: Path, **given: Any) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """  # fmt: skip
+    from headscope.experiments.finetune.finetune import finetune
     from headscope.tasks.checkpoint import load_for_task
-    from headscope.tasks.finetune import finetune
 
     train, dev = _both(given)
     start = load_for_task(

@@ -15,8 +15,8 @@ from headscope.cli.terminal import say
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.derived.head_card import HeadCard
-    from headscope.finished_run import Run
+    from headscope.heads.head_card import HeadCard
+    from headscope.run.finished_run import Run
 
 _HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4})")
 
@@ -40,8 +40,8 @@ def command(
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
     layer, place = head_named(head)
-    from headscope.derived.head_card import head_card
-    from headscope.finished_run import open_run
+    from headscope.heads.head_card import head_card
+    from headscope.run.finished_run import open_run
 
     found = open_run(run)
     card = head_card(found.tree, layer, place)
@@ -52,7 +52,7 @@ def command(
             f"cannot write {error.filename or output}: {error.strerror}; choose another place"
         ) from error
     if as_json:
-        from headscope.derived.card_json import card_json
+        from headscope.heads.card_json import card_json
 
         files = {kind: str(path) for kind, path in written.items()}
         told = {"run": str(run), **card_json(found.tree, card), **files}
@@ -85,8 +85,8 @@ def _write(
     written = {}
     for kind, path in pictures.items():
         if path is not None:
-            from headscope.draw.head_card import draw_head_card
             from headscope.draw.saving import save_picture
+            from headscope.heads.figure import draw_head_card
 
             written[kind] = save_picture(draw_head_card(run.tree, card), path)
     if page is not None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.corpus import Corpus
-    from headscope.finished_run import Run
-    from headscope.importance.settings import Running, Settings
+    from headscope.experiments.importance.settings import Running, Settings
+    from headscope.run.finished_run import Run
     from headscope.tasks.read import TaskData
 
 SECTIONS = {
@@ -93,12 +93,12 @@ def _run(name: str, given: dict[str, Any]) -> None:
     # Everything that can be wrong with the request is found before a model is loaded.
     data = _asked(given, name)
     settings = _settings(given)
-    from headscope.store import RunFolder
+    from headscope.run.store import RunFolder
 
     RunFolder(given["output"]).check()
     texts = read_corpus(given, limit=given["limit"]) if data is None else None
     notes = [] if texts is None else annotate(texts, quiet=given["quiet"])
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
@@ -118,8 +118,8 @@ def _run(name: str, given: dict[str, Any]) -> None:
 
 
 def _of_text(name: str, texts: Corpus, settings: Settings, given: Mapping[str, Any]) -> Run:
-    from headscope.importance.importance import importance_to_text
-    from headscope.importance.language import load_language_model
+    from headscope.experiments.importance.importance import importance_to_text
+    from headscope.experiments.importance.language import load_language_model
 
     model = load_language_model(name, **{k: given[k] for k in LOADING})
     with Progress(quiet=given["quiet"], unit="input") as progress:
@@ -132,15 +132,15 @@ def _of_text(name: str, texts: Corpus, settings: Settings, given: Mapping[str, A
 def _of_task(
     name: str, data: TaskData, settings: Settings, given: Mapping[str, Any]
 ) -> tuple[Run, list[str]]:
-    from headscope.finished_run import open_run
-    from headscope.importance.importance import importance
+    from headscope.experiments.importance.importance import importance
+    from headscope.run.finished_run import open_run
     from headscope.tasks.checkpoint import load_for_task
 
     against = None if given["ablation"] is None else open_run(given["ablation"])
     model = load_for_task(name, data.task, **{k: given[k] for k in LOADING})
     notes = [*model.notes, *data.notes]
     if given["ablate"] is not None:
-        from headscope.ablation import ablate as ablation
+        from headscope.experiments.ablation import ablate as ablation
 
         output = given["output"].with_name(f"{given['output'].name}-ablation")
         how = ablation.Settings(
@@ -190,7 +190,7 @@ def _asked(given: Mapping[str, Any], name: str) -> TaskData | None:
 
 
 def _settings(given: Mapping[str, Any]) -> Settings:
-    from headscope.importance.settings import Settings
+    from headscope.experiments.importance.settings import Settings
 
     asked = given["methods"]
     methods = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
@@ -200,7 +200,7 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _running(given: Mapping[str, Any], progress: Progress) -> Running:
-    from headscope.importance.settings import Running
+    from headscope.experiments.importance.settings import Running
 
     line = ["headscope", *sys.argv[1:]]
     return Running(given["linears"], given["overwrite"], line, progress)
@@ -210,7 +210,7 @@ def _running(given: Mapping[str, Any], progress: Progress) -> Running:
 
 
 def _lines(run: Run) -> list[str]:
-    from headscope.derived.importances import gradient_finding, integral_note, rho_lines
+    from headscope.experiments.importance.findings import gradient_finding, integral_note, rho_lines
 
     model, counts = run.manifest["model"], run.manifest["counts"]
     found, gradients = run["importance"], run["gradients"]
@@ -240,7 +240,7 @@ def _most(found: xr.Dataset, method: str) -> str:
     """The most important heads by a method."""
     import numpy as np
 
-    from headscope.derived.reading import head_name
+    from headscope.core.results import head_name
 
     values = found["head_importance"].sel({"method": method}).transpose("layer", "head").values
     order = np.argsort(-values.ravel(), kind="stable")[:NAMED]

@@ -14,10 +14,10 @@ from headscope.cli.terminal import say
 from headscope.errors import CorpusError
 
 if TYPE_CHECKING:
+    from headscope.analyses.patterns.session import Drawn, Session
     from headscope.corpus import Corpus
     from headscope.corpus.document import Example
-    from headscope.model import Model
-    from headscope.patterns.session import Drawn, Session
+    from headscope.model.model import Model
 
 LOADING = ("device", "dtype", "revision", "trust_remote_code")
 
@@ -32,7 +32,7 @@ def new_session(models: Sequence[str], given: Mapping[str, Any]) -> Session:
     if given["maps"] < len(models):
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
     texts = dict(corpora_by_name(given))
-    from headscope.patterns.session import Session, shuffled
+    from headscope.analyses.patterns.session import Session, shuffled
 
     for corpus in texts.values():
         for note in annotate(corpus, quiet=given["quiet"]):
@@ -63,8 +63,8 @@ def corpora_by_name(given: Mapping[str, Any]) -> Iterator[tuple[str, Corpus]]:
 def _drawn(
     name: str, texts: Mapping[str, Corpus], count: int, given: Mapping[str, Any]
 ) -> list[Drawn]:
-    from headscope.model import load
-    from headscope.patterns.sample import draw
+    from headscope.analyses.patterns.sample import draw
+    from headscope.model.model import load
 
     model = load(name, **{option: given[option] for option in LOADING})
     examples = {text: _examples(model, corpus, given) for text, corpus in texts.items()}

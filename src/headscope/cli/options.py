@@ -155,7 +155,7 @@ def analysis_options(
     analyses  names of those that are run; None for all
     raises    InputError if two of them contradict each other, or no analysis has the option
     """
-    from headscope.analysis import choose, known_analyses, options_of
+    from headscope.run.analysis import choose, known_analyses, options_of
 
     options = parse_options(given["options"])
     known = known_analyses()

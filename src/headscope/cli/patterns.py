@@ -28,8 +28,8 @@ from headscope.cli.terminal import say
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.patterns.agreement import Agreement
-    from headscope.patterns.session import Session
+    from headscope.analyses.patterns.agreement import Agreement
+    from headscope.analyses.patterns.session import Session
 
 SECTIONS = {
     "The session": ("output", "annotator", "sheets", "port", "no_browser", "as_json"),
@@ -87,7 +87,7 @@ def annotate_command(models: tuple[str, ...], **given: Any) -> None:
     headscope patterns annotate -o session --annotator b
     headscope patterns annotate -o session --sheets
     """  # fmt: skip
-    from headscope.patterns.session import Session, checked_name
+    from headscope.analyses.patterns.session import Session, checked_name
 
     checked_name(given["annotator"])
     resumed = Session.is_one(given["output"])
@@ -106,8 +106,8 @@ def annotate_command(models: tuple[str, ...], **given: Any) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def agreement_command(session: Path, as_json: bool) -> None:
     """How far every two annotators of SESSION agree: Cohen's kappa, and where they differ."""
-    from headscope.patterns.agreement import agreement
-    from headscope.patterns.session import Session
+    from headscope.analyses.patterns.agreement import agreement
+    from headscope.analyses.patterns.session import Session
 
     opened = Session(session)
     names = opened.annotators()
@@ -119,7 +119,7 @@ def agreement_command(session: Path, as_json: bool) -> None:
     labels = {name: opened.labels(name) for name in names}
     pairs = [(a, b, agreement(labels[a], labels[b])) for a, b in combinations(names, 2)]
     if as_json:
-        from headscope.patterns.classes import NAMES
+        from headscope.analyses.patterns.classes import NAMES
 
         rows = [_as_json(*pair) for pair in pairs]
         summary = {"session": str(session), "classes": NAMES, "pairs": rows}
@@ -140,8 +140,8 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
 
 
 def _sheets(session: Session, given: Mapping[str, Any]) -> None:
-    from headscope.patterns.classes import CLASSES
-    from headscope.patterns.sheets import write_sheets
+    from headscope.analyses.patterns.classes import CLASSES
+    from headscope.analyses.patterns.sheets import write_sheets
 
     files = write_sheets(session)
     label_file = session.label_file(given["annotator"])
@@ -160,7 +160,7 @@ def _sheets(session: Session, given: Mapping[str, Any]) -> None:
 
 def _serve(session: Session, given: Mapping[str, Any]) -> None:
     """Serves the page until Ctrl-C."""
-    from headscope.patterns.serve import Server
+    from headscope.analyses.patterns.serve import Server
 
     annotator = given["annotator"]
     with Server(session, annotator, port=given["port"]) as server:
@@ -192,7 +192,7 @@ def _as_json(first: str, second: str, found: Agreement) -> dict[str, Any]:
 
 
 def _tell(first: str, second: str, found: Agreement) -> None:
-    from headscope.patterns.classes import CLASSES
+    from headscope.analyses.patterns.classes import CLASSES
 
     if found.count == 0:
         say(f"{first} and {second}: no map that both labelled")

@@ -17,8 +17,8 @@ from headscope.cli.terminal import complain, say
 from headscope.errors import InputError, RunStopped
 
 if TYPE_CHECKING:
-    from headscope.finished_run import Run
-    from headscope.model import Model
+    from headscope.model.model import Model
+    from headscope.run.finished_run import Run
 
 SECTIONS = {
     "The data": ("train", "test", "dev", "words", "limit", "test_limit", "max_length", "long",
@@ -137,14 +137,14 @@ def command(model: str, **given: Any) -> None:
 
 
 def _run(name: str, given: dict[str, Any]) -> None:
-    from headscope.store import RunFolder
+    from headscope.run.store import RunFolder
 
     RunFolder(given["output"]).check()
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.model import load
-    from headscope.probes.features import Place
-    from headscope.probes.plan import Settings
-    from headscope.probes.probe import probe
+    from headscope.experiments.probes.features import Place
+    from headscope.experiments.probes.plan import Settings
+    from headscope.experiments.probes.probe import probe
+    from headscope.model.model import load
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
@@ -194,8 +194,8 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 def _labels(folder: Path, model: Model) -> list[list[str]]:
     """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    from headscope.derived.labels import run_labels
-    from headscope.finished_run import open_run
+    from headscope.heads.labels import run_labels
+    from headscope.run.finished_run import open_run
 
     atlas = open_run(folder)
     found = atlas.manifest["model"]
@@ -211,7 +211,7 @@ def _labels(folder: Path, model: Model) -> list[list[str]]:
 
 
 def _lines(run: Run) -> list[str]:
-    from headscope.derived.probed import (
+    from headscope.experiments.probes.findings import (
         data_text,
         influential_heads,
         probe_lines,
@@ -240,7 +240,7 @@ def _lines(run: Run) -> list[str]:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    from headscope.derived.probed import scores
+    from headscope.experiments.probes.findings import scores
 
     found, report = run["probes"], _report(run)
     return {

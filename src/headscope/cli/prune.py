@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from headscope.finished_run import Run
+    from headscope.run.finished_run import Run
     from headscope.tasks.read import TaskData
 
 SECTIONS = {
@@ -85,7 +85,7 @@ def command(checkpoint: str, **given: Any) -> None:
 
 
 def _run(checkpoint: str, given: dict[str, Any]) -> None:
-    from headscope.store import RunFolder
+    from headscope.run.store import RunFolder
 
     orders = tuple(filter(None, (name.strip() for name in given["orders"].split(","))))
     if given["importance"] is not None and "given" not in orders:
@@ -96,9 +96,14 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     task = asked_task(given, checkpoint)
     scoring = task_data(given, task)
     choosing, notes = _choosing(given, scoring)
-    from headscope.ablation.prune import Pruning, Settings, prune
-    from headscope.ablation.pruned import chosen_heads, note_of, refuse_strangers, write_pruned
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
+    from headscope.experiments.ablation.prune import Pruning, Settings, prune
+    from headscope.experiments.ablation.pruned import (
+        chosen_heads,
+        note_of,
+        refuse_strangers,
+        write_pruned,
+    )
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.checkpoint import load_for_task
 
     refuse_strangers(given["output"], checkpoint=checkpoint)
@@ -151,7 +156,7 @@ def _importance(
     """[layer, head] of a run, and what it is called."""
     if given["importance"] is None:
         return None, "given"
-    from headscope.finished_run import open_run
+    from headscope.run.finished_run import open_run
 
     run = open_run(given["importance"])
     if "importance" not in run:
@@ -167,7 +172,7 @@ def _importance(
 
 
 def _lines(run: Run, order: str, gone: int) -> list[str]:
-    from headscope.derived.ablated import points_text
+    from headscope.experiments.ablation.readings import points_text
 
     found, model = run["pruning"], run.manifest["model"]
     allowance = points_text(found, float(found.attrs["allowance"]))

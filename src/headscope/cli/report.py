@@ -16,7 +16,7 @@ from headscope.cli.terminal import say
 @click.option("--json", "as_json", is_flag=True, help="A machine-readable summary on stdout.")
 def command(run: Path, as_json: bool) -> None:
     """Rebuild report.html, figures and tables of the run folder RUN from atlas.nc alone."""
-    from headscope.finished_run import open_run
+    from headscope.run.finished_run import open_run
 
     report = open_run(run).report()
     if as_json:

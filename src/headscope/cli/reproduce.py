@@ -16,7 +16,7 @@ from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.reproduce.battery import Outcome
+    from headscope.papers.reproduce.battery import Outcome
 
 SECTIONS = {
     "What to read": ("data", "substitutes", "limit"),
@@ -67,7 +67,7 @@ def command(paper: str, output: Path, **given: Any) -> None:
         outcome = _run(paper, output, given)
     except KeyboardInterrupt as error:
         raise RunStopped("stopped; the same command goes on from what is finished") from error
-    from headscope.reproduce.battery import summary
+    from headscope.papers.reproduce.battery import summary
 
     if given["as_json"]:
         click.echo(json.dumps(summary(outcome), ensure_ascii=True))
@@ -78,13 +78,13 @@ def command(paper: str, output: Path, **given: Any) -> None:
 
 
 def _run(name: str, output: Path, given: dict[str, Any]) -> Outcome:
-    from headscope.reproduce.data import find_data
+    from headscope.papers.reproduce.data import find_data
 
     data = find_data(given["data"], given["substitutes"])
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.reproduce.battery import reproduce
-    from headscope.reproduce.desk import Desk
-    from headscope.reproduce.papers import MAKERS, find_paper
+    from headscope.papers.reproduce.battery import reproduce
+    from headscope.papers.reproduce.desk import Desk
+    from headscope.papers.reproduce.papers import MAKERS, find_paper
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
@@ -103,7 +103,7 @@ def _run(name: str, output: Path, given: dict[str, Any]) -> Outcome:
 
 def _tell(outcome: Outcome) -> None:
     """The lines section by section, how many hold, and where the page is."""
-    from headscope.reproduce.saving import ours_text, short_status
+    from headscope.papers.reproduce.saving import ours_text, short_status
 
     for section in outcome.paper.sections:
         say(f"\n{section.title}")

@@ -15,7 +15,7 @@ from headscope.cli.options import analysis_options
 from headscope.cli.terminal import say
 
 if TYPE_CHECKING:
-    from headscope.spec import Settings
+    from headscope.run.settings import Settings
 
 LENGTHS = ("max_length", "long", "segment_ids")
 EXECUTING = ("threads", "linears", "batch_tokens", "shard_tokens", "overwrite", "no_report",
@@ -107,7 +107,7 @@ class Progress:
 
 def run_settings(given: Mapping[str, Any]) -> Settings:
     """What these options, and those that name analyses, come to."""
-    from headscope.spec import Settings
+    from headscope.run.settings import Settings
 
     asked = given["analyses"]
     names = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))

@@ -14,7 +14,7 @@ from headscope.cli.terminal import say
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.model import Model
+    from headscope.model.model import Model
     from headscope.views.view import View
 
 LOADING = ("device", "dtype", "revision", "trust_remote_code")
@@ -94,7 +94,7 @@ def command(model: str, text: str, text_b: str | None, output: Path | None, **gi
 
 
 def _loaded(name: str, given: dict[str, Any]) -> Model:
-    from headscope.model import load
+    from headscope.model.model import load
 
     return load(name, **{option: given[option] for option in LOADING})
 
@@ -138,7 +138,7 @@ def _window(given: str | None) -> tuple[int, int] | None:
 
 def _flow(given: str | None) -> tuple[str, ...]:
     """`rollout,alti` as a tuple; raises InputError for a method that is not known."""
-    from headscope.flows.methods import check_methods
+    from headscope.analyses.flow.methods import check_methods
 
     return () if given is None else check_methods(given.split(","), also=["max_flow"])
 

@@ -31,7 +31,7 @@ from headscope.cli.terminal import complain, say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.zoos.found import Zoo
+    from headscope.papers.zoo.found import Zoo
 
 SECTIONS = {
     "What to read": (*READING, "limit"),
@@ -79,16 +79,16 @@ def _run(models: tuple[str, ...], given: dict[str, Any]) -> Zoo:
     # Everything that can be wrong with the request is found before a model is loaded.
     corpus = read_corpus(given, limit=given["limit"])
     settings = run_settings(given)
-    from headscope.store import RunFolder
-    from headscope.zoos.models import entries
+    from headscope.papers.zoo.models import entries
+    from headscope.run.store import RunFolder
 
     entries(models)
     RunFolder(given["output"]).check()
     for note in annotate(corpus, quiet=given["quiet"]):
         complain(note)
-    from headscope.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.run import Execution
-    from headscope.zoos.zoo import zoo
+    from headscope.papers.zoo.zoo import zoo
+    from headscope.run.atlas import Execution
+    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
@@ -132,7 +132,7 @@ class _Bars:
 
 
 def _summary(found: Zoo) -> dict[str, Any]:
-    from headscope.zoos.tables import as_json
+    from headscope.papers.zoo.tables import as_json
 
     page = str(found.path / "report.html")
     runs = {label: str(run.path) for label, run in found.runs.items()}

@@ -9,13 +9,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from headscope.derived.reading import Floats, HeadMetric, head_metrics
-from headscope.derived.wording import plain
+from headscope.core.dictionary import unit_label
+from headscope.core.results import Floats, HeadMetric, head_metrics
+from headscope.core.wording import plain
 from headscope.draw.marks import cell_key, cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.draw.wording import over
-from headscope.terms import unit_label
 
 OVERVIEW = (
     "surface.attention.previous",

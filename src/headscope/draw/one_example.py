@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headscope.derived.wording import plain
+from headscope.core.wording import plain
 from headscope.draw.sentence import text_width
 from headscope.draw.style import color
 from headscope.draw.wording import clipped

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.accumulate import Estimate
+from headscope.core.accumulators import Estimate
 from headscope.draw.sentence import text_width
 from headscope.draw.style import SINGLE, color, house_style, marker
 

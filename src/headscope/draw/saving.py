@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from headscope.core.whole_file import write_whole
 from headscope.draw.panel import lay_out
 from headscope.draw.style import house_style
 from headscope.errors import InputError
-from headscope.whole_file import write_whole
 
 # No date and no version: the same numbers give the same bytes.
 _METADATA: dict[str, dict[str, Any]] = {

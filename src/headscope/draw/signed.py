@@ -12,7 +12,7 @@ from matplotlib.offsetbox import AnnotationBbox, DrawingArea, HPacker, TextArea
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
-from headscope.derived.reading import Floats
+from headscope.core.results import Floats
 from headscope.draw.head_grid import FEW
 from headscope.draw.marks import KEY_BELOW, KEY_SIZE
 from headscope.draw.style import color

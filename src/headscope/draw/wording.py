@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.derived.reading import counted, documents, printable, token_names
-from headscope.terms import name
+from headscope.core.dictionary import name
+from headscope.core.results import counted, documents, printable, token_names
 
 INTERVALS = "95 % intervals, bootstrap over documents"
 

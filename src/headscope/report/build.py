@@ -12,24 +12,24 @@ import jinja2
 import xarray as xr
 from markupsafe import Markup
 
-from headscope.derived.reading import counted, model_name, printable, shape
-from headscope.draw.divergence import MAP, map_caption
+from headscope.analyses.divergence.figure import MAP, map_caption
+from headscope.analyses.language.section import language
+from headscope.core.dictionary import SOURCES, TERMS, unit_label
+from headscope.core.results import counted, model_name, printable, shape
+from headscope.core.whole_file import write_whole
 from headscope.draw.wording import over
+from headscope.experiments.ablation.section import TASK_GROUPS, task_section
+from headscope.experiments.ablation.terms import ABLATION
+from headscope.experiments.alignment.section import alignment_section
+from headscope.experiments.comparison.section import comparison
+from headscope.experiments.probes.section import probe_section
+from headscope.page.policy import content_policy, island
+from headscope.page.sections import sections
+from headscope.page.svg import Styles
+from headscope.page.theme import theme_css
 from headscope.report import facts, heads
-from headscope.report.aligned import alignment_section
 from headscope.report.cards import cards
-from headscope.report.comparison import comparison
 from headscope.report.example_views import example_views
-from headscope.report.language import language
-from headscope.report.policy import content_policy, island
-from headscope.report.probed import probe_section
-from headscope.report.sections import sections
-from headscope.report.svg import Styles
-from headscope.report.task import TASK_GROUPS, task_section
-from headscope.report.theme import theme_css
-from headscope.terms import SOURCES, TERMS, unit_label
-from headscope.terms.ablation import ABLATION
-from headscope.whole_file import write_whole
 
 # One module in one scope: what a file uses when it is read must stand before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")

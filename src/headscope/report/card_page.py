@@ -12,15 +12,15 @@ from pathlib import Path
 import xarray as xr
 from markupsafe import Markup
 
-from headscope.derived.head_card import HeadCard
-from headscope.derived.reading import model_name, printable, shape
+from headscope.core.results import model_name, printable, shape
+from headscope.core.whole_file import write_whole
 from headscope.draw.wording import over
+from headscope.heads.head_card import HeadCard
+from headscope.page.policy import content_policy, island
+from headscope.page.theme import theme_css
 from headscope.report import heads
 from headscope.report.build import asset, template
 from headscope.report.cards import cards
-from headscope.report.policy import content_policy, island
-from headscope.report.theme import theme_css
-from headscope.whole_file import write_whole
 
 SCRIPTS = ("page.js", "card_maps.js", "card.js")
 

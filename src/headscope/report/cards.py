@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.derived.clusters import clusters, nearest_heads
-from headscope.derived.head_card import CLASS_NAMES, FROM, best_relations
-from headscope.derived.reading import printable, shape
-from headscope.derived.typical_maps import MAPS, TypicalMap, TypicalMaps
-from headscope.derived.wording import number, percent
+from headscope.analyses.divergence.clusters import clusters, nearest_heads
+from headscope.analyses.patterns.typical_maps import MAPS, TypicalMap, TypicalMaps
+from headscope.core.results import printable, shape
+from headscope.core.wording import number, percent
+from headscope.heads.head_card import CLASS_NAMES, FROM, best_relations
 
 LEVELS = 31  # steps: an error of the root of 1/62, finer than the shades of the ramp
 ROOM = 160_000  # characters of coded maps

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from headscope.derived.kept import Kept, kept_inputs
-from headscope.derived.labels import run_labels
-from headscope.derived.looks import Look, best_looks
-from headscope.derived.reading import head_name, printable
-from headscope.report.policy import island
+from headscope.analyses.examples.kept import Kept, kept_inputs
+from headscope.analyses.examples.looks import Look, best_looks
+from headscope.core.results import head_name, printable
+from headscope.heads.labels import run_labels
+from headscope.page.policy import island
 
 if TYPE_CHECKING:
     from headscope.views.example import Shown

@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.derived.reading import printable, shape
+from headscope.core.results import printable, shape
 
 Manifest = Mapping[str, Any]
 

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.derived.ablated import verdict_words
-from headscope.derived.claim import Claim
-from headscope.derived.head_card import GROUP_TITLES
-from headscope.derived.label_rules import RULES, rule_words
-from headscope.derived.labels import HeadLabels, head_labels
-from headscope.derived.reading import (
+from headscope.analyses.divergence.figure import role_name
+from headscope.core.claim import Claim
+from headscope.core.dictionary import unit_label
+from headscope.core.results import (
     Floats,
     HeadMetric,
     counted,
@@ -23,12 +21,14 @@ from headscope.derived.reading import (
     head_name,
     shape,
 )
-from headscope.derived.roles import ROLES, head_roles
-from headscope.derived.telling import telling_heads
-from headscope.derived.wording import by_unit, fixed, plain
-from headscope.draw.divergence import role_name
+from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.terms import unit_label
+from headscope.experiments.ablation.readings import verdict_words
+from headscope.heads.head_card import GROUP_TITLES
+from headscope.heads.label_rules import RULES, rule_words
+from headscope.heads.labels import HeadLabels, head_labels
+from headscope.heads.roles import ROLES, head_roles
+from headscope.heads.telling import telling_heads
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
 OF_WORDS = ("dependency", "coreference", "frames", "pair", "feature")  # kinds of labels

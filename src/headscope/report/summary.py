@@ -5,10 +5,10 @@ from __future__ import annotations
 import jinja2
 import xarray as xr
 
-from headscope.derived.comparison import findings
-from headscope.derived.reading import printable
-from headscope.derived.task_findings import task_findings
+from headscope.core.results import printable
 from headscope.draw.wording import over
+from headscope.experiments.ablation.findings import task_findings
+from headscope.experiments.comparison.findings import findings
 from headscope.report import facts, heads
 
 SHOWN = 5

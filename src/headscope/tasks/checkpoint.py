@@ -1,6 +1,6 @@
 """Is this checkpoint fit for the task, and what does its head say?
 
-As `headscope.model.load`, with the network's classification head: safetensors only, remote code off
+As `headscope.load`, with the network's classification head: safetensors only, remote code off
 unless asked for. The order of the classes is held against the checkpoint's own configuration.
 """
 
@@ -16,7 +16,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from headscope.checkpoint import (
+from headscope.errors import ModelError
+from headscope.model.checkpoint import (
     Checkpoint,
     attempt,
     device_of,
@@ -24,8 +25,7 @@ from headscope.checkpoint import (
     quietly,
     weights_sha256,
 )
-from headscope.errors import ModelError
-from headscope.model import Model, checked
+from headscope.model.model import Model, checked
 from headscope.tasks.task import Task, find_task, is_known, own_task, plain
 
 
@@ -63,7 +63,7 @@ def load_for_task(
     random_init  all weights anew; only the tokenizer and the shape are the checkpoint's
     new_head     the head anew, and a pooler that the checkpoint lacks
     seed         of what is drawn
-    raises       ModelError as `headscope.model.load`; also without a classification head (unless a
+    raises       ModelError as `headscope.load`; also without a classification head (unless a
                  new one is asked for), with classes of another number, name or order than the
                  task's, and for encoder-decoders
     """

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headscope.batch import Batch
 from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
-from headscope.model import evaluating, forward
+from headscope.model.batch import Batch
+from headscope.model.model import evaluating, forward
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import Encoded
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.accumulate import generator
+from headscope.core.accumulators import generator
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import Task
 

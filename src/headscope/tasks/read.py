@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.accumulate import generator
+from headscope.core.accumulators import generator
 from headscope.errors import CorpusError, InputError
 from headscope.tasks.columns import COLA, SINGLE_TASKS, Columns, choose
 from headscope.tasks.hub import hub_table

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from torch.utils.data import Sampler
 
-from headscope.accumulate import generator
+from headscope.core.accumulators import generator
 
 # Batches that are cut from one pool of examples in order of length: few enough that every epoch
 # mixes examples anew, enough that those of a batch are alike (a third to a half of all padding).

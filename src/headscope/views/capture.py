@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.batch import Batch
+from headscope.analyses.flow.methods import check_methods
 from headscope.corpus.document import Document, Example, Passage
 from headscope.corpus.encode import Encoder
 from headscope.errors import CorpusError, InputError
-from headscope.flows.methods import check_methods
-from headscope.instrument import Instrument
-from headscope.layer import LayerView
-from headscope.model import Model, evaluating, forward
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import Model, evaluating, forward
 from headscope.views.example import Floats, Ints, Shown, Side, Stack, Vectors
 from headscope.views.following import MAX_FLOW, Following
 

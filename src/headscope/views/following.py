@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headscope.batch import Batch
-from headscope.flows.methods import LABELS
-from headscope.flows.watch import Floats as Float64
-from headscope.flows.watch import Watch
+from headscope.analyses.flow.methods import LABELS
+from headscope.analyses.flow.watch import Floats as Float64
+from headscope.analyses.flow.watch import Watch
+from headscope.model.batch import Batch
 from headscope.views.example import Measure
 
 MAX_FLOW = "max_flow"

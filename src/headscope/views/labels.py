@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from headscope.derived.claim import LEAST_EFFECT
-from headscope.derived.roles import BROAD_SHARE, POSITION, SPECIAL
-from headscope.derived.wording import percent
+from headscope.core.claim import LEAST_EFFECT
+from headscope.core.wording import percent
 from headscope.errors import InputError
+from headscope.heads.roles import BROAD_SHARE, POSITION, SPECIAL
 from headscope.views.example import Side, Stack
 
 Floats = npt.NDArray[np.floating]

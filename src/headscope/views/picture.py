@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.derived.reading import head_name
-from headscope.draw.attention_lines import attention_lines
-from headscope.draw.attention_map import attention_map
-from headscope.draw.attention_neurons import attention_neurons
+from headscope.core.results import head_name
 from headscope.errors import InputError
 from headscope.views.example import Floats, Side, Stack
+from headscope.views.figure_lines import attention_lines
+from headscope.views.figure_map import attention_map
+from headscope.views.figure_neurons import attention_neurons
 
 KINDS = ("lines", "matrix", "neurons")
 

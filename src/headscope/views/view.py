@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
-from headscope.finished_run import Run, open_run
+from headscope.run.finished_run import Run, open_run
 from headscope.views.detail import Detail, plainest
 from headscope.views.example import Shown, Stack
 from headscope.views.labels import stack_labels
 from headscope.views.page import build_page
 from headscope.views.payload import payload
-from headscope.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from headscope.model import Model
+    from headscope.model.model import Model
 
 HEIGHT = 760  # pixels of the frame in a notebook
 Labels = Sequence[Sequence[Sequence[str]]]
@@ -163,7 +163,7 @@ def view(
     raises        InputError for empty text, texts or models that do not fit, a run of another
                   model; what `load` and `open_run` raise
     """
-    from headscope.model import Model, load
+    from headscope.model.model import Model, load
     from headscope.views.capture import show
     from headscope.views.versus import beside_model, beside_text
 
@@ -199,7 +199,7 @@ def _check_same(run: Run, model: Model) -> None:
 
 
 def _named(run: Run, stack: Stack) -> list[list[str]]:
-    from headscope.derived.labels import run_labels
+    from headscope.heads.labels import run_labels
 
     labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from headscope import __version__
+from headscope.core.whole_file import write_whole
 from headscope.corpus.annotate.annotator import Annotator, Tree
 from headscope.corpus.conllu import TreebankCorpus
-from headscope.whole_file import write_whole
 
 RULES = 1  # to be raised when texts are cut, or words written, in another way within a version
 FIRST_LINE = "# headscope annotation {key} sha256 {digest}\n"

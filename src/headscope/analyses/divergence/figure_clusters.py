@@ -1,0 +1,229 @@
+"""Which heads attend alike, in clusters, and what does each cluster do?
+
+Every head against every other, cluster after cluster, so that alike heads make pale triangles on
+the diagonal; the words stand in the half that would only repeat the other.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from headscope.analyses.divergence.clusters import Cluster, clusters
+from headscope.analyses.divergence.medoids import Ints
+from headscope.core.results import Floats, estimate, group, head_name, shape
+from headscope.core.wording import plain
+from headscope.draw.marks import cells
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color, layer_colors, ramp
+from headscope.draw.wording import clipped, over
+
+LN2 = float(np.log(2))  # nats: the largest divergence there can be
+HUES = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
+LEVELS = 12  # shades of the map: finer ones nobody sees, and each makes the file larger
+MOST_CELLS = 160  # of a side; of more heads, neighbours in the picture share a cell
+STRIP = 0.018  # of the map's width: how wide the strips beside it are
+TEXT = 0.8  # of the map's width: room for words on its right
+FOOT = 0.055  # of the map's height: room for its key
+LINE = 0.029  # of the map's height: a line of text
+GAP = 0.012  # of the map's height, at least, between the words of two clusters
+WRAP = 56  # characters of a line
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel; none where the run has no clusters."""
+    found = clusters(tree)
+    divergence = group(tree, "divergence")
+    if not found or divergence is None:
+        return []
+    height = (1 + STRIP + FOOT) / (1 + TEXT + 3 * STRIP) + 0.02
+    return [Panel("", partial(_draw, tree, divergence, found), height=height)]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure, how many clusters, and what they are, in words."""
+    found, heads = clusters(tree), shape(tree)[1]
+    each = "; ".join(
+        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}" for one in found
+    )
+    merged = _block(shape(tree))
+    cell = (
+        "every head against every other" if merged == 1 else f"means of {merged} × {merged} heads"
+    )
+    return (
+        f"Divergence of {cell}, in nats: the nearer to the page’s colour, the more alike. Heads "
+        "are ordered by cluster (k-medoids on the root of the Jensen–Shannon divergence), clusters "
+        "by depth, within a cluster by likeness; the strip on the left is the layer, the first "
+        f"nearest to the page’s colour. {each}. "
+        f"{over(tree)}. After Clark et al. (2019), §6."
+    )
+
+
+def ordered_units(js: Floats, found: Sequence[Cluster]) -> list[int]:
+    """The units cluster after cluster, in each by an average-linkage tree; js [unit, unit]."""
+    from scipy.cluster.hierarchy import leaves_list
+
+    from headscope.analyses.divergence.clustering import average_tree
+
+    order: list[int] = []
+    for one in found:
+        units = np.array(one.units)
+        if len(units) > 2:
+            tree = average_tree(np.sqrt(js[np.ix_(units, units)]), ordered=True)
+            units = units[leaves_list(tree)]
+            # The tree may be read from either side: begin with the earlier layers.
+            half = len(units) // 2
+            units = units if units[:half].mean() <= units[half:].mean() else units[::-1]
+        order += units.tolist()
+    return order
+
+
+def mark_cluster(
+    axes: Axes, number: int, corner: tuple[float, float], size: tuple[float, float]
+) -> str:
+    """A bar in the colour of a cluster: filled, beyond the number of hues hollow, then half.
+
+    returns  the colour that is read on it
+    """
+    hue, cue = color(HUES[number % len(HUES)]), number // len(HUES)
+    width, height = size
+    if cue == 1:
+        box = Rectangle(corner, width, height, fc=color("page"), ec=hue, lw=1.0)
+    else:
+        box = Rectangle(corner, width * (0.4 if cue > 1 else 1.0), height, fc=hue, lw=0)
+    box.set(clip_on=False, zorder=4)
+    axes.add_patch(box)
+    return color("ink" if cue else "page")
+
+
+def _block(size: tuple[int, int]) -> int:
+    """How many heads share a side of a cell."""
+    return -(-size[0] * size[1] // MOST_CELLS)
+
+
+def _draw(tree: xr.DataTree, divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
+    js = estimate(divergence.transpose("unit", "unit_other", ...), "js").value
+    order = ordered_units(js, found)
+    count = len(order)
+    top = min(float(js.max()), LN2) or LN2
+    _map(axes, js[np.ix_(order, order)], _block(shape(tree)), top)
+    _strips(axes, found, np.array(order) // shape(tree)[1], shape(tree)[0])
+    _words(axes, found, count)
+    axes.set_xlim(-3 * STRIP * count, count * (1 + TEXT))
+    axes.set_ylim(count * (1 + FOOT), -STRIP * count)
+    axes.set_aspect("equal", anchor="W")
+    axes.set_axis_off()
+    unit = str(divergence["js"].attrs.get("units", "nats"))
+    _key(axes, f"{plain(top, unit)} {unit}", count)
+
+
+def _map(axes: Axes, js: Floats, block: int, top: float) -> None:
+    """The half below the diagonal; js [unit, unit] in the order of the picture."""
+    count = len(js)
+    starts = np.arange(0, count, block)
+    edges = np.append(starts, count).astype(np.float64)
+    sums = np.add.reduceat(np.add.reduceat(js, starts, 0), starts, 1)  # [cell, cell]
+    sizes = np.diff(edges)
+    means = sums / np.outer(sizes, sizes)
+    lower = np.tril(means, 0 if block > 1 else -1)
+    steps = np.ceil(lower / top * (LEVELS - 1)) / (LEVELS - 1)
+    cells(axes, edges, edges, steps * top, top=top)
+
+
+def _strips(axes: Axes, found: Sequence[Cluster], layer: Ints, layers: int) -> None:
+    """The layer of every row, on the left, and the clusters, along the diagonal."""
+    width = STRIP * len(layer)
+    layer_strip(axes, layer, layers, at=-2 * width, width=width)
+    start = 0
+    for one in found:
+        stop = start + len(one.units)
+        outline = [(start, start), (start, stop), (stop, stop), (start, start)]
+        axes.plot(*zip(*outline, strict=True), color=color("ink"), lw=0.7, zorder=5)
+        mark_cluster(axes, one.number, (stop + 0.4 * width, start), (0.8 * width, stop - start))
+        start = stop
+
+
+def layer_strip(axes: Axes, layer: Ints, layers: int, *, at: float, width: float) -> None:
+    """The layers of rows from the top, light to dark; layer [row] of `layers`."""
+    shades = layer_colors(layers)
+    starts = np.flatnonzero(np.diff(layer, prepend=-1)).tolist()
+    for start, stop in zip(starts, [*starts[1:], len(layer)], strict=True):
+        shade = shades[int(layer[start])]
+        axes.add_patch(Rectangle((at, start), width, stop - start, fc=shade, lw=0, clip_on=False))
+
+
+def _key(axes: Axes, top: str, count: int) -> None:
+    """What the strip and the shades mean, below the map."""
+    small: dict[str, Any] = {"fontsize": 6.5, "va": "center"}
+    level = count * (1 + 0.62 * FOOT)
+    axes.text(-1.5 * STRIP * count, level, "layer", ha="center", **small)
+    width, right = 0.12 * count, count - 0.15 * count
+    shades = ramp()
+    for at, shade in enumerate(shades):
+        corner = (right - width + at * width / len(shades), level - 0.008 * count)
+        axes.add_patch(Rectangle(corner, width / len(shades), 0.016 * count, color=shade, lw=0))
+    axes.text(right - width - 0.01 * count, level, "0", ha="right", **small)
+    axes.text(right + 0.01 * count, level, top, ha="left", **small)
+
+
+def _words(axes: Axes, found: Sequence[Cluster], count: int) -> None:
+    """Number, size, layers and what they do, one under the other, each led to its cluster."""
+    sizes = np.array([len(one.units) for one in found])
+    ends = np.cumsum(sizes)
+    texts = [[f"{one.name.partition(':')[0]}", *textwrap.wrap(one.what, WRAP)] for one in found]
+    heights = np.array([len(lines) * LINE + GAP for lines in texts]) * count
+    if heights.sum() > count:  # one line each, then
+        texts = [[clipped(one.name, WRAP + 4)] for one in found]
+        heights = np.array([LINE + GAP for _ in texts]) * count
+    line = LINE * count
+    wanted = ends - sizes / 2 + (heights - line) / 2  # the first line level with the cluster
+    left = count * (1 + 2.8 * STRIP)
+    for at, place in enumerate(spread(wanted, heights, count)):
+        level, middle = place - (heights[at] - line) / 2, ends[at] - sizes[at] / 2
+        start = ends[at] + 1.5 * STRIP * count
+        bend = max(start, left - 0.08 * count)
+        axes.plot(
+            [start, bend, left - 0.012 * count], [middle, middle, level], color=color("rule"),
+            lw=0.6, zorder=1,
+        )  # fmt: skip
+        axes.text(left, level, str(at + 1), fontsize=7, fontweight="bold", va="center")
+        for row, words in enumerate(texts[at]):
+            look: dict[str, Any] = {"fontsize": 6.5, "color": color("muted")} if row else {}
+            axes.text(
+                left + 0.045 * count, level + row * line, words, va="center",
+                **{"fontsize": 7, **look},
+            )  # fmt: skip
+
+
+def spread(wanted: Floats, heights: Floats, room: float) -> Floats:
+    """Middles as near to the wanted ones as boxes allow that may not overlap, inside 0 to room.
+
+    wanted, heights  [box] from top to bottom; if they do not fit, they run over at the bottom
+    """
+    places = np.array(wanted, np.float64)
+    for _ in range(len(places)):
+        moved = places.copy()
+        places[0] = max(places[0], heights[0] / 2)
+        for at in range(1, len(places)):
+            gap = (heights[at - 1] + heights[at]) / 2
+            places[at] = max(places[at], places[at - 1] + gap)
+        if heights.sum() <= room:
+            places[-1] = min(places[-1], room - heights[-1] / 2)
+            for at in range(len(places) - 2, -1, -1):
+                gap = (heights[at] + heights[at + 1]) / 2
+                places[at] = min(places[at], places[at + 1] - gap)
+        if np.allclose(moved, places):
+            break
+    return places
+
+
+PICTURE = Picture(
+    "clusters", "Heads that attend alike", ("divergence",), panels, caption, columns=1, wide=True
+)

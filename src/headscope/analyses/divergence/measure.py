@@ -1,0 +1,172 @@
+"""Which heads behave alike?
+
+The Jensen-Shannon divergence between the attention of every two heads, in nats: mean over the
+queries of an example, then over examples; 0 for equal heads, at most ln 2. The authors (Clark et
+al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and documents instead:
+`smoothing=1e-3, reduction="sum"`. The map of heads is metric MDS of that matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import xarray as xr
+
+from headscope.analyses.divergence.head_clusters import cluster_results
+from headscope.analyses.entropy.measure import smoothed_entropy
+from headscope.core.accumulators import Estimate, Float64, estimate_by_spread
+from headscope.core.labelled import Variable, labelled
+from headscope.model import kernels
+from headscope.model.batch import Batch
+from headscope.model.layer import LN2, LayerView, compiled
+from headscope.run.analysis import Analysis, Scope, ratio_of, register
+
+# One replicate of 144 heads holds 10,296 pairs: enough replicates for a standard error within
+# 10 % of its value, not for tail quantiles.
+PAIR_REPLICATES = 50
+
+
+@register
+class Divergence(Analysis):
+    """Jensen-Shannon divergence between all pairs of heads, a map of the heads, and clusters.
+
+    smoothing  share of uniform attention mixed in first, 0 ≤ s < 1
+    reduction  "mean" over tokens and examples, or "sum" (Clark)
+    """
+
+    name: ClassVar[str] = "divergence"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
+    source: ClassVar[str] = "Clark et al. 2019, §6"
+
+    def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(scope)
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"reduction is {reduction!r}; wanted 'mean' or 'sum'")
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing is {smoothing!r}; wanted 0 ≤ smoothing < 1")
+        self.smoothing, self.reduction = smoothing, reduction
+        self.units = scope.layers * scope.heads
+        pairs = self.units * (self.units - 1) // 2
+        self.total = self.sums(pairs, replicates=PAIR_REPLICATES)
+        self.count = self.sums(replicates=PAIR_REPLICATES)
+        self._maps: torch.Tensor | None = None
+        self._entropy: list[Float64] = []
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Keep this layer's maps until the batch's last layer has been seen."""
+        if layer.index == 0:
+            self._entropy = []
+        if self.smoothing:
+            nats = smoothed_entropy(layer.attention, batch, self.smoothing)
+        else:
+            nats = layer.entropy(batch)
+        self._entropy.append(batch.mean_over_queries(nats))
+        first = layer.index * self.scope.heads
+        kept = self._buffer(layer.attention)[:, first : first + self.scope.heads]
+        kept.copy_(layer.attention)
+        if self.smoothing:
+            n = torch.from_numpy(batch.lengths).to(kept)[:, None, None, None]
+            kept.mul_(1 - self.smoothing).add_(self.smoothing / n)
+
+    def finish(self, batch: Batch) -> None:
+        """Compare all pairs of maps, example by example."""
+        assert self._maps is not None
+        entropy = np.concatenate(self._entropy, 1)  # [example, unit]
+        upper = np.triu_indices(self.units, 1)
+        tokens = batch.input_ids.shape[1]
+        maps = self._view(len(batch.lengths), tokens)
+        divergences = np.empty((len(batch.lengths), len(upper[0])))
+        for row, n in enumerate(batch.lengths):
+            # JS(a,b) = ln 2 - ½ Σ (a+b) ln(a+b) - ½ (H(a) + H(b)), mean over the n queries
+            both = _pair_sums(maps[row], int(n))[upper] * (LN2 / 2 / n)
+            own = (entropy[row][upper[0]] + entropy[row][upper[1]]) / 2
+            divergences[row] = np.maximum(LN2 - both - own, 0)
+            if self.reduction == "sum":
+                divergences[row] *= n
+        self.total.add(divergences, batch.bootstrap)
+        self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+
+    def result(self) -> xr.Dataset:
+        """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1); and, of 4
+        heads or more, their clusters and how alike layers are (`head_clusters`).
+        """
+        draws = ratio_of(self.total, self.count)
+        if self.reduction == "sum":
+            draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
+        found = estimate_by_spread(draws, documents=self.scope.documents)
+        square = Estimate(*(self._square(a) for a in (found.value, found.low, found.high)))
+        places, stress = head_map(square.value)
+        unit = "nats" if self.reduction == "mean" else "nats·tokens"
+        name = "Jensen-Shannon divergence between heads"
+        js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
+        mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
+        left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
+        more, coords = cluster_results(
+            draws, heads=self.scope.heads, documents=self.scope.documents, seed=self.scope.seed,
+            unit=unit,
+        )  # fmt: skip
+        variables = {"js": js, "mds": mds, "mds_stress": left, **more}
+        return labelled(variables, coords={"axis": ("x", "y"), **coords})
+
+    def _buffer(self, like: torch.Tensor) -> torch.Tensor:
+        """[example, unit, query, key] room for all maps of a batch, kept between batches."""
+        examples, _, queries, keys = like.shape
+        size = examples * self.units * queries * keys
+        if self._maps is None or self._maps.numel() < size or self._maps.dtype != like.dtype:
+            self._maps = like.new_empty(size)
+        return self._view(examples, keys)
+
+    def _view(self, examples: int, tokens: int) -> torch.Tensor:
+        assert self._maps is not None
+        size = examples * self.units * tokens * tokens
+        return self._maps[:size].view(examples, self.units, tokens, tokens)
+
+    def _square(self, pairs: Float64) -> Float64:
+        """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
+        out = np.zeros((self.units, self.units))
+        if pairs.size and np.isnan(pairs).all():
+            out += np.nan
+        out[np.triu_indices(self.units, 1)] = np.maximum(pairs, 0)
+        if self.reduction == "mean":
+            out = np.minimum(out, LN2)
+        return out + out.T
+
+
+def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
+    """[unit, unit] Σ (a+b)·log2(a+b) over the first n queries and keys; upper triangle."""
+    out = np.zeros((len(maps), len(maps)))
+    if compiled(maps):
+        kernels.pair_sums(maps.numpy(), n, out)
+        return out
+    flat = maps[:, :n, :n].flatten(1)  # [unit, query·key]
+    for unit in range(len(flat) - 1):
+        both = flat[unit] + flat[unit + 1 :]
+        out[unit, unit + 1 :] = -torch.special.entr(both).sum(-1).double().cpu().numpy() / LN2
+    return out
+
+
+def head_map(distances: Float64) -> tuple[npt.NDArray[Any], float]:
+    """Metric MDS in two dimensions, started from classical scaling, turned to its main axes.
+
+    distances  [unit, unit] symmetric, zero diagonal
+    returns    places [unit, axis] in the distances' unit, and Kruskal's stress-1
+    """
+    from sklearn.manifold import MDS
+
+    if len(distances) < 3 or not np.isfinite(distances).all() or not distances.any():
+        return np.full((len(distances), 2), np.nan), float("nan")
+    mds = MDS(
+        2, metric="precomputed", init="classical_mds", n_init=1, max_iter=1000,
+        eps=1e-9, normalized_stress=False,
+    )  # fmt: skip
+    places = mds.fit_transform(distances)
+    centred = places - places.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ axes.T
+    turned *= np.where(np.abs(turned.max(0)) >= np.abs(turned.min(0)), 1, -1)
+    gaps = np.linalg.norm(turned[:, None] - turned[None], axis=-1)
+    return turned, float(np.sqrt(((gaps - distances) ** 2).sum() / (distances**2).sum()))

@@ -1,0 +1,89 @@
+"""How widely does each head spread its attention?
+
+Shannon entropy of each query's attention in nats, mean over an example's queries, then over
+examples; beside it that of the first row alone ([CLS] in BERT) (Clark et al. 2019, §3.3). The
+authors smooth p to 0.9999·p + 0.0001/n first; `smoothing=1e-4` does the same.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from scipy.special import gammaln
+
+from headscope.core.accumulators import Float64
+from headscope.core.labelled import Variable, labelled
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LayerView
+from headscope.run.analysis import Analysis, Scope, register
+
+QUERIES = ("all", "cls")
+
+
+@register
+class Entropy(Analysis):
+    """Mean entropy of attention over all queries and of the first query.
+
+    smoothing  share of uniform attention mixed in before the entropy is taken, 0 ≤ s < 1
+    """
+
+    name: ClassVar[str] = "entropy"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = "how widely each head spreads its attention"
+    source: ClassVar[str] = "Clark et al. 2019, §3.3"
+
+    def __init__(self, scope: Scope, *, smoothing: float = 0.0) -> None:
+        super().__init__(scope)
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing is {smoothing!r}; wanted 0 ≤ smoothing < 1")
+        self.smoothing = smoothing
+        self.total = self.sums(scope.layers, scope.heads, len(QUERIES))
+        self.uniform = self.sums()
+        self.count = self.sums()
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Add each example's mean entropy and that of its first row."""
+        if self.smoothing:
+            nats = smoothed_entropy(layer.attention, batch, self.smoothing)
+        else:
+            nats = layer.entropy(batch)  # [example, head, query]
+        values = np.stack([batch.mean_over_queries(nats), to_float64(nats[..., 0])], -1)
+        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        if layer.index == 0:
+            self.uniform.add(_uniform(batch, causal=layer.stack == "decoder"), batch.bootstrap)
+            self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+
+    def result(self) -> xr.Dataset:
+        """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""
+        source = self.source
+        mean = self.mean(self.total, self.count)
+        if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
+            for array in (mean.value, mean.low, mean.high):
+                array[..., QUERIES.index("cls")] = np.nan
+        entropy = Variable(
+            mean, ("layer", "head", "query"),
+            "mean entropy of attention", "nats", source,
+        )  # fmt: skip
+        uniform = Variable(
+            self.mean(self.uniform, self.count), (), "mean entropy of uniform attention", "nats",
+            source,
+        )  # fmt: skip
+        return labelled({"entropy": entropy, "uniform": uniform}, coords={"query": QUERIES})
+
+
+def _uniform(batch: Batch, *, causal: bool) -> Float64:
+    """[example] mean entropy of uniform attention: ln n, or ln(n!)/n where the future is hidden."""
+    n = batch.lengths.astype(np.float64)
+    return gammaln(n + 1) / n if causal else np.log(n)
+
+
+def smoothed_entropy(attention: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
+    """[example, head, query] nats of (1-s)·p + s/n over the n real keys of each example."""
+    mask = batch.mask.to(attention.dtype)
+    n = mask.sum(-1)[:, None, None, None]
+    mixed = ((1 - smoothing) * attention + smoothing / n) * mask[:, None, None]
+    nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
+    return nats

@@ -1,0 +1,138 @@
+"""How much attention do nouns, verbs, subjects, negation and other kinds of tokens receive?
+
+Per head and token the mean over all queries of the input, special tokens included; of these the
+largest among the tokens of the kind; then the mean over the inputs that have such tokens (Kovaleva
+et al. 2019, §4.4). Departures from the authors' notebook, which finds tokens by their text: a token
+counts if it belongs to a word that is of the kind, negation is compared with whole words (theirs
+finds "nor" in "normal"), and an input without the kind is left out instead of counted as 0.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.analyses.features.negation import negation_words
+from headscope.analyses.features.word_types import TYPES, Bools, word_types
+from headscope.analyses.language.groups import Groups
+from headscope.core.labelled import Variable, labelled
+from headscope.corpus.annotations import has_tags
+from headscope.model.batch import Batch
+from headscope.model.layer import LayerView
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+
+FEATURES = (*TYPES, "punctuation", "cls", "sep")
+ABSENT = ("skip", "zero")
+UNITS = {"attention": "probability", "weighted_norm": "1"}
+_TEXT = {"attention": "attention received", "weighted_norm": "weighted norm received"}
+
+
+@register
+class Features(Analysis):
+    """Attention to the most attended noun, verb, pronoun, …, punctuation mark, [CLS] and [SEP].
+
+    absent    an input without the kind is left out ("skip"), or counts as 0, as in the authors'
+              notebook, which skips it for negation alone ("zero")
+    language  whose list of negation words is used; "none": no list
+    negation  further negation words, separated by commas
+    measure   "attention" or "weighted_norm"
+
+    Only inputs with tags count, for special tokens and punctuation too. Subjects and objects need
+    trees as well. What is which: see `word_types` and `negation`; punctuation is exactly "." or
+    ",". NaN for a kind that never occurs, [CLS] where the tokenizer has none among them.
+    """
+
+    name: ClassVar[str] = "features"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
+    summary: ClassVar[str] = "attention to nouns, verbs, subjects, negation and other kinds"
+    source: ClassVar[str] = "Kovaleva et al. 2019, §4.4"
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        absent: str = "skip",
+        language: str = "en",
+        negation: str = "",
+        measure: str = "attention",
+    ) -> None:
+        super().__init__(scope)
+        check_option("absent", absent, ABSENT)
+        check_option("measure", measure, MEASURES)
+        self.negation = negation_words(language, negation)
+        self.options = {
+            "absent": absent, "language": language, "negation": negation, "measure": measure,
+        }  # fmt: skip
+        self.total = self.sums(scope.layers, scope.heads, len(FEATURES))
+        self.inputs = self.sums(len(FEATURES))  # that the mean is over
+        self.count = self.sums(len(FEATURES), replicates=0)
+        self._groups: Groups | None = None
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Add each input's largest column mean of every kind."""
+        if layer.index == 0:
+            self._begin(batch)
+        if self._groups is not None:
+            columns = layer.column_sums(batch).sum(2)  # [example, head, key]
+            if self.options["measure"] == "weighted_norm":
+                columns = columns * layer.value_norm
+            means = self._groups.largest(columns) / batch.lengths[:, None, None]
+            self.total.add(means, batch.bootstrap, at=(layer.index,))
+
+    def _begin(self, batch: Batch) -> None:
+        """Find the tokens of every kind, once per batch, and count."""
+        tagged = np.array([has_tags(e) for e in batch.examples])
+        self._groups = None
+        if tagged.any():
+            self._groups = groups = token_groups(token_features(batch, self.negation))
+            counted = groups.present
+            self.count.add(counted, batch.bootstrap)
+            if self.options["absent"] == "zero":
+                always = np.array([name != "negation" for name in FEATURES])
+                counted = counted | tagged[:, None] & always
+            self.inputs.add(counted, batch.bootstrap)
+
+    def finish(self, batch: Batch) -> None:
+        """Forget the batch."""
+        self._groups = None
+
+    def result(self) -> xr.Dataset:
+        """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
+        count = self.count.sums[0].astype(np.int64)
+        mean = self.mean(self.total, self.inputs)
+        for array in (mean.value, mean.low, mean.high):
+            array[..., count == 0] = np.nan
+        measure = self.options["measure"]
+        variables = {
+            "attention": Variable(
+                mean, ("layer", "head", "feature"), _TEXT[measure], UNITS[measure], self.source
+            ),
+            "count": Variable(
+                count, ("feature",), "inputs that have such tokens", "1", self.source
+            ),
+        }
+        return labelled(variables, coords={"feature": FEATURES}).assign_attrs(self.options)
+
+
+def token_features(batch: Batch, negation: frozenset[str]) -> Bools:
+    """[example, feature, token] whether each token is of each of FEATURES; none without tags."""
+    examples, tokens = batch.input_ids.shape
+    found = np.zeros((examples, len(FEATURES), tokens), bool)
+    special = torch.stack([batch.is_punctuation, batch.is_cls, batch.is_sep], 1).cpu().numpy()
+    for row, example in enumerate(batch.examples):
+        if example.words is not None and example.word_index is not None and has_tags(example):
+            types = np.zeros((len(example.words) + 1, len(TYPES)), bool)
+            types[:-1] = word_types(example.words, negation)
+            # Special tokens have word -1, the last row: of no type.
+            found[row, : len(TYPES), : len(example)] = types[example.word_index].T
+            found[row, len(TYPES) :] = special[row]
+    return found
+
+
+def token_groups(features: Bools) -> Groups:
+    """The tokens of every feature; features [example, feature, token]."""
+    example, feature, token = np.nonzero(features)
+    return Groups.of(feature, np.stack([example, token]), size=features.shape[:2])  # [2, entry]

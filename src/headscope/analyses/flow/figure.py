@@ -1,0 +1,118 @@
+"""From which input tokens do representations come, and from how many?
+
+Rollouts (Abnar and Zuidema 2020) of several ways to count what a layer mixes: one panel for each,
+the share of every kind of input token over the layers; and how many tokens each amounts to.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from headscope.analyses.flow.methods import LABELS
+from headscope.core.dictionary import name
+from headscope.core.results import estimate, group
+from headscope.draw.marks import (
+    LineEnd,
+    band_line,
+    end_labels,
+    faint_grid,
+    layer_axis,
+    legend,
+    percent_axis,
+)
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import DASHES, color
+from headscope.draw.wording import INTERVALS, over, special
+
+TARGETS = ("self", "previous", "next", "cls", "sep", "punctuation", "other")
+SHORT = {"self": "itself", "previous": "previous", "next": "next"}
+LINES = {
+    "rollout": ("grey", "o", DASHES[0]),
+    "weighted_norm": ("sky", "s", DASHES[1]),
+    "weighted_norm_residual": ("orange", "^", DASHES[2]),
+    "globenc": ("blue", "D", DASHES[0]),
+    "alti": ("vermillion", "v", DASHES[3]),
+    "value_zeroing": ("green", "P", DASHES[4]),
+}
+HEIGHT = 0.72
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """A panel for each method that has numbers, and one for their numbers of tokens."""
+    flow = group(tree, "flow")
+    if flow is None or not (methods := _present(flow)):
+        return []
+    found = [
+        Panel(_name(method), partial(_draw_shares, tree, flow, method), height=HEIGHT)
+        for method in methods
+    ]
+    return [*found, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    flow = group(tree, "flow")
+    several = flow is not None and len(_present(flow)) > 1
+    return (
+        "How much of a token’s representation at the output of each layer comes from which tokens "
+        "of the input, each counted once, mean over tokens"
+        f"{', by each method' if several else ''}; the last panel: the effective number of input "
+        f"tokens, 1 / Σ share². Bands are {INTERVALS}; {over(tree)}. Products of layers after "
+        "Abnar and Zuidema (2020)."
+    )
+
+
+def _present(flow: xr.Dataset) -> list[str]:
+    """The methods that have any number, in the order of LINES; unknown ones last."""
+    there = [
+        str(method)
+        for method in flow["method"].values
+        if np.isfinite(estimate(flow, "share", method=method).value).any()
+    ]
+    return sorted(there, key=lambda m: list(LINES).index(m) if m in LINES else len(LINES))
+
+
+def _name(method: str) -> str:
+    """`attention rollout`; short enough for a title."""
+    label = LABELS.get(method, name(method))
+    return label[:1].upper() + label[1:]
+
+
+def _draw_shares(tree: xr.DataTree, flow: xr.Dataset, method: str, axes: Axes) -> None:
+    entries = []
+    for target in TARGETS:
+        parts = estimate(flow, "share", method=method, target=target)
+        if not np.isfinite(parts.value).any():
+            continue
+        layers = np.arange(len(parts.value), dtype=float)
+        band_line(axes, layers, parts, target)
+        entries.append((target, SHORT.get(target, special(tree, target))))
+    layer_axis(axes, flow.sizes["layer"])
+    # One scale for all methods.
+    percent_axis(axes, "share", top=min(1.0, 1.05 * float(np.nanmax(flow["share"].values))))
+    legend(axes, entries)
+
+
+def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
+    ends = []
+    for method in methods:
+        hue, mark, dash = LINES.get(method, ("purple", "X", DASHES[0]))
+        parts = estimate(flow, "effective_tokens", method=method)
+        layers = np.arange(len(parts.value))
+        axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
+        axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
+        last = float(parts.value[np.isfinite(parts.value)][-1])
+        ends.append(LineEnd(last, _name(method).replace(" rollout", ""), hue, mark))
+    layer_axis(axes, flow.sizes["layer"])
+    top = 1.05 * float(np.nanmax(flow["effective_tokens"].values))
+    axes.set_ylim(0, top)
+    axes.set_ylabel("tokens")
+    faint_grid(axes)
+    end_labels(axes, ends, top=top)
+
+
+PICTURE = Picture("flow", "Where representations come from", ("flow",), panels, caption)

@@ -1,0 +1,144 @@
+"""From which input tokens does a token's representation come, layer by layer?
+
+Every method of `flows.methods` gives each layer a matrix of contributions; the product of the
+matrices up to a layer (rollout, Abnar & Zuidema 2020) says how much of each token at that layer's
+output comes from each token of the input. The tokens of the input are sorted into TARGETS, each
+into the first that applies, so that the shares of a token add up to 1.
+
+Mean over the tokens of an example, special ones included, then over examples. A method that a model
+does not allow is NaN; see `flows.methods.why_not`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.analyses.flow.matrices import layer_matrix
+from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
+from headscope.core.accumulators import Estimate, Sums, estimate, ratio
+from headscope.core.labelled import Variable, labelled
+from headscope.model.batch import CATEGORIES, Batch, to_float64
+from headscope.model.layer import LayerView
+from headscope.run.analysis import Analysis, Scope, register
+
+TARGETS = ("self", "previous", "next", *CATEGORIES)
+DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
+_OFFSETS = (0, -1, 1)  # of the first three targets
+
+
+@register
+class Flow(Analysis):
+    """Where the representations of a layer's output come from, by several methods.
+
+    methods  names of `flows.METHODS` with commas between them; value_zeroing runs each layer once
+             for every token, and alti takes about as long as the model
+    """
+
+    name: ClassVar[str] = "flow"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = "which input tokens a representation comes from, over all layers"
+    source: ClassVar[str] = "Abnar & Zuidema 2020; Modarressi et al. 2022"
+
+    def __init__(self, scope: Scope, *, methods: str = ",".join(DEFAULT)) -> None:
+        super().__init__(scope)
+        self.methods = _methods(methods)
+        cells = (len(self.methods), scope.layers)
+        self.share, self.cls_share = (self.sums(*cells, len(TARGETS)) for _ in range(2))
+        self.effective_tokens, self.examples, self.examples_with_cls = (
+            self.sums(*cells) for _ in range(3)
+        )
+        self._product: dict[str, torch.Tensor] = {}  # of the batch that is being looked at
+
+    @classmethod
+    def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
+        """Methods that are asked for must be possible; of the usual ones, those that are."""
+        if "methods" not in options:
+            return cls.needs
+        return cls.needs.union(*(NEEDS[method] for method in _methods(options["methods"])))
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Follow the batch through one more layer and add its shares, method by method."""
+        if layer.index == 0:
+            self._product = {}
+        for place, method in enumerate(self.methods):
+            before = self._product.pop(method, None)
+            if (layer.index and before is None) or why_not(layer, method):
+                continue
+            matrix = layer_matrix(layer, batch, method)
+            product = matrix if before is None else matrix @ before  # [example, query, key]
+            self._product[method] = product
+            self._add(product, batch, at=(place, layer.index))
+
+    def finish(self, batch: Batch) -> None:
+        """Let go of the batch."""
+        self._product = {}
+
+    def result(self) -> xr.Dataset:
+        """share and cls_share[method, layer, target], effective_tokens[method, layer]."""
+        dims = ("method", "layer", "target")
+        share = "share of a representation that comes from the target"
+        return labelled(
+            {
+                "share": Variable(
+                    self._shares(self.share, self.examples), dims, share, "probability",
+                    self.source,
+                ),
+                "cls_share": Variable(
+                    self._shares(self.cls_share, self.examples_with_cls), dims,
+                    f"{share}, of the opening special token alone", "probability", self.source,
+                ),
+                "effective_tokens": Variable(
+                    self.mean(self.effective_tokens, self.examples), dims[:2],
+                    "effective number of input tokens of a representation", "tokens", "ours",
+                ),
+            },
+            coords={"method": self.methods, "target": TARGETS},
+        )  # fmt: skip
+
+    def _add(self, product: torch.Tensor, batch: Batch, *, at: tuple[int, int]) -> None:
+        """Add what one product [example, query, key] says, method and layer being `at`."""
+        shares = shares_of(product, batch)  # [example, target, query]
+        opening = batch.is_cls & (batch.is_cls.cumsum(-1) == 1)  # [example, query]
+        of_cls = (shares * opening[:, None].to(shares.dtype)).sum(-1)  # [example, target]
+        number = 1 / product.square().sum(-1)  # [example, query]
+        for total, values in (
+            (self.share, batch.mean_over_queries(shares)),
+            (self.cls_share, to_float64(of_cls)),
+            (self.effective_tokens, batch.mean_over_queries(number)),
+            (self.examples, np.ones(len(shares))),
+            (self.examples_with_cls, to_float64(opening.any(-1))),
+        ):
+            total.add(values, batch.bootstrap, at=at)
+
+    def _shares(self, total: Sums, count: Sums) -> Estimate:
+        """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""
+        draws = ratio(total.sums, count.sums[..., None])
+        for place, target in enumerate(TARGETS):
+            if target in ("cls", "sep") and target not in self.scope.special_tokens:
+                draws[..., place] = np.nan
+        return estimate(draws, documents=self.scope.documents)
+
+
+def shares_of(product: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """[example, target, query] how much of each token comes from each of TARGETS; sums to 1.
+
+    product  [example, query, key] rows sum to 1
+    """
+    rest, near = product.clone(), []
+    for offset in _OFFSETS:
+        band = product.diagonal(offset, dim1=1, dim2=2)  # [example, query that has one]
+        near.append(torch.nn.functional.pad(band, (max(-offset, 0), max(offset, 0))))
+        rest.diagonal(offset, dim1=1, dim2=2).zero_()
+    categories = batch.categories.to(product.dtype)  # [example, key, category]
+    others = (rest @ categories).transpose(1, 2)  # [example, category, query]
+    return torch.cat([torch.stack(near, 1), others], 1)  # [example, target, query]
+
+
+def _methods(given: object) -> tuple[str, ...]:
+    """The names in "rollout,alti"; raises InputError for others."""
+    return check_methods(str(given).split(","))

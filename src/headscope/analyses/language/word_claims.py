@@ -1,0 +1,58 @@
+"""Which heads look for a kind of words, or from one kind to another?
+
+Kovaleva et al. (2019), sections 4.4 and 4.5, give no threshold. Only the head of the largest value
+is told, and only if it stands far out (`label_rules`). Special tokens and punctuation are left to
+`claims`; the weighted norm has no ceiling, so that an effect would be on no common scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.claim import Claim, effects
+from headscope.core.dictionary import name
+from headscope.core.results import LEAST_WORDS, at, documents, estimate, group, surely
+from headscope.core.wording import percent
+from headscope.heads.label_rules import FEATURE_TIMES, RULES
+
+FEATURES = ("noun", "verb", "pronoun", "subject", "object", "negation")
+SENTENCES = {
+    "feature": "looks for {kind}: the most attended takes {words} of the attention of all tokens, "
+    "where {ordinary} is ordinary",
+    "pair": "attends from {kind}, {words}, where {ordinary} is ordinary",
+}
+PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
+
+
+def word_claims(tree: xr.DataTree) -> list[Claim]:
+    """At most one claim per kind of words, and per pair of kinds."""
+    return [*_of(tree, "features", "feature", FEATURES), *_of(tree, "pairs", "pair", PAIRS)]
+
+
+def _of(tree: xr.DataTree, analysis: str, dim: str, choices: tuple[str, ...]) -> Iterator[Claim]:
+    dataset = group(tree, analysis)
+    if dataset is None or dataset.attrs.get("measure", "attention") != "attention":
+        return
+    n = documents(tree, dataset["attention"])
+    for choice in choices:
+        share = estimate(dataset, "attention", **{dim: choice})
+        if choice not in dataset[dim].values or not np.isfinite(share.value).any():
+            continue
+        if int(dataset["count"].sel({dim: choice})) < LEAST_WORDS:
+            continue
+        reference = float(np.nanmean(share.value))
+        layer, head = map(int, divmod(int(np.nanargmax(share.value)), share.value.shape[1]))
+        times = FEATURE_TIMES if dim == "feature" else 0.0
+        if surely(share)[layer, head] > max(RULES[dim].least, times * reference):
+            size = float(effects(share, reference)[layer, head])
+            ends = at(share, layer, head)
+            words, ordinary = percent(*ends), percent(reference, np.nan, np.nan)
+            goal = f"to {name(choice)}" if dim == "feature" else name(choice)
+            yield Claim(
+                layer, head, dim, size, goal, f"{goal}, {words}, mean head {ordinary}",
+                SENTENCES[dim].format(kind=name(choice), words=words, ordinary=ordinary),
+                *ends, reference, n, analysis, choice,
+            )  # fmt: skip

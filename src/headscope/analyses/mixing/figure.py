@@ -1,0 +1,65 @@
+"""How much of a token's new vector comes from other tokens?
+
+Kobayashi et al. (2021): the mixing ratio by layer, for five ways to count, from attention weights
+alone to the whole block with residual connection and layer normalisation.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from headscope.core.dictionary import name
+from headscope.core.results import estimate, group
+from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import DASHES, color
+from headscope.draw.wording import INTERVALS, over
+
+LINES = {
+    "attn_w": ("grey", "o"),
+    "attn_n": ("sky", "s"),
+    "attnres_w": ("orange", "^"),
+    "attnres_n": ("green", "v"),
+    "attnresln_n": ("blue", "D"),
+}
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel with a line per method."""
+    mixing = group(tree, "mixing")
+    if mixing is None:
+        return []
+    return [Panel("Share from other tokens", partial(_draw, mixing), height=0.8)]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    return (
+        "How much of each token’s new vector comes from the other tokens, mean over tokens: by "
+        "attention weights (W) or norms (N), of attention alone, with the residual connection "
+        f"(Res), with layer normalisation (Ln); bands are {INTERVALS}; {over(tree)}. "
+        "After Kobayashi et al. (2021)."
+    )
+
+
+def _draw(mixing: xr.Dataset, axes: Axes) -> None:
+    ends = []
+    for dash, (method, (hue, mark)) in zip(DASHES, LINES.items(), strict=True):
+        parts = estimate(mixing, "ratio", method=method)
+        if not np.isfinite(parts.value).any():
+            continue
+        layers = np.arange(len(parts.value))
+        axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
+        axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
+        last = parts.value[np.isfinite(parts.value)][-1]
+        ends.append(LineEnd(float(last), name(method), hue, mark))
+    layer_axis(axes, len(layers))
+    percent_axis(axes, "mixing ratio", top=1.0)
+    end_labels(axes, ends, top=1.0)
+
+
+PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1)

@@ -1,0 +1,188 @@
+"""How much of what leaves an attention layer comes from other tokens?
+
+For each token i the layer's output is split into what came from i itself and from all others; the
+ratio is ‖others‖ / (‖others‖ + ‖self‖), averaged over all tokens that anything reaches (Kobayashi
+et al. 2021, "Incorporating Residual and Normalization Layers into Analysis of Masked Language
+Models"). Five methods:
+
+    attn_w       1 - mean over heads of α_ii                (weights alone)
+    attn_n       vectors Σ_h α f(x_j)                       (norms)
+    attnres_w    half of attn_w                             (the residual is weight 1 to oneself)
+    attnres_n    as attn_n, with x_i added to token i's own part
+    attnresln_n  as attnres_n, after the LayerNorm's centring and scale γ
+
+The biases b_O and β belong to no token and are left out. Models that normalise before attention
+have no attnresln_n; models that change attention before adding it have none with the residual: NaN.
+
+Frequency: Spearman's correlation of a token's frequency rank with its ratio, mean over the layers
+that have one, over all occurrences. Ranks of ratios are taken from histograms, as in
+`norm_relations`; attnres_w has the ranks of attn_w, of which it is half.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.analyses.norms.norm_relations import (
+    COARSE_RANK,
+    RANK,
+    around,
+    ranked_cells,
+    ranked_counts,
+)
+from headscope.core.accumulators import Counts, Float64, LogBins, ratio, spearman
+from headscope.core.labelled import Variable, labelled
+from headscope.model import kernels
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LayerView, compiled
+from headscope.run.analysis import Analysis, Part, Scope, register
+
+METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
+RANKED = tuple(method for method in METHODS if method != "attnres_w")
+ODDS = LogBins(-7, 10, 64)  # of r / (1 - r): as fine near 0 as near 1
+COARSE_ODDS = LogBins(-6, 10, 4)
+
+
+@register
+class Mixing(Analysis):
+    """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
+
+    name: ClassVar[str] = "mixing"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
+    summary: ClassVar[str] = "how much of a token's output comes from other tokens"
+    source: ClassVar[str] = "Kobayashi et al. 2021"
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.total = self.sums(scope.layers, len(METHODS))
+        self.count = self.sums(scope.layers, len(METHODS))
+        self.frequency = Frequency(scope)
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Add the ratios of all real tokens that have one, method by method."""
+        ratios = mixing_ratios(layer)
+        values, counts = np.zeros((2, len(batch.lengths), len(METHODS)))
+        for index, method in enumerate(METHODS):
+            if method in ratios:
+                counted = batch.mask & ~ratios[method].isnan()  # 0/0: nothing reaches the token
+                values[:, index] = to_float64(ratios[method].where(counted, 0).sum(-1))
+                counts[:, index] = to_float64(counted.sum(-1))
+        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.count.add(counts, batch.bootstrap, at=(layer.index,))
+        self.frequency.observe(layer, ratios, batch)
+
+    def finish(self, batch: Batch) -> None:
+        """Count the batch's tokens by frequency rank."""
+        self.frequency.finish(batch)
+
+    def result(self) -> xr.Dataset:
+        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
+        ratios = Variable(
+            self.mean(self.total, self.count), ("layer", "method"),
+            "mixing ratio: share of a token's output that comes from other tokens", "1",
+            self.source,
+        )  # fmt: skip
+        variables = {"ratio": ratios} | self.frequency.result()
+        return labelled(variables, coords={"method": METHODS})
+
+
+class Frequency(Part):
+    """Histograms of frequency rank against the mixing ratio of a token occurrence."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.ranked = Counts.zeros(len(RANKED), len(RANK), len(ODDS))
+        self.coarse_ranked = scope.sums(len(RANKED), len(COARSE_RANK), len(COARSE_ODDS))
+        self._total: Float64 = np.zeros((0, 0, 0))
+        self._layers: Float64 = np.zeros((0, 0, 0))
+
+    def observe(self, layer: LayerView, ratios: dict[str, torch.Tensor], batch: Batch) -> None:
+        """Add one layer to each token's mean ratio."""
+        if self.scope.frequency_rank is None:
+            return
+        if layer.index == 0:
+            shape = (len(RANKED), *batch.input_ids.shape)
+            self._total, self._layers = (np.zeros(shape) for _ in range(2))
+        for index, method in enumerate(RANKED):
+            if method in ratios:
+                found = to_float64(ratios[method])  # [example, token]
+                there = np.isfinite(found)
+                self._total[index] += np.where(there, found, 0)
+                self._layers[index] += there
+
+    def finish(self, batch: Batch) -> None:
+        """Count every real token that has a ratio under its rank."""
+        ranks = self.scope.frequency_rank
+        if ranks is None:
+            return
+        rank = ranks[batch.input_ids.cpu().numpy()]  # [example, token]
+        mask = batch.mask.cpu().numpy()
+        for index in range(len(RANKED)):
+            counted = mask & (self._layers[index] > 0)
+            if not counted.any():
+                continue  # this model does not have the method
+            mean = np.where(counted, ratio(self._total[index], self._layers[index]), 0)
+            odds = np.clip(mean, 0, 1) / np.maximum(1 - mean, 1e-9)
+            cells = ranked_cells(rank, odds, ODDS)[counted]
+            self.ranked.add(index * len(RANK) * len(ODDS) + cells)
+            counts = ranked_counts(rank, odds, COARSE_ODDS, counted)
+            self.coarse_ranked.add(counts, batch.bootstrap, at=(index,))
+
+    def result(self) -> dict[str, Variable]:
+        """The correlation by method."""
+        if self.scope.frequency_rank is None:
+            return {}
+        places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
+        fine, coarse = spearman(self.ranked.counts), spearman(self.coarse_ranked.sums)
+        fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
+        if not self.ranked.counts[RANKED.index("attnres_n")].any():  # a model without residual
+            fine[METHODS.index("attnres_w")] = np.nan
+        return {
+            "spearman_frequency": Variable(
+                around(fine, coarse, documents=self.scope.documents), ("method",),
+                "Spearman correlation of a token's mixing ratio, mean over layers, with its "
+                "frequency rank (1 = most frequent)", "1", "Kobayashi et al. 2021",
+            )
+        }  # fmt: skip
+
+
+def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
+    """The ratio of every token by each method that this model has: {method: [example, query]}."""
+    own_weight = layer.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+    far, near, kept, far_normed, kept_normed = _part_norms(layer, layer.own)
+    by_weight = (1 - own_weight.mean(1)).clamp_min(0)
+    ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}
+    if layer.residual is not None:
+        ratios |= {"attnres_w": by_weight / 2, "attnres_n": far / (far + kept)}
+        if layer.norm is not None:
+            # Both parts are divided by the same standard deviation, which the ratio cancels.
+            ratios["attnresln_n"] = far_normed / (far_normed + kept_normed)
+    return ratios
+
+
+def _part_norms(layer: LayerView, own: torch.Tensor) -> torch.Tensor:
+    """[5, example, query] ‖others‖, ‖own‖, ‖own + x‖ and the LayerNorm's of the first and third.
+
+    own  [example, query, model]  Σ_h α_ii f_h(x_i) + b_O. Where the model has no residual or no
+    LayerNorm here, what depends on it has no meaning.
+    """
+    assert layer.output is not None
+    size = own.shape[-1]
+    output = layer.output.to(own.dtype)
+    zeros, ones = own.new_zeros(size), own.new_ones(size)
+    bias = zeros if layer.projection.bias is None else layer.projection.bias.to(own.dtype)
+    residual = own if layer.residual is None else layer.residual.to(own.dtype)
+    scale = ones if layer.norm is None else layer.norm.scale.to(own.dtype)
+    if compiled(own):
+        rows = [t.reshape(-1, size).numpy() for t in (own, output, residual)]
+        out = np.empty((5, len(rows[0])), np.float32)
+        kernels.part_norms(rows[0], rows[1], bias.numpy(), rows[2], scale.numpy(), out)
+        return torch.from_numpy(out).view(5, *own.shape[:2])
+    others, mine = output - own, own - bias
+    parts = [others, mine, mine + residual]
+    centred = [(p - p.mean(-1, keepdim=True)) * scale for p in (parts[0], parts[2])]
+    return torch.stack([torch.linalg.vector_norm(p, dim=-1) for p in (*parts, *centred)])

@@ -1,0 +1,181 @@
+"""Do delimiter heads use few, fixed neurons, and next-word heads many, changing ones?
+
+How many neurons each head uses and how far they stay the same from position to position; and,
+from Vig (2019), what that has to do with where the head attends.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
+
+from headscope.analyses.divergence.figure import role_name
+from headscope.core.accumulators import Estimate
+from headscope.core.results import Floats, estimate, group
+from headscope.core.wording import fixed, plain
+from headscope.draw.head_grid import draw_grid, grid_height
+from headscope.draw.marks import legend
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color, marker
+from headscope.draw.wording import INTERVALS, over, special, with_interval
+from headscope.heads.roles import ROLES, head_roles
+
+# target → (few or many neurons, the same or changing ones): the signs that the article leads to
+EXPECTED = {"sep": (-1, 1), "next": (1, -1), "previous": (1, -1)}
+LEAST = 0.1  # ours: a correlation below says nothing of a single head
+WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """Two grids of heads, each head between both numbers, and overlap by where it looks."""
+    neurons = group(tree, "neurons")
+    if neurons is None or not np.isfinite(neurons["effective"].values).any():
+        return []
+    effective = estimate(neurons, "effective")
+    overlap = estimate(neurons, "position_overlap")
+    height = grid_height(effective.value)
+    found = [
+        Panel("Neurons that count", partial(draw_grid, effective.value), height=height),
+        Panel("The same elsewhere", partial(draw_grid, overlap.value), height=height),
+        Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
+    ]
+    if group(tree, "surface") is not None:
+        found.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
+    return found
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure, and what the run says to the article's question."""
+    neurons = group(tree, "neurons")
+    if neurons is None:
+        return ""
+    width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
+    return (
+        f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
+        "(Σ|c′|)² / Σc′², where c′ is what each neuron adds to that key’s score, less the mean "
+        f"over the keys seen. (b) Overlap of the {neurons.attrs.get('set', 8)} largest |c′| "
+        "between two positions of an input: 1 if they are the same, "
+        f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}. (d) Overlap "
+        "by the share of a head’s attention that goes to each target. "
+        f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
+    )
+
+
+def verdict(tree: xr.DataTree) -> str:
+    """What the rank correlations say; computed from the run, whatever it says."""
+    neurons = group(tree, "neurons")
+    if neurons is None:
+        return ""
+    found = []
+    for target, signs in EXPECTED.items():
+        both = [
+            estimate(neurons, "rank_correlation", quantity=quantity, target=target)
+            for quantity in ("effective", "position_overlap")
+        ]
+        if all(np.isfinite(parts.value) for parts in both):
+            goal = special(tree, "sep") if target == "sep" else f"the {target} token"
+            few, same = (
+                f"{_answer(sign, parts)} ({_rho(parts)})"
+                for sign, parts in zip(signs, both, strict=True)
+            )
+            found.append(
+                f"Attention to {goal} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
+                f"{WORDS[signs[1]][1]} ones: {same}."
+            )
+    if not found:
+        return "No head attends to separators or neighbours, so nothing can be said of them."
+    return " ".join([*found, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
+
+
+def _answer(sign: int, parts: Estimate) -> str:
+    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0."""
+    low, high = float(parts.low), float(parts.high)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return "not decided without an interval"
+    if low <= 0 <= high or abs(float(parts.value)) < LEAST:
+        return "neither way"
+    return "yes" if (low > 0) == (sign > 0) else "no, the opposite"
+
+
+def _rho(parts: Estimate) -> str:
+    return with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
+
+
+def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
+    """Medians of the heads that mainly do one thing."""
+    roles = head_roles(tree)
+    effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
+    wanted = [
+        (f"attend mainly to {special(tree, 'sep')}", roles == "sep"),
+        ("attend mainly to a neighbour", (roles == "next") | (roles == "previous")),
+        ("are left", (roles != "sep") & (roles != "next") & (roles != "previous")),
+    ]
+    found = [
+        f"{plain(float(np.median(effective[here])), '1')} neurons, overlap "
+        f"{fixed(float(np.median(overlap[here])), 2)}, in the {here.sum()} that {words}"
+        for words, kind in wanted
+        if (here := kind & np.isfinite(effective) & np.isfinite(overlap)).any()
+    ]
+    return f"Median heads: {'; '.join(found)}." if len(found) > 1 else ""
+
+
+def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
+    x, y = estimate(neurons, "effective"), estimate(neurons, "position_overlap")
+    roles = head_roles(tree)
+    there = [role for role in reversed(ROLES) if (roles == role).any()]
+    for role in there:
+        here = roles == role
+        shade, faint = color(role), 0.55 if role == "other" else 1.0
+        axes.plot(*_whiskers(x, y, here), color=shade, lw=0.6, alpha=0.35)
+        axes.plot(
+            x.value[here], y.value[here], marker(role), color=shade, ms=4.2, mew=0.4,
+            mec=color("page"), alpha=faint, zorder=3,
+        )  # fmt: skip
+    _overlap_axis(neurons, axes)
+    axes.set_xlabel("effective number of neurons")
+    legend(axes, [(role, role_name(tree, role)) for role in reversed(there)], line=False)
+
+
+def _whiskers(x: Estimate, y: Estimate, here: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Both intervals of every head as one broken line: a path each would fill the page."""
+    gap = np.full(int(here.sum()), np.nan)
+    across = np.stack([x.low[here], x.high[here], gap], -1)  # [head, point]
+    level = np.stack([y.value[here], y.value[here], gap], -1)
+    middle = np.stack([x.value[here], x.value[here], gap], -1)
+    upward = np.stack([y.low[here], y.high[here], gap], -1)
+    return np.concatenate([across, middle]).ravel(), np.concatenate([level, upward]).ravel()
+
+
+def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
+    surface = group(tree, "surface")
+    assert surface is not None
+    overlap = neurons["position_overlap"].values
+    shares = {target: estimate(surface, "attention", target=target).value for target in EXPECTED}
+    there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
+    for target in there:
+        axes.plot(
+            shares[target].ravel(), overlap.ravel(), marker(target), color=color(target),
+            ms=3.6, mew=0, alpha=0.6, zorder=3,
+        )  # fmt: skip
+    _overlap_axis(neurons, axes)
+    axes.set_xlim(0)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_xlabel("attention to the target")
+    names = {"sep": special(tree, "sep"), "next": "next token", "previous": "previous token"}
+    legend(axes, [(target, names[target]) for target in there], line=False)
+
+
+def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
+    axes.axhline(float(neurons["chance_overlap"]), color=color("muted"), ls=(0, (4, 2)), lw=0.8)
+    axes.set_ylim(0, min(1.0, 1.1 * axes.get_ylim()[1]))
+    axes.set_ylabel("overlap between positions")
+
+
+PICTURE = Picture(
+    "neurons", "How many neurons make a score", ("neurons",), panels, caption, columns=2
+)

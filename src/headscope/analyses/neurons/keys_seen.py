@@ -1,0 +1,133 @@
+"""Which keys does each query see, and what is the mean key of those of one kind?
+
+Every family here lets a query see keys that stand together: all of the input, those up to itself,
+or a window around itself. Sums over them are differences of running sums, at a cost that grows
+with the length of the input and not with its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from headscope.errors import ModelError
+from headscope.model.batch import Batch
+from headscope.model.layer import LayerView
+
+CONTRASTS = ("sep", "same_segment", "next")
+
+
+@dataclass(frozen=True)
+class KeysSeen:
+    """A query sees the keys first … after - 1; one column where all queries see the same.
+
+    first, after  [example, query or 1] int64
+    """
+
+    first: torch.Tensor
+    after: torch.Tensor
+    batch: Batch
+
+    @classmethod
+    def of(cls, layer: LayerView, batch: Batch) -> KeysSeen:
+        """Of one layer; raises ModelError where the keys that a query sees have gaps."""
+        lengths = batch.mask.sum(-1, keepdim=True)  # [example, 1]
+        whole = cls(torch.zeros_like(lengths), lengths, batch)
+        if layer.seen is None:
+            return whole
+        seen = _shared(layer.seen, layer) & batch.mask[:, None]  # [example, query, key]
+        count = seen.sum(-1)  # [example, query]
+        if bool(((count == lengths) | ~batch.mask).all()):
+            return whole
+        first = seen.int().argmax(-1)  # [example, query]
+        last = seen.shape[-1] - 1 - seen.flip(-1).int().argmax(-1)
+        if bool(((last - first + 1 != count) & (count > 0) & batch.mask).any()):
+            raise ModelError(
+                f"{type(layer.site.attention).__name__} lets a query see keys with gaps between "
+                "them; means over the keys seen are not available for this family"
+            )
+        return cls(first, first + count, batch)
+
+    @property
+    def count(self) -> torch.Tensor:
+        """[example, query or 1] how many keys a query sees."""
+        return self.after - self.first
+
+    def total(self, values: torch.Tensor) -> torch.Tensor:
+        """[example, query or 1, …] the sum over the keys seen; values [example, key, …]."""
+        if self.first.shape[1] == 1:
+            return torch.einsum("bk,bk...->b...", self.batch.mask.to(values), values)[:, None]
+        running = values.cumsum(1)
+        running = torch.cat([torch.zeros_like(running[:, :1]), running], 1)
+        row = torch.arange(len(values), device=values.device)[:, None]
+        return running[row, self.after] - running[row, self.first]
+
+    def less_mean(self, keys: torch.Tensor) -> torch.Tensor:
+        """[example, key, …] the keys less the mean of all real ones; 0 at padding.
+
+        Nothing here changes with what all keys share, and small sums have more digits.
+        """
+        weights = self.batch.mask.to(keys)
+        mean = torch.einsum("bk,bk...->b...", weights, keys) / _like(weights.sum(1), keys[:, 0])
+        return (keys - mean[:, None]) * _like(weights, keys)
+
+    def mean(self, values: torch.Tensor) -> torch.Tensor:
+        """[example, query or 1, …] the mean over the keys seen; values [example, key, …]."""
+        return _ratio(self.total(values), self.count)
+
+    def contrasts(self, keys: torch.Tensor) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+        """For each of CONTRASTS that the batch has: its number, the difference, and for whom.
+
+        keys        [example, key, …] from `less_mean`
+        difference  [example, query or 1, …] mean key of the kind less mean key of the rest
+        there       [example, query] bool: real queries that see keys of the kind, and others
+        """
+        total = self.total(keys)
+        for at, (of_kind, count) in enumerate(self._kinds(keys)):
+            rest = self.count - count
+            there = (count > 0) & (rest > 0) & self.batch.mask  # [example, query]
+            if bool(there.any()):
+                yield at, _ratio(of_kind, count) - _ratio(total - of_kind, rest), there
+
+    def _kinds(self, keys: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Sum and number of the keys of each of CONTRASTS that a query sees."""
+        yield self._of(keys, self.batch.is_sep)
+        segments = self.batch.segment_ids
+        sums, counts = torch.zeros_like(keys[:, :1]), torch.zeros_like(segments)
+        present = torch.unique(segments[self.batch.mask])
+        for segment in present if len(present) > 1 else ():
+            mine = segments == segment  # [example, token]
+            some, count = self._of(keys, mine & self.batch.mask)
+            sums, counts = sums + some * _like(mine, some), counts + count * mine
+        yield sums, counts
+        follows = torch.arange(1, keys.shape[1] + 1, device=keys.device)  # [query]
+        seen = (follows >= self.first) & (follows < self.after)
+        yield keys.roll(-1, 1) * _like(seen, keys), seen.long()
+
+    def _of(self, keys: torch.Tensor, kind: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sum and number of the keys seen that are of a kind; kind [example, key] bool."""
+        if not bool(kind.any()):
+            return torch.zeros_like(keys[:, :1]), torch.zeros_like(self.count)
+        return self.total(keys * _like(kind, keys)), self.total(kind.float()).round().long()
+
+
+def _shared(seen: torch.Tensor, layer: LayerView) -> torch.Tensor:
+    """[example or 1, query, key] from [example or 1, head or 1, query, key]."""
+    if seen.shape[1] > 1:
+        raise ModelError(
+            f"in {type(layer.site.attention).__name__} heads of a layer see different keys; "
+            "means over the keys seen are not available for this family"
+        )
+    return seen[:, 0]
+
+
+def _ratio(total: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """total / count, 0 where nothing was counted (those are not used)."""
+    return total / _like(count.clamp_min(1), total)
+
+
+def _like(flags: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Numbers per example and token, ready to be multiplied with values that have more axes."""
+    return flags.to(values).reshape(*flags.shape, *[1] * (values.ndim - flags.ndim))

@@ -1,0 +1,56 @@
+"""Which class do most of a head's maps belong to?
+
+Kovaleva et al. (2019), section 4.1, by the classifier behind the group `patterns`. The class that
+takes what the others leave tells nothing of a head, and is never claimed; nor is anything of maps
+that the classifier is not sure of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.claim import LEAST_EFFECT, Claim, effects
+from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.wording import percent
+from headscope.heads.label_rules import CLASS_SURE, RULES
+
+CLASSES = {
+    "block": "block",
+    "vertical": "vertical",
+    "diagonal": "diagonal",
+    "vertical_diagonal": "vertical + diagonal",
+}
+LOOKS = {
+    "block": "squares on the diagonal: attention stays within a part of the input",
+    "vertical": "columns: all tokens attend to the same few",
+    "diagonal": "a line along the diagonal: attention goes to near tokens",
+    "vertical_diagonal": "a line along the diagonal, and columns",
+}
+
+
+def map_claims(tree: xr.DataTree) -> list[Claim]:
+    """One claim per head and class whose share stands out, or passes its rule."""
+    dataset = group(tree, "patterns")
+    if dataset is None or "share" not in dataset:
+        return []
+    claims = []
+    sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
+    for kind, name in CLASSES.items():
+        share = estimate(dataset, "share", pattern=kind)
+        if not np.isfinite(share.value).any():
+            continue
+        reference, n = float(np.nanmean(share.value)), documents(tree, dataset["share"])
+        effect = effects(share, reference)
+        wanted = (effect > LEAST_EFFECT) | (surely(share) > RULES[kind].least)
+        for layer, head in np.argwhere(wanted & sure & np.isfinite(effect)).tolist():
+            ends = at(share, layer, head)
+            words = percent(*ends)
+            claims.append(
+                Claim(
+                    layer, head, kind, float(effect[layer, head]), name,
+                    f"{name}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}",
+                    *ends, reference, n, "patterns",
+                )
+            )  # fmt: skip
+    return claims

@@ -1,0 +1,153 @@
+"""Which classes of maps does a model have: in each layer, and on each corpus?
+
+Kovaleva et al. (2019), Figure 2: one bar per corpus, cut into the shares of the five classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+
+from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.core.results import Floats, estimate, group
+from headscope.draw.marks import layer_axis, percent_axis
+from headscope.draw.panel import Panel, Picture, compose
+from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
+from headscope.draw.wording import over
+
+WIDTH = 0.78  # of a bar, as a share of its place
+GAP = 0.5  # between the bars of two models
+MOST_LETTERS = 24  # of a name below a bar
+LEAST_TOLD = 0.08  # smaller parts have no room for a number
+TITLES = {one.name: one.title for one in CLASSES}
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """The model as a whole and layer by layer; and how sure the classifier is."""
+    patterns = group(tree, "patterns")
+    if patterns is None or not np.isfinite(patterns["model_share"].values).any():
+        return []
+    return [Panel("Classes of maps, by layer", partial(_by_layer, patterns), height=0.62)]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    patterns = group(tree, "patterns")
+    assert patterns is not None
+    sure = float(np.nanmean(patterns["confidence"].values))
+    return (
+        "Each bar is cut into the shares of maps of each class, mean over the heads of a layer, "
+        "and over all heads at the right; classes are told by a network that learned from maps "
+        f"labelled by eye, here with a mean confidence of {100 * sure:.0f} %; {over(tree)}. "
+        "After Kovaleva et al. (2019), Figure 2."
+    )
+
+
+def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
+    """One bar for each model and corpus, models apart.
+
+    runs    [bar] (model, corpus), the bars of a model one after the other
+    shares  [bar, pattern] in the order of the classes; rows add up to 1
+    """
+    width = SINGLE if len(runs) <= 3 else DOUBLE
+    height = 0.85 if width == SINGLE else 0.48
+    draw = partial(_draw_bars, list(runs), shares)
+    panel = Panel("Classes of maps", draw, height=height, key_above=True)  # the models' names
+    return compose([panel], columns=1, width=width)
+
+
+def confusion_figure(confusions: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> Figure:
+    """What was told of maps of each class; [label, told] counts, one panel each, with its title."""
+    made = [
+        Panel(title, partial(_draw_confusion, counts, first=at == 0), height=1.0)
+        for at, (title, counts) in enumerate(confusions)
+    ]
+    return compose(made, columns=len(made), width=DOUBLE if len(made) > 1 else SINGLE)
+
+
+def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
+    by_layer = estimate(patterns, "layer_share").value
+    layers = len(by_layer)
+    whole = estimate(patterns, "model_share").value
+    places = np.array([*range(layers), layers + 0.6])
+    _bars(axes, places, np.concatenate([by_layer, whole[None]]), told=layers <= 16)
+    layer_axis(axes, layers)
+    axes.set_xlim(-0.6, layers + 1.1)
+    axes.set_xticks([*axes.get_xticks(), layers + 0.6])
+    labels = [str(int(at) + 1) for at in axes.get_xticks()[:-1]]
+    axes.set_xticklabels([*labels, "all"])
+    _key(axes)
+
+
+def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
+    models = [model for model, _ in runs]
+    groups = np.cumsum([at > 0 and models[at] != models[at - 1] for at in range(len(models))])
+    places = np.arange(len(runs)) + GAP * groups
+    _bars(axes, places, shares, told=len(runs) <= 16)
+    corpora = [_short(corpus) for _, corpus in runs]
+    axes.set_xticks(places, corpora, rotation=35, ha="right", rotation_mode="anchor")
+    axes.set_xlim(-0.6, places[-1] + 0.6)
+    for number in range(groups[-1] + 1):
+        at = groups == number
+        name = _short(models[int(np.argmax(at))])
+        axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=7)
+    _key(axes)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
+
+
+def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
+    """Bars from the bottom up in the order of the classes; shares [bar, pattern]."""
+    start = np.zeros(len(places))
+    for at, word in enumerate(NAMES):
+        part = np.nan_to_num(shares[:, at])
+        axes.bar(
+            places, part, WIDTH, start, color=color(word), ec=color("page"), lw=0.5, label=word
+        )
+        for x, low, height in zip(places, start, part, strict=True):
+            if told and height >= LEAST_TOLD:
+                axes.text(x, low + height / 2, f"{100 * height:.0f}", ha="center", va="center",
+                          color="white", fontsize=6)  # fmt: skip
+        start = start + part
+    percent_axis(axes, "maps", top=1.0)
+    axes.grid(visible=False)
+
+
+def _key(axes: Axes) -> None:
+    """The classes beside the last bar, in its order. No legend of the axes: those stand above."""
+    handles, words = axes.get_legend_handles_labels()
+    titles = [TITLES[word].replace(" + ", "\n+ ") for word in words]
+    key = Legend(
+        axes, handles[::-1], titles[::-1], loc="center left", bbox_to_anchor=(1.0, 0.5),
+        handlelength=0.9, labelspacing=0.7,
+    )  # fmt: skip
+    axes.add_artist(key).set_clip_on(False)
+
+
+def _draw_confusion(counts: npt.NDArray[np.int64], axes: Axes, *, first: bool) -> None:
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)  # of each label
+    axes.imshow(shares, cmap=ramp_map(), vmin=0, vmax=1)
+    for (row, column), count in np.ndenumerate(counts):
+        shade = "white" if shares[row, column] > 0.45 else color("ink")
+        axes.text(column, row, str(count), ha="center", va="center", color=shade, fontsize=7)
+    short = [TITLES[word].replace(" + ", " +\n") for word in NAMES]
+    axes.set_xticks(range(len(NAMES)), short, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(NAMES)), short if first else [""] * len(NAMES))
+    axes.tick_params(length=0)
+    axes.set_xlabel("told by the classifier")
+    if first:
+        axes.set_ylabel("labelled by eye")
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+PICTURE = Picture("patterns", "Classes of maps", ("patterns",), panels, caption, columns=1)

@@ -1,0 +1,73 @@
+"""Where does each layer look: at neighbours, at special tokens, at punctuation?
+
+Clark et al. (2019), Figure 2: one mark per head over its layer, a line through the layer means.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from headscope.core.results import estimate, group
+from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.wording import INTERVALS, over, special
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """Three panels: positions; special tokens and punctuation; who attends to [SEP]."""
+    cls, sep = special(tree, "cls"), special(tree, "sep")
+    opening = [("cls", cls)] if _present(tree, "cls") else [("first", "first token")]
+    kinds = [*opening, ("sep", sep), ("punctuation", "punctuation")]
+    wanted = [
+        ("To neighbours", [("previous", "previous token"), ("next", "next token")]),
+        ("To special tokens", kinds),
+        (
+            f"To {sep}, by who attends",
+            [("sep_from_sep", f"{sep} itself"), ("sep_from_other", "all other tokens")],
+        ),
+    ]
+    there = [(title, [s for s in series if _present(tree, s[0])]) for title, series in wanted]
+    return [
+        Panel(title, partial(_draw, tree, series), height=0.82) for title, series in there if series
+    ]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    surface = group(tree, "surface")
+    array = None if surface is None else surface["attention"]
+    return (
+        "Each mark is one head: the share of its attention that goes to the named tokens, mean "
+        "over documents; punctuation is full stops and commas; lines are layer means over heads; "
+        f"whiskers are {INTERVALS}; "
+        f"{over(tree, array)}. After Clark et al. (2019), Figure 2."
+    )
+
+
+def _present(tree: xr.DataTree, target: str) -> bool:
+    surface = group(tree, "surface")
+    if surface is None:
+        return False
+    return bool(np.isfinite(estimate(surface, "attention", target=target).value).any())
+
+
+def _draw(tree: xr.DataTree, series: list[tuple[str, str]], axes: Axes) -> None:
+    surface = group(tree, "surface")
+    assert surface is not None
+    shifts = (np.arange(len(series)) - (len(series) - 1) / 2) * 0.24
+    for (target, _), shift in zip(series, shifts, strict=True):
+        parts = estimate(surface, "attention", target=target)
+        head_scatter(axes, parts, target, shift=shift)
+        mean_line(axes, parts.value, target, shift=shift)
+    layer_axis(axes, len(parts.value))
+    percent_axis(axes, "attention", top=1.0)
+    legend(axes, series)
+
+
+PICTURE = Picture(
+    "surface_by_layer", "Where each layer looks", ("surface",), panels, caption, columns=3
+)

@@ -1,0 +1,104 @@
+"""How much does each head attend to itself, its neighbours and special tokens?
+
+Per example the mean over all its queries, special tokens included; then the mean over examples
+(Clark et al. 2019, §3.1-3.2). Two departures from the authors' code: attention from and to
+separators is divided by how many separators there are, not by 2; and `first`, the first position,
+is ours, for models without [CLS].
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.accumulators import Float64
+from headscope.core.labelled import Variable, labelled
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LayerView
+from headscope.run.analysis import Analysis, Scope, register
+
+TARGETS = (
+    "self", "previous", "next", "first", "cls", "sep", "punctuation",
+    "sep_from_sep", "sep_from_other",
+)  # fmt: skip
+_OFFSETS = {"self": 0, "previous": -1, "next": 1}
+
+
+@register
+class Surface(Analysis):
+    """Mean attention to each target, for every layer and head.
+
+    edge_tokens  "count": the first token has no previous one, yet counts as a query (Clark);
+                 "leave_out": the mean is over queries that have such a neighbour
+    """
+
+    name: ClassVar[str] = "surface"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = "attention to self, neighbours, special tokens and punctuation"
+    source: ClassVar[str] = "Clark et al. 2019, §3.1-3.2"
+
+    def __init__(self, scope: Scope, *, edge_tokens: str = "count") -> None:
+        super().__init__(scope)
+        if edge_tokens not in ("count", "leave_out"):
+            raise ValueError(f"edge_tokens is {edge_tokens!r}; wanted 'count' or 'leave_out'")
+        self.leave_out = edge_tokens == "leave_out"
+        self.total = self.sums(scope.layers, scope.heads, len(TARGETS))
+        self.count = self.sums(len(TARGETS))
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Add each example's mean attention to every target."""
+        n = batch.lengths[:, None].astype(np.float64)  # [example, 1]
+        separators = to_float64(batch.is_sep.sum(-1))[:, None]
+        columns = layer.column_sums(batch)  # [example, head, class, key]
+        categories = batch.categories[:, None].to(columns.dtype)
+        received = to_float64(columns @ categories)  # [example, head, class, category]
+        both = received.sum(2)  # [example, head, category]
+        first = to_float64(columns[..., 0].sum(-1))
+        means = {name: _diagonal(layer.attention, batch, k) for name, k in _OFFSETS.items()}
+        per_query = {
+            **means, "first": first,
+            "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],
+        }  # fmt: skip
+        queries = dict.fromkeys(per_query, n)
+        if self.leave_out:
+            queries["previous"] = queries["next"] = np.maximum(n - 1, 0)
+        per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
+        queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
+        values = np.stack([_share(per_query[t], queries[t]) for t in TARGETS], -1)
+        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        if layer.index == 0:
+            counted = np.stack([(queries[t] > 0)[:, 0] for t in TARGETS], -1)
+            self.count.add(counted * 1.0, batch.bootstrap)
+
+    def result(self) -> xr.Dataset:
+        """attention[layer, head, target]; NaN for tokens that the tokenizer does not have."""
+        mean = self.mean(self.total, self.count)
+        for index, target in enumerate(TARGETS):
+            token = target.partition("_")[0]
+            if token in ("cls", "sep") and token not in self.scope.special_tokens:
+                for array in (mean.value, mean.low, mean.high):
+                    array[..., index] = np.nan
+        variable = Variable(
+            mean, ("layer", "head", "target"), "mean attention to the target", "probability",
+            self.source,
+        )  # fmt: skip
+        return labelled({"attention": variable}, coords={"target": TARGETS})
+
+
+def _diagonal(attention: torch.Tensor, batch: Batch, offset: int) -> Float64:
+    """[example, head] attention to the token `offset` positions on, summed over real queries."""
+    diagonal = attention.diagonal(offset, dim1=2, dim2=3)  # [example, head, query]
+    tokens = attention.shape[-1]
+    key_is_real = batch.mask[:, max(offset, 0) : tokens + min(offset, 0)]
+    query_is_real = batch.mask[:, max(-offset, 0) : tokens - max(offset, 0)]
+    return to_float64((diagonal * (key_is_real & query_is_real)[:, None]).sum(-1))
+
+
+def _share(total: Float64, queries: Float64) -> Float64:
+    """total / queries, 0 where there are no queries (those are not counted)."""
+    out = np.zeros_like(total)
+    np.divide(total, queries, out=out, where=np.broadcast_to(queries > 0, total.shape))
+    return out

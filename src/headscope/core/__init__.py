@@ -1,0 +1,1 @@
+"""What the other rooms stand on: sums, estimates, labelled results, terms, files."""

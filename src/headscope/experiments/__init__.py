@@ -1,0 +1,1 @@
+"""Experiments on models: fine-tuning, ablation, importance, comparison, probes, alignment."""

@@ -1,0 +1,238 @@
+"""Which heads and layers does a task need? All of them switched off in turn, on every example.
+
+run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
+run["ablation"]["difference"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.results import printable
+from headscope.corpus.document import Example
+from headscope.errors import InputError
+from headscope.experiments.ablation.effects import effects
+from headscope.experiments.ablation.readings import most_moved
+from headscope.experiments.ablation.replace import WAYS, StandIn
+from headscope.experiments.ablation.result import Answers, Asking, ablation_result
+from headscope.experiments.ablation.sweep import (
+    BATCH_TOKENS,
+    Way,
+    answering,
+    choose_way,
+    fastest_linears,
+    mean_mixtures,
+    small_batches,
+    sweep,
+)
+from headscope.experiments.ablation.variants import (
+    Variant,
+    check,
+    pairs,
+    single_heads,
+    whole_layers,
+)
+from headscope.experiments.stored_maps import LONGEST, maps_of
+from headscope.model.linears import linears
+from headscope.model.model import evaluating
+from headscope.run.analysis import Scope
+from headscope.run.finished_run import Run
+from headscope.run.store import State
+from headscope.run.task_run import Asked, Parts, of_task, task_run
+from headscope.tasks.checkpoint import TaskModel
+from headscope.tasks.encode import Encoded, encode
+from headscope.tasks.read import Row, TaskData
+
+SHOWN = 4  # examples of which maps are kept
+PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a run can go on
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of every head.
+
+    replacement   one of replace.WAYS
+    groups        heads to be off together, each ((layer, head), …) from 0
+    pairs         also every two of so many heads: those that change the loss most when alone
+    max_length    tokens of an example at most
+    batch_tokens  tokens of one forward pass, all variants in it included
+    replicates    of the bootstrap
+    """
+
+    replacement: str = "uniform"
+    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
+    pairs: int = 0
+    max_length: int = 128
+    batch_tokens: int = BATCH_TOKENS
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what cannot be."""
+        if self.replacement not in WAYS:
+            raise InputError(
+                f"no replacement called {self.replacement!r}; there are {', '.join(WAYS)}"
+            )
+        if self.pairs == 1 or self.pairs < 0 or self.batch_tokens < 1 or self.replicates < 0:
+            raise InputError(
+                f"found pairs={self.pairs}, batch_tokens={self.batch_tokens}, replicates="
+                f"{self.replicates}; wanted 0 or at least 2 pairs, 1 token, 0 replicates"
+            )
+        if any(not group for group in self.groups):
+            raise InputError("found a group without heads; wanted one head or more in each")
+
+
+def ablate(
+    model: TaskModel,
+    data: TaskData,
+    *,
+    output: str | Path | None = None,
+    settings: Settings | None = None,
+    asked_linears: str = "auto",
+    overwrite: bool = False,
+    command: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """All heads, all layers, and the groups asked for, switched off in turn.
+
+    output         run folder; an interrupted run of the same spec there goes on. None: in memory
+    asked_linears  "auto", "onednn" or "stock"
+    progress       called as progress(examples_done, examples); with pairs each is done twice
+    raises         InputError and its kinds before anything is computed
+    """
+    settings = settings or Settings()
+    shape = model.model.shape
+    groups = [frozenset(group) for group in settings.groups]
+    check(groups, layers=shape.layers, heads=shape.heads)
+    encoded = encode(model, data, max_length=settings.max_length)
+    work = _Work(model, encoded, data, settings, groups, progress)
+    asked = Asked(
+        "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
+        settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
+        cut=encoded.cut, line=command,
+        linears=lambda: fastest_linears(
+            model.model, encoded.examples, batch_tokens=settings.batch_tokens, asked=asked_linears
+        ),
+    )  # fmt: skip
+    with evaluating(model.model.network):
+        return task_run(asked, work.compute, output=output, overwrite=overwrite)
+
+
+@dataclass
+class _Work:
+    """The computation behind `ablate`."""
+
+    model: TaskModel
+    encoded: Encoded
+    data: TaskData
+    settings: Settings
+    groups: list[Variant]
+    progress: Callable[[int, int], None] | None
+
+    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+        """The group `ablation`, and `examples`: maps of those whose answers change most."""
+        model, settings = self.model.model, self.settings
+        shape = model.shape
+        alone = single_heads(shape.layers, shape.heads)
+        alone += whole_layers(shape.layers, shape.heads)
+        with linears(model.network, parts.linears):
+            stand_in = self._stand_in()
+            way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
+            answers = self._answers(parts, [*alone, *self.groups], stand_in, way, first=0)
+            if settings.pairs:
+                both = self._pairs(answers[: len(alone) + 1])
+                more = self._answers(parts, both, stand_in, way, first=10_000)
+                answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
+            about = {"replacement": settings.replacement, "way": way.name, "way_reason": way.reason}
+            found = ablation_result(self._asking(), answers, about=about)
+            maps = self._maps(found)
+        return {"ablation": found} | ({} if maps is None else {"examples": maps})
+
+    def _asking(self) -> Asking:
+        model, examples, settings = self.model.model, self.encoded.examples, self.settings
+        return Asking(
+            self.model.task, [e.id for e in examples], [_text(row) for row in self.data.rows],
+            self.encoded.labels, model.shape.layers, model.shape.heads, self.groups,
+            settings.replicates, settings.seed,
+        )  # fmt: skip
+
+    def _maps(self, found: xr.Dataset) -> xr.Dataset | None:
+        """How the whole model attends where answers hang on most heads; None where on none."""
+        model, shape = self.model.model, self.model.model.shape
+        few = [self.encoded.examples[at] for at in most_moved(found)[:SHOWN]]
+        if not few:
+            return None
+        scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
+        return maps_of(model, few, scope).assign_attrs(chosen="moved")
+
+    def _stand_in(self) -> StandIn:
+        if self.settings.replacement != "mean":
+            return StandIn(self.settings.replacement)
+        return StandIn("mean", mean_mixtures(self.model.model, self.encoded.examples))
+
+    def _pairs(self, answers: Answers) -> list[Variant]:
+        """Every two of the heads that change the loss most; answers of the single heads first."""
+        shape = self.model.model.shape
+        single = shape.layers * shape.heads
+        found = effects(self.model.task, self.encoded.labels, answers[: single + 1], replicates=0)
+        order = np.argsort(-np.abs(found.loss_difference.value), kind="stable")
+        most = [divmod(int(at), shape.heads) for at in order[: self.settings.pairs]]
+        there = set(self.groups)
+        return [pair for pair in pairs(sorted(most)) if pair not in there]
+
+    def _answers(
+        self, parts: Parts, variants: Sequence[Variant], stand_in: StandIn, way: Way, *, first: int
+    ) -> Answers:
+        """[variant + 1, example, output] kept part by part, numbered from `first`."""
+        model, examples, settings = self.model.model, self.encoded.examples, self.settings
+        outputs = self.model.task.outputs
+        found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
+        rounds = 2 if settings.pairs else 1  # the second is of the pairs
+        done = len(examples) if first else 0
+        with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
+            small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
+            for number, some in enumerate(_in_parts(small, examples)):
+
+                def make(some: list[list[int]] = some) -> State:
+                    told = [sweep(model, examples, at, variants, answers) for at in some]
+                    return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
+
+                at = [place for places in some for place in places]
+                found[:, at] = parts.part(first + number, make)["answers"]
+                done += len(at)
+                if self.progress:
+                    self.progress(done, rounds * len(examples))
+        return found
+
+
+def _text(row: Row) -> str:
+    """Both texts of a row in a line."""
+    both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
+    return printable(" ".join(both.split()))[:LONGEST]
+
+
+def _in_parts(small: Sequence[list[int]], examples: Sequence[Example]) -> Iterator[list[list[int]]]:
+    """Batches, so many together that they hold about PART_TOKENS tokens."""
+    part: list[list[int]] = []
+    tokens = 0
+    for places in small:
+        part.append(places)
+        tokens += sum(len(examples[at]) for at in places)
+        if tokens >= PART_TOKENS:
+            yield part
+            part, tokens = [], 0
+    if part:
+        yield part
+
+
+def note_of(run: Mapping[str, xr.Dataset] | Run) -> str:
+    """How the variants of a run were computed, where that is worth a word; else nothing."""
+    attrs = run["ablation"].attrs
+    if attrs["way"] == "shared":
+        return ""
+    return f"computed by the way {attrs['way']!r}: {attrs['way_reason']}"

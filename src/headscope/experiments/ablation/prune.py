@@ -1,0 +1,253 @@
+"""How many heads can a task do without, and which?
+
+    asked = Pruning(model, choosing, scoring, settings)
+    run = prune(asked)                                # the curves: run["pruning"]
+    write_pruned(asked, run["pruning"], "pruned")     # a checkpoint without the heads
+
+Heads are chosen by some examples and scored on others. `removal` has the orders, `disable` what it
+means to remove a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from headscope.errors import InputError
+from headscope.experiments.ablation.curves import Curves, pruning_result
+from headscope.experiments.ablation.disable import check_disabled, projections_of
+from headscope.experiments.ablation.readings import RANDOM
+from headscope.experiments.ablation.removal import (
+    Head,
+    Pruner,
+    alone,
+    counts,
+    given,
+    greedy,
+    random,
+)
+from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.sweep import BATCH_TOKENS, batch_of, choose_way, fastest_linears
+from headscope.experiments.ablation.variants import single_heads
+from headscope.model.model import evaluating
+from headscope.run.finished_run import Run
+from headscope.run.store import State
+from headscope.run.task_run import Asked, Parts, of_task, task_run
+from headscope.tasks.checkpoint import TaskModel
+from headscope.tasks.encode import Encoded, encode
+from headscope.tasks.read import TaskData
+
+POINTS = 24  # ours: of a curve
+ORDERS = ("greedy", "alone", "given", "random")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How heads are removed.
+
+    orders      of removal.ORDERS
+    allowance   points (hundredths) of the score that may be lost
+    step        heads removed from one point of a curve to the next; None: POINTS points
+    remove      a point of every curve: so many heads removed; None: none but the usual ones
+    draws       how many random orders
+    replicates  of the bootstrap
+    """
+
+    orders: tuple[str, ...] = ("greedy", "alone", "random")
+    allowance: float = 0.5
+    step: int | None = None
+    remove: int | None = None
+    draws: int = 3
+    max_length: int = 128
+    batch_tokens: int = BATCH_TOKENS
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what cannot be."""
+        unknown = [name for name in self.orders if name not in ORDERS]
+        if unknown or not set(self.orders) - {"random"}:
+            raise InputError(
+                f"orders are {', '.join(self.orders) or 'none'}; wanted some of "
+                f"{', '.join(ORDERS)}, and not random alone"
+            )
+        if self.allowance < 0 or (self.step is not None and self.step < 1) or self.draws < 1:
+            raise InputError(
+                f"found allowance={self.allowance}, step={self.step}, draws={self.draws}; wanted "
+                "at least 0, 1 and 1"
+            )
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What is asked.
+
+    choosing    examples by which heads are chosen; none of them should be in `scoring`
+    scoring     examples that the curves are scored on
+    importance  [layer, head] for the order "given"; and what it is called
+    """
+
+    model: TaskModel
+    choosing: TaskData
+    scoring: TaskData
+    settings: Settings = field(default_factory=Settings)
+    importance: npt.NDArray[np.float64] | None = None
+    importance_name: str = "given"
+    asked_linears: str = "auto"
+
+    @property
+    def names(self) -> list[str]:
+        """What the orders are called in the result; random ones are numbered from 1."""
+        named = {"given": [self.importance_name]}
+        named["random"] = [f"{RANDOM}{number + 1}" for number in range(self.settings.draws)]
+        return [name for kind in ORDERS if kind in self.settings.orders
+                for name in named.get(kind, [kind])]  # fmt: skip
+
+    @property
+    def step(self) -> int:
+        """Heads from one point of a curve to the next."""
+        shape = self.model.model.shape
+        return self.settings.step or max(1, round(shape.layers * shape.heads / POINTS))
+
+
+def prune(
+    asked: Pruning,
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    command: Sequence[str] = (),
+    told: Callable[[str], object] = lambda _: None,
+) -> Run:
+    """Scores on the way from all heads to none, in several orders.
+
+    output  run folder; an interrupted run of the same spec there goes on. None: in memory
+    told    called with a few words before each part of the work
+    raises  ModelError for a model whose heads cannot be removed one by one; InputError for an
+            importance of another size, or more heads to remove than there are
+    """
+    model, settings = asked.model.model, asked.settings
+    shape = model.shape
+    projections_of(model.network, layers=shape.layers)
+    _check(asked)
+    choosing, scoring = (
+        encode(asked.model, data, max_length=settings.max_length)
+        for data in (asked.choosing, asked.scoring)
+    )
+    spec = {
+        **asdict(settings), "chosen_by": asked.choosing.rows_sha256,
+        "importance": None if asked.importance is None else asked.importance.tolist(),
+    }  # fmt: skip
+    run = Asked(
+        "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
+        seed=settings.seed, replicates=settings.replicates, cut=scoring.cut, line=command,
+        linears=lambda: fastest_linears(
+            model, scoring.examples, batch_tokens=settings.batch_tokens, asked=asked.asked_linears
+        ),
+    )  # fmt: skip
+    work = _Work(asked, choosing, scoring, told)
+    with evaluating(model.network):
+        return task_run(run, work.compute, output=output, overwrite=overwrite)
+
+
+@dataclass
+class _Work:
+    """The computation behind `prune`; what it keeps is numbered by order."""
+
+    asked: Pruning
+    choosing: Encoded
+    scoring: Encoded
+    told: Callable[[str], object]
+
+    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+        """The group `pruning`."""
+        asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
+        shape = model.shape
+        variants = single_heads(shape.layers, shape.heads)
+        zero = StandIn("zero")
+        way = choose_way(model, self.choosing.examples, variants, zero)
+        batch = batch_of(model, self.choosing.examples[:2])
+        check_disabled(
+            model.network, batch, variants[-1] | variants[0], layers=shape.layers,
+            per_layer=shape.heads,
+        )  # fmt: skip
+        pruner = Pruner(asked.model, self.choosing, way, parts.linears, settings.batch_tokens)
+        orders = self._orders(pruner, parts)
+        steps = counts(len(pruner.heads), asked.step, also=settings.remove)
+        answers = []
+        for number, (name, order) in enumerate(orders.items()):
+            self.told(f"scoring {name}")
+
+            def make(order: Sequence[Head] = order) -> State:
+                told = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
+                return {"answers": np.stack(told)}  # [removed, example, …]
+
+            answers.append(parts.part(100 + number, make)["answers"])
+        curves = Curves(
+            asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
+            (shape.layers, shape.heads), orders, steps, np.stack(answers),
+        )  # fmt: skip
+        found = pruning_result(
+            curves, allowance=settings.allowance / 100, replicates=settings.replicates,
+            seed=settings.seed,
+        )  # fmt: skip
+        found.attrs |= {
+            "chosen_by": asked.choosing.source, "chosen_by_examples": len(asked.choosing),
+            "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
+        }  # fmt: skip
+        return {"pruning": found}
+
+    def _orders(self, pruner: Pruner, parts: Parts) -> dict[str, list[Head]]:
+        """Every order by its name; random ones are numbered from 1."""
+        asked, settings = self.asked, self.asked.settings
+        found: dict[str, list[Head]] = {}
+        if {"greedy", "alone"} & set(settings.orders):
+            self.told("looking at each head alone")
+            first = self._first(pruner, parts)
+            if "greedy" in settings.orders:
+                self.told("greedy")
+
+                def make() -> State:
+                    order = greedy(pruner, step=asked.step, start=first)
+                    return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
+
+                kept = parts.part(1, make)["order"].tolist()
+                found["greedy"] = [(layer, head) for layer, head in kept]
+            if "alone" in settings.orders:
+                found["alone"] = list(first)
+        if "given" in settings.orders and asked.importance is not None:
+            found[asked.importance_name] = given(asked.importance)
+        if "random" in settings.orders:
+            for number in range(settings.draws):
+                name = f"{RANDOM}{number + 1}"
+                found[name] = random(pruner.heads, seed=settings.seed + number)
+        return found
+
+    def _first(self, pruner: Pruner, parts: Parts) -> Mapping[Head, float]:
+        def make() -> State:
+            rises = alone(pruner)
+            return {"heads": np.array(list(rises), np.int64), "rises": np.array([*rises.values()])}
+
+        kept = parts.part(0, make)
+        heads = [(layer, head) for layer, head in kept["heads"].tolist()]
+        return dict(zip(heads, kept["rises"].tolist(), strict=True))
+
+
+def _check(asked: Pruning) -> None:
+    shape = asked.model.model.shape
+    wanted, found = (shape.layers, shape.heads), asked.importance
+    if (asked.settings.remove or 0) > wanted[0] * wanted[1]:
+        raise InputError(
+            f"found {asked.settings.remove} heads to remove; the model has {wanted[0] * wanted[1]}"
+        )
+    if "given" in asked.settings.orders and found is None:
+        raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
+    if found is not None and found.shape != wanted:
+        raise InputError(
+            f"the importance is of {found.shape[0]} layers of {found.shape[1]} heads; wanted "
+            f"{wanted[0]} of {wanted[1]}: that of the same model"
+        )

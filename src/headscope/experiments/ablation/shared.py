@@ -1,0 +1,143 @@
+"""What does a model answer with heads switched off, without computing anything twice?
+
+A variant that changes layer l is, below l, the whole model. So each batch runs once, keeping what
+every layer gave and every head's mixture; then, for the variants of a layer together, the model's
+own forward pass runs again, in which the layers below l hand on what was kept, layer l gets its
+mixtures ready-made (its queries, keys and values are not computed), and the layers above run as
+they are, with all that the model gives them. Nothing here knows a family: what is asked of it is
+one attention call in each layer's module, in order. `sweep` holds the outcome against `naive`
+before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from headscope.core.reversible import Undoing
+from headscope.errors import ModelError
+from headscope.experiments.ablation.passes import Again, Attention, Kept, Pass, Watch, instead_of
+from headscope.experiments.ablation.replace import StandIn, visible
+from headscope.experiments.ablation.variants import Variant
+from headscope.model.attend import known_options, probabilities
+from headscope.model.batch import Batch
+from headscope.model.families import find_sites
+from headscope.model.instrument import implementation
+from headscope.model.model import forward
+
+NAME = "headscope-ablation"
+
+
+class SharedPrefix(Undoing):
+    """Runs the variants of a network while the context is open.
+
+    skip_projections  whether the maps to queries, keys and values of a changed layer are left out
+    raises            ModelError if the network's layers are not as they must be
+    """
+
+    def __init__(
+        self, network: PreTrainedModel, stand_in: StandIn, *, skip_projections: bool = True
+    ) -> None:
+        self.network, self.stand_in, self.skip = network, stand_in, skip_projections
+        sites = find_sites(network)
+        if not sites or any(site.block is None for site in sites):
+            raise ModelError("the modules of whole layers are not known")
+        self.blocks = list(dict.fromkeys(site.block for site in sites if site.block is not None))
+        self.attentions = {site.attention for site in sites}
+        self._pass: Pass | None = None
+
+    def _open(self, stack: ExitStack) -> None:
+        """Set the attention function and take hold of the layers' modules."""
+        stack.enter_context(implementation(self.network, NAME))
+        for block in self.blocks:
+            stack.enter_context(instead_of(block, self._of_block(block.forward)))
+        token = _RUNNING.set(self)
+        stack.callback(_RUNNING.reset, token)
+
+    def _forget(self) -> None:
+        self._pass = None
+
+    def whole(self, batch: Batch) -> Kept:
+        """Run a batch through the whole model and keep what its variants need.
+
+        raises  ModelError unless each layer's module ran its attention once, in order
+        """
+        watch = Watch(Kept(), self.stand_in)
+        self._pass = watch
+        with watch.projections_of(self.attentions):
+            answer = forward(self.network, batch.input_ids, batch.mask, batch.segment_ids)
+        kept = watch.kept
+        if not (watch.regular and len(kept.outputs) == len(kept.mixtures) > 0):
+            raise ModelError(
+                f"{type(self.network).__name__} ran {len(kept.mixtures)} attentions in "
+                f"{len(kept.outputs)} layers; wanted one in each, in order"
+            )
+        kept.logits = answer.logits
+        self.projections = watch.projections
+        return kept
+
+    def variants(
+        self, batch: Batch, kept: Kept, start: int, variants: Sequence[Variant]
+    ) -> torch.Tensor:
+        """[variant, example, output] the logits of variants whose lowest layer is `start`."""
+        copies = len(variants)
+        projections = self.projections[start] if self.skip else []
+        self._pass = Again(kept, self.stand_in, start, variants, projections)
+        inputs = (batch.input_ids, batch.mask, batch.segment_ids)
+        answer = forward(self.network, *(t.repeat(copies, 1) for t in inputs))
+        logits: torch.Tensor = answer.logits
+        return logits.view(copies, len(kept.logits), -1)  # [variant, example, output]
+
+    def _of_block(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            assert self._pass is not None
+            return self._pass.layer(lambda: own(*args, **kwargs))
+
+        return forward
+
+    def attend(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+        """[example, query, head, dim] the mixtures that the attention function gives."""
+        assert self._pass is not None
+        return self._pass.mixture(values, attention)
+
+
+# --- the attention function -----------------------------------------------------------------
+
+_RUNNING: ContextVar[SharedPrefix] = ContextVar("headscope_shared_prefix")
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **other: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention as eager transformers compute it, or what `SharedPrefix` has ready."""
+    del dropout  # variants are run in evaluation mode
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
+    options = known_options(module, other)
+    mask = None if attention_mask is None else attention_mask[..., : key.shape[2]]
+
+    def weights() -> tuple[torch.Tensor, torch.Tensor]:
+        found = probabilities(query, key, mask, scaling=scaling, **options)
+        return found, visible(mask, found)
+
+    return _RUNNING.get().attend(value, weights), None
+
+
+AttentionInterface.register(NAME, _attention)
+AttentionMaskInterface.register(NAME, eager_mask)

@@ -1,0 +1,94 @@
+"""What does a report say of word alignment: what was found, a figure and a table?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+
+from headscope.core.results import estimate, group
+from headscope.core.wording import percent
+from headscope.experiments.ablation.section import Part, Section
+from headscope.page.sections import figure
+from headscope.page.svg import Styles
+from headscope.page.tabulate import Cell, Column, Rows, Table, share
+from headscope.report.figures import PICTURES
+
+WORDS = {"AWO": "the word that is generated", "AWI": "the word that is read"}
+BY = {"weight": "weights", "norm": "norms"}
+
+
+def alignment_section(tree: xr.DataTree, styles: Styles) -> Section | None:
+    """The section; None for a run without word alignment."""
+    found = group(tree, "alignment")
+    if found is None:
+        return None
+    drawn = figure(tree, PICTURES["alignment"], styles, place="alignment-")
+    text = (
+        "A word of the translation is linked to the source word that gets most of a head’s, or a "
+        "layer’s, cross-attention: by weights, or by the norms of the weighted vectors. Links to "
+        "the closing sign are left out."
+    )
+    figures = [] if drawn is None else [drawn]
+    part = Part(
+        "part-alignment", "Which layers and heads align words?", text, figures, [_table(found)]
+    )
+    return Section("How well cross-attention aligns words in ", "", _findings(found), None, [part])
+
+
+def _findings(found: xr.Dataset) -> list[str]:
+    """Of each setting: the best layer by weights and by norms."""
+    lines = []
+    for setting, words in WORDS.items():
+        told = [
+            f"{_number(found, 'best_aer', setting=setting, measure=m)} by {name} (layer "
+            f"{_best(found, setting, m)})"
+            for m, name in BY.items()
+        ]
+        lines.append(
+            f"Linked to {words} ({setting}), the best layer has an alignment error rate of "
+            f"{' and '.join(told)}."
+        )
+    return lines
+
+
+def _table(found: xr.Dataset) -> Table:
+    rows = []
+    for setting in WORDS:
+        for measure, name in BY.items():
+            at = {"setting": setting, "measure": measure}
+            rows.append([
+                Cell(setting), Cell(name), _cell(found, "mean_layer_aer", **at),
+                _cell(found, "best_aer", **at), Cell(str(_best(found, setting, measure))),
+                _cell(found, "held_out", **at),
+                *(
+                    _cell(found, f"highest_norm_{of}_aer", setting=setting)
+                    if measure == "norm" else Cell("")
+                    for of in ("layer", "head")
+                ),
+            ])  # fmt: skip
+    columns = [
+        Column("Setting"), Column("By"), Column("Mean of layers", "%", "aer"),
+        Column("Best layer", "%"), Column("Layer"), Column("Held out", "%", "held_out"),
+        Column("Layer of highest norm", "%", "mean_norm"), Column("Head of highest norm", "%"),
+    ]  # fmt: skip
+    caption = (
+        "Alignment error rates as in Kobayashi et al. (2020), Table 3; 95 % intervals, bootstrap "
+        "over sentence pairs. Held out: a layer chosen on one half of the pairs, scored on the "
+        "other, both ways. Every layer and head: tables/alignment."
+    )
+    return Table("Error rates of word alignment", columns, [Rows(rows)], caption)
+
+
+def _best(found: xr.Dataset, setting: str, measure: str) -> int:
+    return int(found["best_layer"].sel(setting=setting, measure=measure)) + 1
+
+
+def _cell(found: xr.Dataset, variable: str, **choice: Any) -> Cell:
+    parts = estimate(found, variable, **choice)
+    return share(float(parts.value), float(parts.low), float(parts.high))
+
+
+def _number(found: xr.Dataset, variable: str, **choice: Any) -> str:
+    parts = estimate(found, variable, **choice)
+    return percent(float(parts.value), float(parts.low), float(parts.high))

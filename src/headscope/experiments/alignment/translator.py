@@ -1,0 +1,242 @@
+"""Which translation model is this, what does it read of a pair, and which word is each token of?
+
+As `headscope.load`, but an encoder-decoder with its own way from a target to what the decoder
+reads; and slow tokenizers are welcome, as Marian's is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from headscope.errors import ModelError
+from headscope.experiments.alignment.gold import Pair
+from headscope.model.checkpoint import (
+    Checkpoint,
+    device_of,
+    quietly,
+    refuse_incomplete,
+    weights_sha256,
+)
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.model import Model, Shape
+
+Ints = npt.NDArray[np.int64]
+CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of what has gold links
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is read of one sentence.
+
+    ids   [token]
+    word  [token] the word that each token is of; -1 for special tokens, and a task's prefix
+    """
+
+    ids: Ints
+    word: Ints
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A pair as a model reads it.
+
+    target       the tokens that are to be generated, in order
+    decoder_ids  [token] what the decoder reads: at place i it generates target[i], and what it
+                 reads at place i + 1 is target[i]
+    """
+
+    pair: Pair
+    source: Side
+    target: Side
+    decoder_ids: Ints
+
+    def __len__(self) -> int:
+        """The longer side."""
+        return max(len(self.source), len(self.target))
+
+
+class Translator(Model):
+    """An encoder-decoder; the stack that is looked at is cross-attention."""
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """Cross-attention, found by running the network once on two tokens."""
+        seen: list[LayerView] = []
+        with Instrument(self.network, observers=[seen.append], stacks=["cross"]):
+            ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
+            self.run(ids, torch.ones_like(ids), ids)
+        allows = frozenset.intersection(*(view.offers for view in seen))
+        return {"cross": Shape("cross", len(seen), seen[0].attention.shape[1], allows)}
+
+    @property
+    def shape(self) -> Shape:
+        """The decoder's cross-attention."""
+        return self.shapes["cross"]
+
+    def run(self, ids: torch.Tensor, mask: torch.Tensor, decoder_ids: torch.Tensor) -> None:
+        """One forward pass; all [example, token]. The words' scores are left out where they can."""
+        with torch.inference_mode():
+            self.network.base_model(
+                input_ids=ids, attention_mask=mask.long(), decoder_input_ids=decoder_ids,
+                use_cache=False,
+            )  # fmt: skip
+
+
+def load_translator(
+    name: str | Path,
+    *,
+    languages: tuple[str, str] | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Translator:
+    """An encoder-decoder checkpoint, in evaluation mode.
+
+    languages  of source and target, for models that have to be told: "de" and "en"
+    raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
+               values cannot be read, or that does not know the languages
+    """
+    given, where = str(name), device_of(device)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    with quietly():
+        if not source.config.is_encoder_decoder:
+            raise ModelError(
+                f"{given!r} ({source.config.model_type}) is no encoder-decoder, so it has no "
+                "attention from a translation to its source; wanted a translation model such as "
+                "Helsinki-NLP/opus-mt-de-en"
+            )
+        tokenizer = source.tokenizer
+        network, missing = source.network(AutoModelForSeq2SeqLM, dtype)
+    refuse_incomplete(given, missing)
+    network.to(where).eval()
+    _tell_languages(tokenizer, languages, given)
+    digest = weights_sha256(source.place, network)
+    return readable(Translator(network, tokenizer, given, source.commit, digest))
+
+
+def readable(translator: Translator) -> Translator:
+    """The translator; raises ModelError where cross-attention or its values cannot be read."""
+    if not {"values", "projection"} <= translator.allows:
+        raise ModelError(
+            f"{translator.name!r}: the vectors of {translator.architecture}’s cross-attention "
+            "cannot be read, so there are no norms; wanted a Marian, BART, mBART or T5"
+        )
+    return translator
+
+
+def encode(translator: Translator, pair: Pair, languages: tuple[str, str] | None = None) -> Encoded:
+    """A pair as the model reads it, its target as in training.
+
+    raises  ModelError where the decoder does not read its target one place later
+    """
+    prefix = _prefix(translator.network.config, languages)
+    source = _side(translator.tokenizer, pair.source, prefix=prefix)
+    target = _side(translator.tokenizer, pair.target, target=True)
+    decoder = _decoder_ids(translator.network, target.ids)
+    written = np.flatnonzero(target.word >= 0) + 1
+    if (written >= len(decoder)).any() or (decoder[written] != target.ids[written - 1]).any():
+        raise ModelError(
+            f"{translator.name!r}: the decoder of {translator.architecture} does not read the "
+            "tokens of its target one place after it generates them; wanted a target that ends in "
+            "a special token, as Marian, BART and T5 have it"
+        )
+    return Encoded(pair, source, target, decoder)
+
+
+def _decoder_ids(network: Any, target: Ints) -> Ints:
+    """What the decoder reads, by the network's own shift; else its start sign, then the target."""
+    if hasattr(network, "prepare_decoder_input_ids_from_labels"):
+        shifted = network.prepare_decoder_input_ids_from_labels(torch.from_numpy(target)[None])
+        found: Ints = shifted[0].cpu().numpy()
+        return found
+    start = int(network.config.decoder_start_token_id)
+    return np.concatenate([[start], target[:-1]]).astype(np.int64)
+
+
+# --- tokens and words -----------------------------------------------------------------------
+
+
+def _side(
+    tokenizer: Any, words: tuple[str, ...], *, prefix: tuple[str, ...] = (), target: bool = False
+) -> Side:
+    """The sentence as it is read, words with one space between them; `prefix` is of no word."""
+    forms = (*prefix, *words)
+    read = _by_places if getattr(tokenizer, "is_fast", False) else _word_by_word
+    side = read(tokenizer, forms, target=target)
+    return replace(side, word=np.maximum(side.word - len(prefix), -1))
+
+
+def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Side:
+    """By the places in the text that a fast tokenizer tells."""
+    text = " ".join(forms)
+    asked = {"text_target": text} if target else {"text": text}
+    encoded = tokenizer(**asked, return_offsets_mapping=True, verbose=False)
+    starts = np.cumsum([0, *(len(form) + 1 for form in forms[:-1])])  # [word]
+    word = np.full(len(encoded.input_ids), -1, np.int64)
+    spans = zip(encoded.offset_mapping, encoded.sequence_ids(0), strict=True)
+    for token, ((start, end), part) in enumerate(spans):
+        if part is None:
+            continue  # a special token
+        # a sign for a space belongs to the word that follows
+        space = len(text[start:end]) - len(text[start:end].lstrip(" "))
+        word[token] = np.searchsorted(starts, start + space, "right") - 1
+    return Side(np.asarray(encoded.input_ids, np.int64), word)
+
+
+def _word_by_word(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Side:
+    """Each word by itself, as SentencePiece cuts running text too: no piece crosses a space."""
+
+    def ids_of(texts: Any, **options: Any) -> Any:
+        asked = {"text_target": texts} if target else {"text": texts}
+        return tokenizer(**asked, verbose=False, **options)["input_ids"]
+
+    each = ids_of(list(forms), add_special_tokens=False)
+    whole = np.asarray(ids_of(" ".join(forms)), np.int64)
+    content = sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+    inner = np.flatnonzero(~np.isin(whole, content))
+    first, last = (inner[0], inner[-1] + 1) if len(inner) else (0, 0)
+    word = np.repeat(np.arange(len(forms)), [len(ids) for ids in each])
+    ids = np.concatenate([whole[:first], *(np.asarray(x, np.int64) for x in each), whole[last:]])
+    around = [np.full(n, -1, np.int64) for n in (first, len(whole) - last)]
+    return Side(ids.astype(np.int64), np.concatenate([around[0], word, around[1]]))
+
+
+# --- languages ------------------------------------------------------------------------------
+
+
+def _prefix(config: Any, languages: tuple[str, str] | None) -> tuple[str, ...]:
+    """What T5 was taught to read before a text that is to be translated."""
+    tasks = getattr(config, "task_specific_params", None) or {}
+    task = tasks.get("translation_{}_to_{}".format(*languages)) if languages else None
+    return tuple((task or {}).get("prefix", "").split())
+
+
+def _tell_languages(tokenizer: Any, languages: tuple[str, str] | None, name: str) -> None:
+    """Sets source and target of a tokenizer of many languages (mBART, M2M100, NLLB)."""
+    if not hasattr(tokenizer, "src_lang"):
+        return
+    codes = list(getattr(tokenizer, "lang_code_to_id", None) or tokenizer.all_special_tokens)
+    found = []
+    for language in languages or ():
+        meant = {language, CODES.get(language, language)}
+        found.append([code for code in codes if code.split("_")[0] in meant])
+    if [len(some) for some in found] != [1, 1]:
+        raise ModelError(
+            f"{name!r} reads many languages and has to be told which (found "
+            f"{languages or 'no names of languages in the names of the files'}); wanted files that "
+            "are named for languages it knows, as de, en and alignmentDeEn.talp"
+        )
+    tokenizer.src_lang, tokenizer.tgt_lang = found[0][0], found[1][0]

@@ -1,0 +1,194 @@
+"""What came of a comparison, in sentences with numbers?
+
+Three questions: do the last layers change most; is it those that learned most; do heads look at
+other words afterwards? The sentences say what was found, whatever it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Estimate
+from headscope.core.results import Floats, estimate, group, shape, token_names
+from headscope.core.wording import fixed, number
+
+LAST = 2
+CLEAR = 0.05  # of p
+KINDS = ("noun", "verb", "pronoun", "subject", "object", "negation", "punctuation", "cls", "sep")
+LINGUISTIC = KINDS[:6]
+NAMES = {
+    "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",
+    "object": "objects", "negation": "negation", "punctuation": "punctuation",
+}  # fmt: skip
+_MEASURES = {
+    "gradient_norm": ("Gradients were largest", "layers with larger gradients"),
+    "relative_change": ("Weights moved most", "layers whose weights moved farther"),
+}
+
+
+def findings(tree: xr.DataTree) -> list[str]:
+    """All sentences that the run allows."""
+    found = [depth_finding(tree), training_finding(tree), sure_finding(tree), words_finding(tree)]
+    return [sentence for sentence in found if sentence]
+
+
+def depth_finding(tree: xr.DataTree) -> str:
+    """Whether the last layers changed most; '' where there are too few layers to say."""
+    similarity = group(tree, "similarity")
+    if similarity is None or "last_change" not in similarity:
+        return ""
+    change = 1 - similarity["layer_cosine"].values
+    if not change.any():
+        return "No map changed: the cosine is 1 in every layer."
+    last, other, more = (
+        told(estimate(similarity, name))
+        for name in ("last_change", "other_change", "last_minus_other")
+    )
+    places = np.argsort(-change, kind="stable")[:LAST]
+    most = ", then ".join(f"layer {at + 1} ({fixed(change[at], 3)})" for at in places.tolist())
+    beginning = f"Attention changed most in {most}"
+    share = float(similarity["last_are_first"].values)
+    sure = "" if math.isnan(share) else f", in {fixed(100 * share, 0)} % of resamples"
+    if set(places.tolist()) == set(range(len(change) - LAST, len(change))):
+        beginning += f": the last two layers{sure}"
+    else:
+        beginning += ": not the last two layers"
+    return (
+        f"{beginning}. 1 − cosine is {last} in the last two, {other} in those before; difference "
+        f"{more}."
+    )
+
+
+def training_finding(tree: xr.DataTree) -> str:
+    """Whether the layers that learned most changed most; '' where nothing is known of it."""
+    similarity = group(tree, "similarity")
+    if similarity is None:
+        return ""
+    parts = [part for name in _MEASURES if (part := _beside(similarity, name))]
+    return " ".join(parts)
+
+
+def sure_finding(tree: xr.DataTree) -> str:
+    """How many heads attend to special tokens more or less for sure."""
+    change = group(tree, "change")
+    if change is None:
+        return ""
+    names = token_names(tree)
+    asked = {
+        "surface.attention.sep": names["sep"] or "separators",
+        "surface.attention.cls": names["cls"] or "the first token",
+        "entropy.entropy.all": "",
+    }
+    layers, heads = shape(tree)
+    parts = []
+    for key, name in asked.items():
+        if key in change["quantity"].values:
+            row = change.sel(quantity=key)
+            rose, fell = int(row["rose"]), int(row["fell"])
+            what = f"attend to {name}" if name else "spread their attention"
+            ends = ("more", "less") if name else ("wider", "less widely")
+            parts.append(f"{rose} {what} {ends[0]} and {fell} {ends[1]}")
+    if not parts:
+        return ""
+    return (
+        f"Of {layers * heads} heads, {'; '.join(parts)}, for sure (corrected for looking at all "
+        "of them)."
+    )
+
+
+def words_finding(tree: xr.DataTree) -> str:
+    """Whether attention to kinds of words changes, beside that to special tokens."""
+    change = group(tree, "change")
+    there = [] if change is None else kinds_there(change)
+    words = [kind for kind in LINGUISTIC if kind in there]
+    if change is None or not words:
+        return ""
+    parts = {kind: kind_change(change, kind) for kind in there}
+    moved = [kind for kind in words if _away(parts[kind])]
+    kept = [kind for kind in words if kind not in moved]
+    sentences = [f"{NAMES[kind]} {points(parts[kind])}" for kind in moved]
+    if kept:
+        names = _listed([NAMES[kind] for kind in kept])
+        sentences.append(f"for {names} the interval holds 0")
+    others = [kind for kind in ("cls", "sep", "punctuation") if kind in there]
+    beside = [f"{kind_name(tree, kind)} {points(parts[kind])}" for kind in others]
+    tail = f" Beside them: {_listed(beside)}." if beside else ""
+    return (
+        "Attention to kinds of words, change in percentage points, mean over all heads: "
+        f"{'; '.join(sentences)}.{tail}"
+    )
+
+
+# --- kinds of words -------------------------------------------------------------------------
+
+
+def kinds_there(change: xr.Dataset) -> list[str]:
+    """The kinds of tokens that attention was measured to, words first."""
+    known = set(change["quantity"].values.tolist())
+    return [kind for kind in KINDS if f"features.attention.{kind}" in known]
+
+
+def kind_change(change: xr.Dataset, kind: str) -> Estimate:
+    """The difference of attention to a kind, mean over all heads."""
+    return estimate(change, "model_difference", quantity=f"features.attention.{kind}")
+
+
+def kind_name(tree: xr.DataTree, kind: str) -> str:
+    """`nouns`, or what the tokenizer calls its special token."""
+    return NAMES.get(kind) or token_names(tree).get(kind) or {"cls": "[CLS]", "sep": "[SEP]"}[kind]
+
+
+def points(parts: Estimate) -> str:
+    """A difference of shares in percentage points: `+0.31 [0.22, 0.41]`."""
+    value, low, high = (100 * float(part) for part in (parts.value, parts.low, parts.high))
+    # An interval without 0 is not written with a 0 at its end.
+    digits = 3 if _away(parts) and float(fixed(min(abs(low), abs(high)), 2)) == 0 else 2
+    text = f"{'+' if value > 0 else ''}{fixed(value, digits)}"
+    return f"{text} [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else text
+
+
+def chance_text(p: float) -> str:
+    """`p = 0.017`, or `p < 0.001`."""
+    return "p < 0.001" if p < 0.0005 else f"p = {fixed(p, 3)}"
+
+
+def told(parts: Estimate) -> str:
+    """A number with its interval."""
+    return number(float(parts.value), float(parts.low), float(parts.high))
+
+
+# --- details --------------------------------------------------------------------------------
+
+
+def _beside(similarity: xr.Dataset, name: str) -> str:
+    """A sentence on one measure of learning."""
+    if f"{name}_correlation" not in similarity:
+        return ""
+    values: Floats = similarity[name].values
+    together = estimate(similarity, f"{name}_correlation")
+    p, rho = float(similarity[f"{name}_p"].values), float(together.value)
+    if math.isnan(rho):
+        return ""
+    beginning, these = _MEASURES[name]
+    if p >= CLEAR:
+        verdict = f"{these} are not shown to go with change"
+    else:
+        verdict = f"{these} change {'more' if rho > 0 else 'less'}"
+    low, high = fixed(float(together.low), 2), fixed(float(together.high), 2)
+    ends = f" [{low}, {high}]" if math.isfinite(float(together.low)) and low != high else ""
+    return (
+        f"{beginning} in layer {int(np.argmax(values)) + 1}; rank correlation with 1 − cosine over "
+        f"{len(values)} layers {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
+    )
+
+
+def _away(parts: Estimate) -> bool:
+    """Whether the interval does not hold 0."""
+    return bool(parts.low > 0 or parts.high < 0)
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,44 @@
+"""What do the words of the results on two models mean?"""
+
+from __future__ import annotations
+
+from headscope.core.terms import KOVALEVA, OURS, ROMANO, Term
+
+COMPARISON = {
+    "cosine": Term(
+        "cosine of maps",
+        "How alike the maps of one head in two models are, taken as vectors: 1 if equal, 0 if no "
+        "weight is in the same place; mean over inputs, padding cut off.",
+        f"{KOVALEVA}, §4.3",
+    ),
+    "cosine_padded": Term(
+        "cosine of padded maps",
+        "The same of inputs that are filled up to one length, with the rows by which padding "
+        "attends, as in the authors’ notebook.",
+        f"{KOVALEVA}, §4.3",
+    ),
+    "model_difference": Term(
+        "difference of two models",
+        "A number in the second model minus the same in the first, on the same documents; its "
+        "interval is of the difference in each resample (paired bootstrap).",
+        OURS,
+    ),
+    "sure": Term(
+        "rose or fell for sure",
+        "The difference is outside the interval that holds all heads of a number together in 95 % "
+        "of resamples, so that looking at all of them finds none by chance.",
+        ROMANO,
+    ),
+    "gradient_norm": Term(
+        "gradient of a layer",
+        "The length of the gradient of all parameters of a layer, before it is cut, mean over the "
+        "steps of the training.",
+        OURS,
+    ),
+    "relative_change": Term(
+        "move of a layer’s weights",
+        "The length of the difference between a layer’s parameters after and before training, "
+        "divided by their length before.",
+        OURS,
+    ),
+}

@@ -1,0 +1,139 @@
+"""Which head's attention, grown from nothing to what it is, makes the right answer?
+
+AttAttr (Hao et al. 2021): Attr = A ⊙ ∫₀¹ ∂F(s A)/∂A ds for the maps A of one layer, all its heads
+scaled together and the other layers free; F is the probability of the right class, as in the
+authors' code for pruning. The attributions of a layer's edges sum up to F(A) − F(0).
+
+A layer's mixtures are linear in its maps. So only they are scaled, ready-made, in as many copies as
+there are steps, which run from that layer up (`ablation.shared`); and the gradients of the copies
+are summed before they meet the values: the maps are looked at once.
+
+The integral is by Gauss and Legendre's rule, captum's default, which needs far fewer steps than the
+authors' sums; captum itself would hook a module that gives maps, which transformers has not, and
+run the layers below again for every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.experiments.ablation.passes import Again, Attention, Kept, Watch
+from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.shared import SharedPrefix
+from headscope.experiments.importance.objectives import Objective
+from headscope.model.batch import Batch, to_float64
+from headscope.model.model import run_network
+from headscope.run.store import State
+
+
+def steps_of(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """[step] scales in (0, 1) and their weights, which sum up to 1: float64."""
+    at, weights = np.polynomial.legendre.leggauss(count)
+    return torch.from_numpy((at + 1) / 2), torch.from_numpy(weights / 2)
+
+
+class Grown(SharedPrefix):
+    """Runs a network with the maps of one layer grown from 0 to what they are.
+
+    raises  ModelError as `SharedPrefix`
+    """
+
+    def __init__(self, network: Any) -> None:
+        super().__init__(network, StandIn("zero"))
+        self.maps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+
+    def __enter__(self) -> Grown:
+        """As `SharedPrefix`."""
+        super().__enter__()
+        return self
+
+    def whole(self, batch: Batch) -> Kept:
+        """As `SharedPrefix`; every layer's maps, values and mask are kept too."""
+        self.maps.clear()
+        return super().whole(batch)
+
+    def attend(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+        """[example, query, head, dim] the mixtures that the attention function gives."""
+        if not isinstance(self._pass, Watch):
+            return super().attend(values, attention)
+        weights, mask = attention()
+        self.maps.append((weights, values, mask))
+        return super().attend(values, lambda: (weights, mask))
+
+    def run(
+        self, batch: Batch, kept: Kept, layer: int, mixtures: torch.Tensor, *, copies: int
+    ) -> torch.Tensor:
+        """The logits with other mixtures in one layer.
+
+        mixtures  [copy * example, query, head, dim]
+        """
+        self._pass = _Ready(
+            kept, self.stand_in, layer, [frozenset()] * copies, self.projections[layer],
+            ready=mixtures,
+        )  # fmt: skip
+        inputs = (t.repeat(copies, 1) for t in (batch.input_ids, batch.mask, batch.segment_ids))
+        logits: torch.Tensor = run_network(self.network, *inputs).logits
+        return logits
+
+
+@dataclass
+class _Ready(Again):
+    """A pass of several copies from a layer up, of which the mixtures are given.
+
+    ready  [copy * example, query, head, dim]
+    """
+
+    ready: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def mixture(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+        """What is given, and above it what the layer makes of that."""
+        if self.at == self.start:
+            return self.ready
+        weights, _ = attention()
+        return (weights @ values).transpose(1, 2).contiguous()  # [row, query, head, dim]
+
+
+def attributions(
+    grown: Grown, batch: Batch, places: Sequence[int], objective: Objective, *, steps: int
+) -> State:
+    """What each example's edges are worth to its right answer.
+
+    places   [example] which examples the batch holds
+    steps    of the integral
+    returns  attribution[example, layer, head] the largest of an edge; attribution_sum[example,
+             layer, head] of all edges; change[example, layer] F(A) − F(0)
+    """
+    network = grown.network
+    with objective.asking(network, places):
+        kept = grown.whole(batch)
+        whole = objective.answers(kept.logits, places)
+    size, layers = len(places), len(kept.outputs)
+    heads = kept.mixtures[0].shape[2]
+    found = {name: np.zeros((size, layers, heads)) for name in ("attribution", "attribution_sum")}
+    change = np.zeros((size, layers))
+    scales, weights = (torch.cat([t.new_zeros(1), t]) for t in steps_of(steps))
+    for layer, (maps, values, seen) in enumerate(grown.maps):
+        mixed = kept.mixtures[layer]
+        grow = scales.to(mixed)[:, None, None, None, None]
+        with torch.enable_grad():
+            ready = (grow * mixed).flatten(0, 1).requires_grad_()  # [copy*example, query, …]
+            copied = list(places) * len(scales)
+            with objective.asking(network, copied):
+                logits = grown.run(batch, kept, layer, ready, copies=len(scales))
+            told = objective.answers(logits, copied).view(-1, size)  # [copy, example]
+            (slope,) = torch.autograd.grad((told * weights.to(told)[:, None]).sum(), [ready])
+        mean = slope.view(-1, *mixed.shape).sum(0).transpose(1, 2)  # [example, head, query, dim]
+        worth = maps * (mean @ values.transpose(2, 3))  # [example, head, query, key]
+        real = batch.mask[:, None, :, None] & batch.mask[:, None, None]
+        edges = (seen & real).expand_as(worth)
+        found["attribution"][:, layer] = to_float64(
+            worth.masked_fill(~edges, -torch.inf).amax((2, 3))
+        )
+        found["attribution_sum"][:, layer] = to_float64((worth * edges).sum((2, 3)))
+        change[:, layer] = to_float64(whole - told[0])
+    return {**found, "change": change}

@@ -1,0 +1,294 @@
+"""How much does a loss depend on each head, and does that say what becomes of the task without it?
+
+Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for each kind of key.
+Beside it, what nobody shows: each importance against the true effect of switching the head off.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from headscope.core.results import Floats, estimate, group
+from headscope.draw.head_grid import draw_grid, grid_height, largest
+from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.signed import signed_grid
+from headscope.draw.style import color, layer_colors
+from headscope.draw.wording import INTERVALS, over, special, with_interval
+from headscope.experiments.importance.findings import (
+    INSTEAD,
+    effect_name,
+    gradient_finding,
+    method_name,
+    named_units,
+    scattered,
+    unit_name,
+)
+
+KINDS = ("cls", "sep", "punctuation", "other")
+DECADES = 1.5  # ours: importances that range farther are drawn on a logarithmic axis
+HEADROOM = 1.12
+NAME = np.array([29.0, 8.0])  # points that the name of a head takes
+SIDES = tuple(np.array(at) for at in ((19, 0), (-19, 0), (0, 8), (0, -8), (19, 7), (-19, 7)))
+
+
+# --- gradients by layer ---------------------------------------------------------------------
+
+
+def gradient_panels(tree: xr.DataTree) -> list[Panel]:
+    """Gradients and attention by layer, and how the two go together for separators."""
+    found = group(tree, "gradients")
+    if found is None:
+        return []
+    there = [kind for kind in KINDS if _there(found, kind)]
+    panels = [
+        Panel("Gradients, |∂loss/∂α|", partial(_lines, tree, found, "layer_magnitude", there)),
+        Panel("Attention", partial(_lines, tree, found, "layer_attention", there)),
+    ]
+    if "sep" in there:
+        title = f"{special(tree, 'sep')}: each head"
+        panels.append(Panel(title, partial(_heads, found, "sep"), key_above=True))
+    return panels
+
+
+def gradient_caption(tree: xr.DataTree) -> str:
+    """How to read the figure, and what held."""
+    found = group(tree, "gradients")
+    assert found is not None
+    name = special(tree, "sep")
+    heads = (
+        f" (c) Both for {name}, one mark per head, layers light to dark."
+        if _there(found, "sep")
+        else ""
+    )
+    return (
+        f"(a) Size of the gradient of each example’s {found.attrs['loss_name']} with respect to an "
+        "attention weight, mean over the edges to each kind of token; (b) attention to these "
+        f"tokens, mean over queries; both over all heads of a layer.{heads} Bands are "
+        f"{INTERVALS}; {over(tree)}. {gradient_finding(tree)} After Clark et al. (2019), Figure 3."
+    )
+
+
+def _there(found: xr.Dataset, kind: str) -> bool:
+    return bool(np.isfinite(estimate(found, "layer_magnitude", category=kind).value).any())
+
+
+def _lines(
+    tree: xr.DataTree, found: xr.Dataset, variable: str, kinds: list[str], axes: Axes
+) -> None:
+    top = 0.0
+    for kind in kinds:
+        parts = estimate(found, variable, category=kind)
+        band_line(axes, np.arange(len(parts.value), dtype=np.float64), parts, kind)
+        top = max(top, float(np.nanmax(np.fmax(parts.high, parts.value))))
+    layer_axis(axes, found.sizes["layer"])
+    if variable == "layer_attention":
+        percent_axis(axes, "attention", top=1.0)
+    else:
+        axes.set_ylim(0, HEADROOM * top or 1.0)
+        axes.set_ylabel(f"|∂loss/∂α| ({found['magnitude'].attrs['units']})".replace(" (1)", ""))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        faint_grid(axes)
+    legend(axes, [(kind, special(tree, kind)) for kind in kinds])
+
+
+def _heads(found: xr.Dataset, kind: str, axes: Axes) -> None:
+    x = estimate(found, "attention", category=kind).value
+    y = estimate(found, "magnitude", category=kind).value
+    _by_layer(axes, x, y)
+    axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+    axes.set_xlabel("attention")
+    _wide_axis(axes, y, "y")
+    axes.set_ylabel("|∂loss/∂α|")
+    faint_grid(axes)
+
+
+# --- importances ----------------------------------------------------------------------------
+
+
+def importance_panels(tree: xr.DataTree) -> list[Panel]:
+    """A grid of heads for each method."""
+    found = group(tree, "importance")
+    if found is None:
+        return []
+    panels = []
+    for name in _methods(found):
+        values = estimate(found, "head_importance", method=name).value
+        title = method_name(name)[0].upper() + method_name(name)[1:]
+        drawn = partial(_grid, values)
+        panels.append(Panel(title, drawn, height=grid_height(values)))
+    return panels
+
+
+def importance_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    found = group(tree, "importance")
+    assert found is not None
+    words = {
+        "gradient": "the mean |∂loss/∂α| of an edge",
+        "michel": "the mean of |Σ α ∂loss/∂α| (Michel et al. 2019)",
+        "michel_normalised": "the same, each layer brought to length 1",
+        "slope_zero": "the rise of the loss if it went on as it begins when the head is faded out",
+        "slope_uniform": "the same on the way to even attention",
+        "attattr": "the mean of the largest attribution of an edge (Hao et al. 2021)",
+    }
+    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in _methods(found))
+    slopes = any(name.startswith("slope") for name in _methods(found))
+    signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
+    return (
+        f"How much the {found.attrs['loss_name']} depends on each head, by its gradients. {told}. "
+        "Each cell is one head, darker is more, from 0 (page) to the value at the end of each key"
+        f"{signed}; "
+        f"{over(tree)}; intervals stand in the tables."
+    )
+
+
+def _grid(values: Floats, axes: Axes) -> None:
+    top = largest(np.abs(values))
+    text = f"{top:.2g}"
+    if np.nanmin(values) < 0:
+        signed_grid(axes, values, top=top, low_text=f"−{text}", high_text=text)
+    else:
+        draw_grid(values, axes, top=top, top_text=text)
+
+
+# --- against switching off ------------------------------------------------------------------
+
+
+def against_panels(tree: xr.DataTree) -> list[Panel]:
+    """A scatter of heads for each method."""
+    found = group(tree, "importance")
+    if found is None or "rho" not in found:
+        return []
+    panels = []
+    for name in _methods(found):
+        parts = estimate(found, "rho", method=name, effect="loss")
+        rho = with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
+        title = f"{method_name(name)[0].upper()}{method_name(name)[1:]}: {rho}"
+        panels.append(Panel(title, partial(_against, found, name), height=0.74, key_above=True))
+    return panels
+
+
+def against_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    found = group(tree, "importance")
+    assert found is not None
+    metric = effect_name(found, "score")
+    scores = []
+    for name in _methods(found):
+        parts = estimate(found, "rho", method=name, effect="score")
+        ends = (float(part) for part in (parts.value, parts.low, parts.high))
+        scores.append(with_interval(method_name(name), *ends).replace(" =", ""))
+    note = str(found.attrs["ablation_note"])
+    return (
+        "Each mark is one head, layers light to dark: its importance by gradients across, and "
+        f"upwards by how much the loss rises when it {INSTEAD[str(found.attrs['replacement'])]}. "
+        f"ρ: Spearman’s rank correlation over the {int(found.attrs['heads'])} heads, with its 95 % "
+        f"interval over heads; with the {metric}: {', '.join(scores)}. Named are the heads that "
+        f"change the loss most and those most important; {over(tree)}."
+        + (f" {note[0].upper()}{note[1:]}." if note else "")
+    )
+
+
+def _against(found: xr.Dataset, method: str, axes: Axes) -> None:
+    x, y = scattered(found, method)
+    shape = found.sizes["layer"], found.sizes["head"]
+    _wide_axis(axes, x, "x")
+    axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
+    if x.min() < 0:
+        axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
+    _by_layer(axes, x.reshape(shape), y.reshape(shape))
+    room = 0.12 * float(np.ptp(y) or 1.0)
+    axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.set_xlabel("importance")
+    axes.set_ylabel(effect_name(found, "loss"))
+    _names(axes, found, named_units(found, method), x, y)
+
+
+def _names(axes: Axes, found: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
+    """The names of a few heads, each at that side of its mark where it covers least."""
+    scale = 72 / axes.figure.dpi
+    axes.get_xlim()  # else limits that nobody has asked for are not set yet
+    marks = axes.transData.transform(np.stack([x, y], -1)) * scale  # [unit, (x, y)] points
+    border = axes.bbox.get_points() * scale
+    boxes: list[Floats] = []
+    for unit in units:
+        sides = [(marks[unit] + shift, shift) for shift in SIDES]
+        cost = [
+            _covered(place, marks) + 3 * _covered(place, np.array(boxes).reshape(-1, 2))
+            + 9 * bool(((place - NAME / 2 < border[0]) | (place + NAME / 2 > border[1])).any())
+            for place, _ in sides
+        ]  # fmt: skip
+        place, shift = sides[int(np.argmin(cost))]
+        boxes += [place - NAME / 4, place, place + NAME / 4]
+        axes.annotate(
+            unit_name(found, unit), (x[unit], y[unit]), tuple(shift), ha="center", va="center",
+            textcoords="offset points", fontsize=6.5, zorder=4,
+        )  # fmt: skip
+
+
+def _covered(place: Floats, points: Floats) -> int:
+    """How many points a name at this place would cover."""
+    return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
+
+
+# --- details --------------------------------------------------------------------------------
+
+
+def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
+    """A mark per head of [layer, head], and the key of layers above."""
+    shades = layer_colors(len(x))
+    for layer, shade in enumerate(shades):
+        axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
+    key = axes.inset_axes((0.12, 1.03, 0.36, 0.03))
+    key.set_axis_off()
+    for layer, shade in enumerate(shades):
+        key.axvspan(layer, layer + 1, color=shade, lw=0)
+    key.set_xlim(0, len(shades))
+    for at, text, side in ((-0.03, "layer 1", "right"), (1.03, str(len(shades)), "left")):
+        key.text(at, 0.5, text, ha=side, va="center", fontsize=6.5, transform=key.transAxes)
+
+
+def _wide_axis(axes: Axes, values: Floats, which: str) -> None:
+    """Logarithmic where positive values range over decades; else linear."""
+    there = values[np.isfinite(values)]
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    if len(there) and there.min() > 0 and np.log10(there.max() / there.min()) > DECADES:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        axis.set_major_locator(LogLocator(base=10, numticks=5))
+        axis.set_major_formatter(FuncFormatter(_power))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_major_locator(MaxNLocator(4))
+
+
+def _power(value: float, _: object) -> str:
+    exponent = round(np.log10(value))
+    if -3 <= exponent <= 3:
+        return f"{value:g}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _methods(found: xr.Dataset) -> list[str]:
+    return [str(name) for name in found["method"].values]
+
+
+GRADIENTS = Picture(
+    "gradients", "Where gradients go", ("gradients",), gradient_panels, gradient_caption, columns=3
+)
+PICTURE = Picture(
+    "importance", "Importance of heads", ("importance",), importance_panels, importance_caption,
+    columns=3,
+)  # fmt: skip
+AGAINST = Picture(
+    "importance_against_ablation", "Importance against switching off", ("importance",),
+    against_panels, against_caption,
+)  # fmt: skip

@@ -1,0 +1,201 @@
+"""What do the probes of a run say: how much does each find, which heads do they lean on?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.core.dictionary import name as plain_name
+from headscope.core.results import estimate, group, head_name
+from headscope.core.wording import fixed, percent
+
+NAMED = 5  # heads that a summary names
+COMPARED = (
+    ("attention", "right_branching", "Attention alone gives"),
+    ("attention_words", "attention", "Weights that depend on the words give"),
+    ("attention_words", "distances_words", "Attention with words gives"),
+    ("attention_words", "random_words", "The trained model gives"),
+)
+ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
+HEAD_COLUMNS = ("layer", "head", "name", "direction", "weight", "spread", "influence", "label")
+
+
+def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
+    """One row per head and direction, the largest influence first; empty without that probe.
+
+    returns  HEAD_COLUMNS; layer and head from 0; label is "" without an atlas
+    """
+    found = group(tree, "probes")
+    if found is None or "head_influence" not in found:
+        return pd.DataFrame(columns=list(HEAD_COLUMNS))
+    layers, heads, directions = found["head_influence"].shape
+    rows = []
+    for unit in range(layers * heads):
+        at = {"layer": unit // heads, "head": unit % heads}
+        label = str(found["head_label"][at].item()) if "head_label" in found else ""
+        for way in range(directions):
+            cell = {**at, "direction": way}
+            numbers = [
+                float(found[f"head_{part}"][cell]) for part in ("weight", "spread", "influence")
+            ]
+            direction = str(found["direction"].values[way])
+            rows.append([*at.values(), head_name(unit, heads), direction, *numbers, label])
+    table = pd.DataFrame(rows, columns=list(HEAD_COLUMNS))
+    order = np.argsort(-np.abs(table["influence"].to_numpy()), kind="stable")
+    return table.iloc[order].reset_index(drop=True)
+
+
+def best_layer(probes: xr.Dataset) -> int | None:
+    """The layer whose hidden states give the most arcs; None without the structural probe."""
+    if "structural_uuas" not in probes or bool(probes["structural_uuas"].isnull().all()):
+        return None
+    return int(np.nanargmax(probes["structural_uuas"].values))
+
+
+def sentences_text(probes: xr.Dataset) -> str:
+    """`n = 2,077 test sentences, 25,094 words`."""
+    about = probes.attrs
+    return f"n = {about['test_sentences']:,} test sentences, {about['test_words']:,} words"
+
+
+def probe_findings(tree: xr.DataTree) -> list[str]:
+    """Sentences with numbers: the best probe, what words and the model add, heads and layers."""
+    found = group(tree, "probes")
+    assert found is not None
+    lines = []
+    names = [str(name) for name in found["probe"].values] if "uas" in found else []
+    if names:
+        best = max(names, key=lambda name: float(found["uas"].sel(probe=name)))
+        lines.append(
+            f"Of {len(names)} probes, {plain_name(best)} finds most heads: UAS "
+            f"{share(found, 'uas', best)}."
+        )
+    for first, second, says in COMPARED:
+        if first in names and second in names:
+            parts = estimate(found, "difference", probe=first, probe_other=second)
+            sure = "" if parts.low > 0 or parts.high < 0 else ", which may be chance"
+            value = 100 * float(parts.value)
+            lines.append(
+                f"{says}: {fixed(abs(value), 1)} points {'more' if value > 0 else 'less'} than "
+                f"{plain_name(second)} [{fixed(100 * float(parts.low), 1)}, "
+                f"{fixed(100 * float(parts.high), 1)}]{sure}."
+            )
+    if heads := influential_heads(tree):
+        lines.append(f"The probe on attention leans most on {heads}.")
+    if text := structural_text(found):
+        lines.append(f"{text[0].upper()}{text[1:]}.")
+    if lacking := str(found.attrs["lacking"]).split():
+        shown = ", ".join(map(plain_name, lacking))
+        lines.append(f"Not run, for want of word vectors (--words): {shown}.")
+    return [*lines, *(f"{note[0].upper()}{note[1:]}." for note in (root_note(found),) if note)]
+
+
+# --- for the terminal -----------------------------------------------------------------------
+
+
+def data_text(probes: xr.Dataset) -> list[str]:
+    """How much was trained and tested on, and what words have a vector."""
+    about = probes.attrs
+    dev = f", {about['dev_sentences']:,} chosen by" if about["dev_sentences"] else ""
+    lines = [
+        f"{about['train_sentences']:,} sentences trained on{dev}, {about['test_sentences']:,} "
+        f"tested on ({about['test_words']:,} words)"
+    ]
+    if about["not_asked"]:
+        lines.append(
+            f"{about['not_asked']:,} words were not asked for: their heads are in another window, "
+            "or have no token"
+        )
+    if "words" in about:
+        unknown = percent(float(about["words_unknown"]), np.nan, np.nan)
+        twice = f"; {about['words_duplicates']} words stand twice" * bool(about["words_duplicates"])
+        lines.append(
+            f"word vectors: {about['words']}, {about['words_dim']} numbers; {unknown} of the test "
+            f"words have none{twice}"
+        )
+    return lines
+
+
+def probe_lines(probes: xr.Dataset) -> list[str]:
+    """A line for each probe: UAS with its interval, with punctuation, UUAS."""
+    if "uas" not in probes:
+        return []
+    names = [str(name) for name in probes["probe"].values]
+    shown = {name: plain_name(name) for name in names}
+    width = max(map(len, shown.values()))
+    extra = ["uas_with_punctuation", "uuas"] + ["uas_of_tree"] * ("uas_of_tree" in probes)
+    words = {
+        "uas_with_punctuation": "with punctuation", "uuas": "UUAS", "uas_of_tree": "as a tree",
+    }  # fmt: skip
+    lines = []
+    for name in names:
+        told = [f"{words[x]} {100 * float(probes[x].sel(probe=name)):.1f}" for x in extra]
+        lines.append(
+            f"  {shown[name]:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}"
+        )
+    return lines
+
+
+def share(probes: xr.Dataset, variable: str, name: str) -> str:
+    """The score of a probe as `61.4 % [60.3, 62.4]`."""
+    parts = estimate(probes, variable, probe=name)
+    value, low, high = (100 * float(part) for part in (parts.value, parts.low, parts.high))
+    ends = f" [{fixed(low, 1)}, {fixed(high, 1)}]" if np.isfinite(low) else ""
+    return f"{fixed(value, 1)} %{ends}"
+
+
+def structural_text(probes: xr.Dataset) -> str:
+    """What the best layer gives; "" without the structural probe."""
+    layer = best_layer(probes)
+    if layer is None:
+        return ""
+    uuas, root, distance, depth = (
+        float(probes[f"structural_{part}"][layer]) for part in ("uuas", "root", "distance", "depth")
+    )
+    return (
+        f"structural probe, best of the layers by UUAS: layer {layer + 1}, UUAS "
+        f"{100 * uuas:.1f} %, root {100 * root:.1f} %, ρ of distances {distance:.2f}, of "
+        f"depths {depth:.2f}"
+    )
+
+
+def root_note(probes: xr.Dataset) -> str:
+    """How ROOT is scored, where that is not by special tokens."""
+    if probes.attrs["root"] != "a learned constant":
+        return ""
+    return "this tokenizer adds no special token: ROOT's score is one learned number"
+
+
+def influential_heads(tree: xr.DataTree) -> str:
+    """The heads that move scores most, as `L3·H9 d→h, L4·H12 d→h (against), …`; "" without that
+    probe.
+    """
+    told = []
+    for row in head_influence_table(tree).head(NAMED).to_dict("records"):
+        notes = ["against"] * (row["influence"] < 0) + [row["label"]] * bool(row["label"])
+        text = f"{row['name']} {ARROWS[str(row['direction'])]}"
+        told.append(f"{text} ({'; '.join(notes)})" if notes else text)
+    return ", ".join(told)
+
+
+def scores(probes: xr.Dataset) -> dict[str, Any]:
+    """UAS, with its interval, UUAS and more by probe, as values that JSON knows."""
+    found: dict[str, Any] = {}
+    for name in (str(name) for name in probes["probe"].values) if "uas" in probes else ():
+        parts = estimate(probes, "uas", probe=name)
+        found[name] = {
+            "uas": float(parts.value), "ci": [_known(parts.low), _known(parts.high)],
+            **{
+                x: float(probes[x].sel(probe=name))
+                for x in ("uas_with_punctuation", "uuas", "uas_of_tree") if x in probes
+            },
+        }  # fmt: skip
+    uuas = probes["structural_uuas"].values.tolist() if "structural_uuas" in probes else []
+    return {"probes": found, "structural_uuas": [_known(value) for value in uuas]}
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,160 @@
+"""Do hidden states hold the tree? The structural probe, the reference for probes on attention.
+
+Hewitt and Manning (2019), *A Structural Probe for Finding Syntax in Word Representations*: a matrix
+B under which squared distances ‖B(h_i − h_j)‖² come near the number of arcs between two words, and
+another under which ‖Bh_i‖² comes near a word's depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.stats import rankdata
+from torch import nn
+
+from headscope.experiments.probes.decode import undirected_right
+from headscope.experiments.probes.storage import Features
+from headscope.experiments.probes.training import Schedule, drawn_with, train
+from headscope.experiments.probes.treebank import ROOT, Sentence
+from headscope.run.store import State
+
+BEGIN = 0.05  # B is drawn from ±this
+BATCH, RATE, PLATEAU, EPOCHS = 20, 1e-3, 0.1, 40
+MEASURES = ("distance", "depth")
+
+Floats = npt.NDArray[np.float64]
+Read = Callable[[int], Features]  # hidden states [word, neuron] of a sentence by its number
+
+
+@dataclass(frozen=True)
+class Data:
+    """The sentences of a split, and where their hidden states are."""
+
+    sentences: Sequence[Sentence]
+    read: Read
+
+
+class Projection(nn.Module):
+    """B, of full rank unless it is given fewer rows.
+
+    weight  [neuron, rank]
+    """
+
+    def __init__(self, width: int, rank: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width, rank).uniform_(-BEGIN, BEGIN))
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """[word, rank] from [word, neuron]."""
+        return states @ self.weight
+
+
+def squared_distances(projected: torch.Tensor) -> torch.Tensor:
+    """[word, word] ‖B(h_i − h_j)‖² from Bh [word, rank]."""
+    norms = squared_norms(projected)
+    return norms[:, None] + norms[None, :] - 2 * projected @ projected.T
+
+
+def squared_norms(projected: torch.Tensor) -> torch.Tensor:
+    """[word] ‖Bh_i‖² from Bh [word, rank]."""
+    return projected.square().sum(-1)
+
+
+def loss_of(probe: Projection, data: Data, measure: str, items: Sequence[int]) -> torch.Tensor:
+    """Mean over sentences of the L1 loss: of distances divided by n², of depths by n."""
+    states = [torch.from_numpy(data.read(at).astype(np.float32)) for at in items]
+    projected = probe(torch.cat(states)).split([len(s) for s in states])
+    losses = []
+    for at, one in zip(items, projected, strict=True):
+        sentence = data.sentences[at]
+        gold = torch.from_numpy(sentence.distance if measure == "distance" else sentence.depth)
+        found = squared_distances(one) if measure == "distance" else squared_norms(one)
+        losses.append((found - gold).abs().mean())
+    return torch.stack(losses).mean()
+
+
+def structural_scores(
+    data: tuple[Data, Data, Data],
+    *,
+    rank: int | None,
+    epochs: int,
+    seed: int,
+    state: Path,
+    key: str,
+    progress: Callable[[int], None],
+) -> State:
+    """Both probes of one layer trained on train and dev, and what they find in every test sentence.
+
+    data     train, dev and test
+    rank     of B; None: as many as a vector has numbers
+    returns  see `judged`
+    """
+    width = data[0].read(0).shape[1]
+    schedule = Schedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
+    probes = {}
+    for measure in MEASURES:
+        with drawn_with(seed, "structural", measure):
+            probe = Projection(width, rank or width)
+        losses = tuple(
+            lambda items, part=part, probe=probe, measure=measure: loss_of(
+                probe, part, measure, items
+            )
+            for part in data[:2]
+        )
+        train(
+            probe, (losses[0], losses[1]), (len(data[0].sentences), len(data[1].sentences)),
+            schedule, state=state.with_suffix(f".{measure}"), key=f"{key} {measure}",
+            progress=progress,
+        )  # fmt: skip
+        probes[measure] = probe
+    return judged(probes, data[2])
+
+
+def judged(probes: dict[str, Projection], data: Data) -> State:
+    """What both probes find in every sentence.
+
+    returns  edges [sentence] arcs of the gold tree that the minimum spanning tree has; distance and
+             depth [sentence] Spearman's ρ of predicted and true ones, over the words' mean; root
+             [sentence] whether the word of least depth is the root; NaN where that cannot be asked
+    """
+    rows = []
+    with torch.no_grad():
+        for at, sentence in enumerate(data.sentences):
+            states = torch.from_numpy(data.read(at).astype(np.float32))
+            distance = squared_distances(probes["distance"](states)).numpy().astype(np.float64)
+            depth = squared_norms(probes["depth"](states)).numpy().astype(np.float64)
+            rows.append(
+                (
+                    undirected_right(-distance, sentence),
+                    mean_spearman(distance, sentence.distance),
+                    mean_spearman(depth[None], sentence.depth[None]),
+                    finds_root(depth, sentence),
+                )
+            )
+    table = np.array(rows, np.float64)  # [sentence, 4]
+    return dict(zip(("edges", "distance", "depth", "root"), table.T.copy(), strict=True))
+
+
+def mean_spearman(found: Floats, gold: npt.NDArray[np.integer]) -> float:
+    """Mean over rows of Spearman's ρ; NaN where no row has two different values on each side."""
+    ranks = [rankdata(side, axis=1) for side in (found, gold)]
+    first, second = (side - side.mean(1, keepdims=True) for side in ranks)
+    scale = np.sqrt((first**2).sum(1) * (second**2).sum(1))  # [row]
+    usable = scale > 0
+    if not usable.any():
+        return float("nan")
+    return float(((first * second).sum(1)[usable] / scale[usable]).mean())
+
+
+def finds_root(depth: Floats, sentence: Sentence) -> float:
+    """1.0 if the word of least depth is a root, punctuation left out; NaN without a root there."""
+    words = np.flatnonzero(sentence.spanned)
+    roots = set(np.flatnonzero(sentence.head == ROOT).tolist()) & set(words.tolist())
+    if not roots:
+        return float("nan")
+    return float(int(words[np.argmin(depth[words])]) in roots)

@@ -1,0 +1,1 @@
+"""What all analyses together say of one head: labels, card, tables."""

@@ -1,0 +1,206 @@
+"""What is one head? Its labels, its most typical maps, and where its numbers stand among all heads.
+
+A figure for a paper, as wide as a page. What it has no room for is in the card of the report.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from headscope.analyses.patterns.typical_maps import TypicalMap
+from headscope.core.results import model_name, printable
+from headscope.core.wording import by_unit, percent
+from headscope.draw.marks import cells
+from headscope.draw.one_example import fitted, shades, width_of
+from headscope.draw.style import DOUBLE, color, house_style
+from headscope.draw.wording import clipped, over
+from headscope.heads.head_card import CLASS_NAMES, HeadCard, Number
+from headscope.heads.labels import UNLABELLED
+
+WIDTH = 72 * DOUBLE  # points
+LINE = 11.0  # points from line to line
+HEADING = 22.0
+WRAP = 108  # characters of a label on a line
+GUTTER = 12.0  # points between maps
+TOKENS = 44.0  # points that the tokens beside a map take, and those above at most
+MOST_TYPE = 6.5  # points
+UNDER = 16.0  # points under a map: what class it is
+ROW = 12.5  # points of a strip
+VALUE, RANK, STRIP = 0.27, 0.48, 0.575  # of the width: where these begin
+LEFT = 2 / WIDTH
+FOOT = 12.0
+# The numbers that are shown, in this order; those of the head's labels and relations come first.
+SHOWN = (
+    "surface.attention.previous", "surface.attention.next", "surface.attention.self",
+    "surface.attention.first", "surface.attention.cls", "surface.attention.sep",
+    "surface.attention.punctuation", "entropy.entropy.all", "norms.weighted_norm.cls",
+    "norms.weighted_norm.sep", "norms.weighted_norm.other", "norms.value_norm_cv",
+)  # fmt: skip
+MOST_RELATIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Heights in points, from above: labels, tokens, maps (0 where there are none), strips."""
+
+    labels: list[str]
+    tokens: float
+    maps: float
+    strips: list[Number]
+
+    @property
+    def above_maps(self) -> float:
+        """Where the maps begin."""
+        return HEADING + LINE * len(self.labels) + 8.0 + self.tokens
+
+    @property
+    def above_strips(self) -> float:
+        """Where the strips begin."""
+        return self.above_maps + (self.maps + 4.0 if self.maps else 0.0)
+
+    @property
+    def height(self) -> float:
+        """Of the whole."""
+        return self.above_strips + ROW * len(self.strips) + FOOT
+
+
+def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
+    """The figure of one head; parts that the run lacks are left out."""
+    with house_style():
+        side = _side(len(card.maps))
+        above = max((_room_above(one, side) for one in card.maps), default=0.0)
+        page = _Page(_lines(card), above, side + UNDER if card.maps else 0.0, _strips(card))
+        figure = Figure(figsize=(DOUBLE, page.height / 72))
+        _write_labels(figure, tree, card, page)
+        for at, one in enumerate(card.maps):
+            left = at * (side + TOKENS + GUTTER) + TOKENS
+            bottom = page.height - page.above_maps - side
+            box = (left / WIDTH, bottom / page.height, side / WIDTH, side / page.height)
+            _draw_map(figure.add_axes(box), one, side)
+        for at, number in enumerate(page.strips):
+            _draw_strip(figure, number, page, at)
+    return figure
+
+
+def head_card_caption(tree: xr.DataTree, card: HeadCard) -> str:
+    """How to read it."""
+    maps = (
+        "its most typical maps, from each token (row) to each (column), 0 blank, shades by the "
+        "square root; "
+        if card.maps
+        else ""
+    )
+    return (
+        f"{card.name}: its labels, {maps}and its numbers with 95 % intervals: every thin mark is a "
+        f"head, from the smallest value to the largest, the thick one with its band this head; "
+        f"{over(tree)}."
+    )
+
+
+def _lines(card: HeadCard) -> list[str]:
+    found = card.labels
+    texts = [label.label for label in found.labels] or [UNLABELLED]
+    if found.closest:
+        texts[-1] += f"; most: {found.closest.sentence}"
+    return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
+
+
+def _strips(card: HeadCard) -> list[Number]:
+    """The numbers of the best relations, then those of SHOWN that there are."""
+    numbers = {number.metric.key: number for number in card.numbers}
+    keys = [f"dependency.accuracy.{one.direction}.{one.relation}" for one in card.relations]
+    cls = "surface.attention.cls" in numbers
+    keys = keys[:MOST_RELATIONS] + [
+        key for key in SHOWN if not (cls and key == "surface.attention.first")
+    ]
+    return [numbers[key] for key in keys if key in numbers]
+
+
+def _side(maps: int) -> float:
+    """Of a map in points; as large as three in a row, also where there are fewer."""
+    return (WIDTH - 2 * GUTTER) / max(maps, 3) - TOKENS
+
+
+def _write_labels(figure: Figure, tree: xr.DataTree, card: HeadCard, page: _Page) -> None:
+    top = page.height
+    figure.text(LEFT, 1 - 3 / top, card.name, fontsize=11, weight="bold", va="top")
+    model = clipped(model_name(tree), 60)
+    figure.text(
+        1 - LEFT, 1 - 5 / top, f"{model}, {over(tree)}", fontsize=7, va="top", ha="right",
+        color=color("muted"),
+    )  # fmt: skip
+    for at, line in enumerate(page.labels):
+        y = 1 - (HEADING + LINE * at) / top
+        figure.text(
+            LEFT, y, line, fontsize=8, va="top", weight="bold" if card.labels.labels else None
+        )
+
+
+def _words(one: TypicalMap, side: float) -> tuple[list[str], float]:
+    """The tokens as they are set, and the size of type in points."""
+    size = min(MOST_TYPE, 0.82 * side / len(one.tokens))
+    return [fitted(token, size=size, room=TOKENS - 4) for token in one.tokens], size
+
+
+def _room_above(one: TypicalMap, side: float) -> float:
+    words, size = _words(one, side)
+    return max(width_of(word, size) for word in words) + 4
+
+
+def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
+    count = len(one.tokens)
+    edges = np.arange(count + 1, dtype=np.float64) - 0.5
+    cells(axes, edges, edges, np.sqrt(one.weights), top=1.0)
+    axes.invert_yaxis()
+    words, size = _words(one, side)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=2)
+    axes.set_xticks(range(count), words, fontsize=size, rotation=90, va="bottom")
+    axes.set_yticks(range(count), words, fontsize=size, va="center_baseline")
+    for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
+        for text, hue in zip(texts, shades(one.special), strict=True):
+            text.set_color(hue)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=color("rule"))
+    if one.kind:
+        kind = CLASS_NAMES.get(one.kind, printable(one.kind))
+        sure = percent(one.score, np.nan, np.nan)
+        axes.set_xlabel(f"{kind}, {sure} sure", loc="left", color=color("muted"), labelpad=3)
+
+
+def _draw_strip(figure: Figure, number: Number, page: _Page, at: int) -> None:
+    """Name, value, rank, and a row of marks."""
+    top = page.height
+    y = 1 - (page.above_strips + ROW * (at + 0.5)) / top
+    value = by_unit(*number.ends, number.metric.unit)
+    look: dict[str, Any] = {"fontsize": 7, "va": "center"}
+    figure.text(LEFT, y, clipped(number.metric.label, 40), **look)
+    figure.text(VALUE, y, value, **look)
+    figure.text(RANK, y, f"{number.rank} of {number.of}" if number.rank else "–", **look)
+    axes = figure.add_axes((STRIP, y - 0.4 * ROW / top, 1 - STRIP - LEFT, 0.8 * ROW / top))
+    _marks(axes, number)
+
+
+def _marks(axes: Axes, number: Number) -> None:
+    values = number.metric.estimate.value
+    there: Sequence[float] = values[np.isfinite(values)].tolist()
+    ends = [end for end in number.ends[1:] if np.isfinite(end)]
+    low, high = min(*there, *ends), max(*there, *ends)
+    axes.set_axis_off()
+    axes.set_ylim(0, 1)
+    axes.set_xlim(low, high if high > low else low + 1)
+    axes.vlines(there, 0.25, 0.75, color=color("ink"), lw=0.5, alpha=0.3)
+    if not number.rank:
+        return
+    value, start, end = number.ends
+    if ends:
+        axes.fill_between((start, end), 0.3, 0.7, color=color("vermillion"), alpha=0.35, lw=0)
+    axes.vlines(value, 0, 1, color=color("vermillion"), lw=1.6, clip_on=False)

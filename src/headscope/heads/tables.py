@@ -1,0 +1,178 @@
+"""How does a labelled result become a tidy table that any tool can read?
+
+One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
+then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
+What is no number (strings) and what names a place (best_layer, …) is left out, and groups and
+variables that say so (`tidy` = 0). Beside the tidy tables stand those of the best heads, and what
+each head is (`head_tables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from headscope.analyses.dependency.best_heads import best_heads, coreference_heads, top_frame_heads
+from headscope.analyses.dependency.paper_tables import (
+    clark_table_1,
+    clark_table_2,
+    latex,
+    markdown,
+    note_1,
+    note_2,
+)
+from headscope.analyses.divergence.clusters import cluster_table
+from headscope.core.results import documents, estimate, estimates, shape
+from headscope.core.whole_file import write_whole
+from headscope.experiments.ablation.readings import effect_table, flip_table
+from headscope.experiments.comparison.tables import comparison_tables
+from headscope.experiments.probes.findings import head_influence_table
+from headscope.heads.head_tables import head_table, label_table
+
+LEADING = [
+    "model",
+    "revision",
+    "analysis",
+    "metric",
+    "layer",
+    "head",
+    "value",
+    "n",
+    "ci_low",
+    "ci_high",
+]
+UNIT_COLUMNS = {"unit", "unit_other"}
+
+
+def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """One table per group of the result, rows in the order of the data.
+
+    returns  group name → columns of LEADING, then the group's other dimensions; a dimension that
+             a metric does not have is missing there, as are layer and head
+    """
+    kept = [str(name) for name, child in tree.children.items() if child.attrs.get("tidy", 1)]
+    return {name: _group_table(tree, name) for name in kept}
+
+
+def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
+    """Writes every table; each file appears whole or not at all.
+
+    The tidy tables, those of the best heads, `heads` and `head_labels` become .parquet and .csv,
+    the tables in a paper's layout .csv, .md and .tex.
+
+    returns  the paths written
+    raises   OSError if the folder cannot be written
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Callable[[str], None]] = {}
+    labels = {"heads": head_table(tree), "head_labels": label_table(tree)}
+    for name, table in {**tidy(tree), **best_tables(tree), **labels}.items():
+        found |= {f"{name}.parquet": partial(_parquet, table), f"{name}.csv": partial(_csv, table)}
+    for name, (table, note) in _paper_tables(tree).items():
+        found[f"{name}.csv"] = partial(_csv, table)
+        for kind, write in (("md", markdown), ("tex", latex)):
+            found[f"{name}.{kind}"] = partial(_text, write(table, note))
+    return [write_whole(folder / name, write) for name, write in found.items()]
+
+
+def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of best heads and of clusters that the run allows, by the name of their files."""
+    tables = {
+        "best_heads": best_heads(tree),
+        "best_coreference_heads": coreference_heads(tree),
+        "top_frame_heads": top_frame_heads(tree),
+        "clusters": cluster_table(tree),
+        "ablation_effects": effect_table(tree),
+        "ablation_flips": flip_table(tree),
+        "probe_heads": head_influence_table(tree),
+        **comparison_tables(tree),
+    }
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _paper_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str]]:
+    tables = {
+        "clark_table_1": (clark_table_1(tree), note_1(tree)),
+        "clark_table_2": (clark_table_2(tree), note_2(tree)),
+    }
+    return {name: (table, note) for name, (table, note) in tables.items() if len(table)}
+
+
+def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
+    dataset = tree.children[name].to_dataset()
+    parts = [_variable_table(tree, name, variable) for variable in estimates(dataset)]
+    if not parts:
+        return pd.DataFrame(columns=LEADING)
+    table = pd.concat(parts, ignore_index=True)
+    for column in UNIT_COLUMNS & set(table.columns):
+        table[column] = table[column].astype("Int64")  # concat makes a column with gaps float
+    return table[LEADING + [column for column in table.columns if column not in LEADING]]
+
+
+def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame:
+    dataset = tree.children[name].to_dataset()
+    array = dataset[variable]
+    parts = estimate(dataset, variable)
+    columns = {str(dim): _spread(array, str(dim)) for dim in array.dims}
+    layer, head = _layer_and_head(tree, columns)
+    count = array.size
+    table = {
+        "model": str(tree.attrs.get("model", "")),
+        "revision": str(tree.attrs.get("revision", "")),
+        "analysis": name,
+        "metric": variable,
+        "layer": _whole(layer, count),
+        "head": _whole(head, count),
+        "value": parts.value.reshape(-1),  # [row]
+        "n": _counts(tree, dataset, variable),
+        "ci_low": parts.low.reshape(-1),  # [row]
+        "ci_high": parts.high.reshape(-1),  # [row]
+    }
+    rest = {dim: values for dim, values in columns.items() if dim not in table}
+    return pd.DataFrame(table | rest, index=range(count))
+
+
+def _whole(values: list[object], count: int) -> pd.Series[int]:
+    """Whole numbers, or missing ones where the metric has no such dimension."""
+    return pd.Series(values or [None] * count, dtype="Int64")
+
+
+def _spread(array: xr.DataArray, dim: str) -> list[object]:
+    """The coordinate of one dimension, repeated for every cell of the array."""
+    along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
+    flat: list[object] = along.values.reshape(-1).tolist()  # [row]
+    return flat
+
+
+def _layer_and_head(
+    tree: xr.DataTree, columns: dict[str, list[object]]
+) -> tuple[list[object], list[object]]:
+    """Layer and head columns; where the dimension is `unit` = layer · heads + head, from it."""
+    if "unit" in columns:
+        heads = shape(tree)[1]
+        units = np.asarray(columns["unit"], dtype=np.int64)
+        return (units // heads).tolist(), (units % heads).tolist()
+    return columns.get("layer", []), columns.get("head", [])
+
+
+def _counts(tree: xr.DataTree, dataset: xr.Dataset, variable: str) -> object:
+    if f"{variable}_n" in dataset:
+        return dataset[f"{variable}_n"].values.reshape(-1)  # [row]
+    return documents(tree, dataset[variable])
+
+
+def _parquet(table: pd.DataFrame, path: str) -> None:
+    table.to_parquet(path, index=False)
+
+
+def _text(text: str, path: str) -> None:
+    Path(path).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _csv(table: pd.DataFrame, path: str) -> None:
+    table.to_csv(path, index=False)

@@ -1,0 +1,1 @@
+"""Opening models, and reading what their attention layers compute."""

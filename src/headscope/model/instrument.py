@@ -1,0 +1,373 @@
+"""Where is attention read and changed? In one function, registered with transformers.
+
+    with Instrument(model, observers=[look]) as instrument:
+        model(input_ids=..., attention_mask=...)
+
+Inside the context the model's attention runs through `_attention`; every layer's queries, keys,
+values and probabilities pass to the observers as a `LayerView`, once the layer's output projection
+has run. Leaving it restores the attention implementation and removes all hooks. Families that do
+not use transformers' attention registry are read through their own maps (`families.fallback`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from headscope.core.reversible import Undoing
+from headscope.errors import HeadscopeError, ModelError
+from headscope.model.attend import known_options, probabilities
+from headscope.model.families import Site, configurations, find_sites, registered, unlisted_site
+from headscope.model.families.fallback import read_eagerly
+from headscope.model.layer import Given, LayerView
+
+__all__ = ["Call", "Instrument", "Intervention", "LayerView", "Observer"]
+
+NAME = "headscope"
+Observer = Callable[[LayerView], None]
+Intervention = Callable[["Call"], None]
+
+
+class Call:
+    """One call of the attention function, as an intervention may change it.
+
+    An intervention replaces these tensors by new ones; where gradients are recorded it must not
+    write into them.
+
+    attention  [example, head, query, key]   probabilities, before dropout
+    values     [example, head, key, dim]     repeated to the query heads
+    mask       [example or 1, head or 1, query, key]  0 where a key may be attended to, very
+               negative where not; None: everywhere. Not to be replaced
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        layer: int,
+        attention: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor | None = None,
+    ) -> None:
+        self.site, self.layer, self.attention, self.values = site, layer, attention, values
+        self.mask = mask
+
+
+class Instrument(Undoing):
+    """Reads, and on request changes, every attention layer of a model while the context is open.
+
+    Instruments may be nested: the interventions of the outer one come first, and all observers see
+    what is left in the end.
+
+    model           any transformers model on the attention registry, or of a fallback family
+    observers       called with a LayerView for every layer of every forward pass, in order
+    interventions   called with a Call before the values are mixed; may replace its tensors
+    stacks          which attention to show: "encoder", "decoder", "cross"; all by default
+    raises          ModelError if the family is unknown off the registry
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        observers: Sequence[Observer] = (),
+        interventions: Sequence[Intervention] = (),
+        stacks: Sequence[str] = ("encoder", "decoder", "cross"),
+    ) -> None:
+        self.model, self.observers, self.interventions = model, observers, interventions
+        self.stacks = frozenset(stacks)
+        self.sites = find_sites(model)
+        self.fallback = not registered(model)
+        if self.fallback and interventions:
+            raise ModelError(
+                f"{type(model).__name__} computes attention outside transformers' registry: "
+                "it can be read, not changed; use a model on the registry"
+            )
+        self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
+        self._running: list[nn.Module] = []
+        self._calls: dict[str, int] = {}
+        self._called: set[nn.Module] = set()
+        self._residual: dict[nn.Module, torch.Tensor] = {}
+        self._given: dict[nn.Module, Given] = {}
+        self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
+        self._outputs: dict[nn.Module, torch.Tensor] = {}
+
+    def _open(self, stack: ExitStack) -> None:
+        """Set the attention implementation, add the hooks."""
+        self._add_hooks(stack)
+        if self.fallback:
+            stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
+        else:
+            stack.enter_context(implementation(self.model, NAME))
+            stack.enter_context(active(self))
+
+    def _forget(self) -> None:
+        self._running.clear()
+        self._forget_pass()
+
+    # --- hooks ------------------------------------------------------------------------------
+
+    def _add_hooks(self, stack: ExitStack) -> None:
+        keep = stack.callback
+        for module in self.model.modules():
+            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
+                keep(module.register_forward_pre_hook(self._begin).remove)
+                keep(module.register_forward_hook(self._end, always_call=True).remove)
+        for site in self.sites:
+            if site.residual is not None:
+                hook = self._residual_hook(site)
+                keep(site.residual.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            if site.block is not None:
+                hook = self._given_hook(site)
+                keep(site.block.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            if site.projection is not None:
+                keep(site.projection.register_forward_hook(self._projection_hook(site)).remove)
+
+    def _forget_pass(self) -> None:
+        self._called.clear()
+        for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
+            kept.clear()
+
+    def _begin(self, module: nn.Module, _args: Any) -> None:
+        if not self._running:
+            self._forget_pass()
+        self._running.append(module)
+
+    def _end(self, module: nn.Module, _args: Any, output: Any) -> None:
+        """After the outermost model: nothing may have been missed; after an error: clean up."""
+        if module in self._running:
+            del self._running[self._running.index(module) :]
+        if self._running:
+            return
+        try:
+            if output is not None:  # None: the forward pass raised
+                self._show_pending()
+                self._check_all_seen(module)
+        finally:
+            self._forget_pass()
+
+    def _check_all_seen(self, ran: nn.Module) -> None:
+        """Raises ModelError if attention was computed past us, anywhere in what ran."""
+        inside = set(ran.modules())
+        sites = [site for site in self.sites if site.attention in inside]
+        if self._calls:
+            # Training may drop whole layers; a stack that was not called at all was not run.
+            sites = [s for s in sites if s.listed and s.stack in self._calls and not ran.training]
+        elif ran is not self.model and not sites:
+            return  # a part without attention
+        missed = [site.path for site in sites if site.attention not in self._called]
+        if missed or not self._calls:
+            raise ModelError(
+                f"{type(ran).__name__} ran without calling the registered attention function "
+                f"(in {', '.join(missed[:3]) or 'any module'}): its attention cannot be read; "
+                "please report this model"
+            )
+
+    def _residual_hook(self, site: Site) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            stream = args[0] if args else kwargs["hidden_states"]
+            self._residual[site.attention] = stream.detach()
+
+        return hook
+
+    def _given_hook(self, site: Site) -> Callable[..., None]:
+        def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = Given(self.model, block, detached(args), detached(kwargs))
+            self._given[site.attention] = given
+
+        return hook
+
+    def _projection_hook(self, site: Site) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], output: torch.Tensor) -> None:
+            if site.attention not in self._pending:
+                # The fallback shows its map after the projection has run.
+                self._outputs[site.attention] = output.detach()
+                return
+            view, mixed = self._pending.pop(site.attention)
+            view.plain_projection = mixed is None or _same(args[0], mixed)
+            self._show(view, output.detach())
+
+        return hook
+
+    # --- what the attention function calls --------------------------------------------------
+
+    def site_of(self, module: nn.Module) -> Site | None:
+        """The site of the module that calls the attention function; None if it is not ours."""
+        if module not in self._site_of:
+            self._site_of[module] = unlisted_site(self.model, module)
+        return self._site_of[module]
+
+    def number(self, site: Site) -> int:
+        """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
+        if not self._running:
+            raise HeadscopeError(
+                f"{site.path} was run outside a forward pass of the model (by itself, or again in "
+                "the backward pass); run the whole model, without gradient checkpointing"
+            )
+        layer = self._calls.get(site.stack, 0)
+        self._calls[site.stack] = layer + 1
+        self._called.add(site.attention)
+        return layer
+
+    def took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
+        """Keep a layer until its output projection has run; show it at once if there is none.
+
+        mixed  [example, query, head, dim]  what the projection should be given; None if unknown
+        """
+        module = view.site.attention
+        view.residual = self._residual.pop(module, None)
+        view.given = self._given.pop(module, None)
+        if view.site.projection is None or module in self._outputs:
+            self._show(view, self._outputs.pop(module, None))
+        else:
+            self._pending[module] = (view, mixed)
+
+    def _take_eager(self, site: Site, attention: torch.Tensor, values: torch.Tensor | None) -> None:
+        seen = None if values is None else values.detach()
+        layer = self.number(site)
+        self.took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
+
+    def _show_pending(self) -> None:
+        """Shows the layers whose supposed output projection was never run."""
+        for view, _ in self._pending.values():
+            view.plain_projection = False
+            self._show(view, None)
+
+    def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
+        if output is not None:
+            view.output = output.reshape(len(view.attention), -1, output.shape[-1])
+        if view.stack in self.stacks:
+            with torch.no_grad():
+                for observer in self.observers:
+                    observer(view)
+
+
+def detached(value: Any) -> Any:
+    """The same without a history of gradients, inside tuples, lists and dicts too."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, dict):
+        return {key: detached(one) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(detached, value))
+    return value
+
+
+def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
+    """Whether a projection was given the mixed values as they are: no gate or norm between."""
+    if given.data_ptr() == mixed.data_ptr() and given.numel() == mixed.numel():
+        return True
+    if given.numel() != mixed.numel():
+        return False
+    return torch.equal(given.reshape(-1), mixed.reshape(-1).to(given.dtype))
+
+
+# --- the attention function -----------------------------------------------------------------
+
+
+class Listener(Protocol):
+    """What the attention function reports to: an Instrument, or who runs a layer again."""
+
+    interventions: Sequence[Intervention]
+
+    def site_of(self, module: nn.Module, /) -> Site | None:
+        """The site of the module that calls; None: it is of no concern."""
+
+    def number(self, site: Site, /) -> int:
+        """The layer's number."""
+
+    def took(self, view: LayerView, mixed: torch.Tensor | None, /) -> None:
+        """Called with what was seen."""
+
+
+_ACTIVE: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_instruments", default=())
+
+
+@contextmanager
+def active(listener: Listener, *, alone: bool = False) -> Iterator[None]:
+    """Makes a listener one that the attention function reports to, after the outer ones.
+
+    alone  the outer ones hear nothing meanwhile
+    """
+    token = _ACTIVE.set((*(() if alone else _ACTIVE.get()), listener))
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+@contextmanager
+def implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Switches the attention implementation of a model and of all models inside it.
+
+    Written past the public setter, which also sets sub-configurations: each one here gets back
+    exactly what it had.
+    """
+    before = [(c, c._attn_implementation_internal) for c in configurations(model)]
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = name
+        yield
+    finally:
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **other: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention as eager transformers compute it, shown to the active instruments.
+
+    query [example, head, query, dim]; key, value [example, key-value head, key, dim]
+    """
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
+    options = known_options(module, other)
+    attention = probabilities(query, key, attention_mask, scaling=scaling, **options)
+    here = [
+        (instrument, site, instrument.number(site))
+        for instrument in _ACTIVE.get()
+        if (site := instrument.site_of(module)) is not None
+    ]
+    for instrument, site, layer in here:
+        call = Call(site, layer, attention, value, _of_keys(attention_mask, key))
+        for intervene in instrument.interventions:
+            intervene(call)
+        attention, value = call.attention, call.values
+    mixed = nn.functional.dropout(attention, p=dropout, training=module.training) @ value
+    mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
+    for instrument, site, layer in here:
+        a, q, k, v = (t.detach() for t in (attention, query, key, value))
+        scored: dict[str, Any] = {
+            "scaling": float(scaling),
+            "softcap": options.get("softcap"),
+            "position_bias": _of_keys(options.get("position_bias"), key),
+            "mask": _of_keys(attention_mask, key),
+        }
+        instrument.took(LayerView(layer, site.stack, a, q, k, v, site, **scored), mixed.detach())
+    return mixed, attention
+
+
+def _of_keys(bias: torch.Tensor | None, key: torch.Tensor) -> torch.Tensor | None:
+    """What is added to the scores, without the columns beyond the keys."""
+    return None if bias is None else bias.detach()[..., : key.shape[2]]
+
+
+AttentionInterface.register(NAME, _attention)
+AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended

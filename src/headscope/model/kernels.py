@@ -1,0 +1,379 @@
+"""Which loops over attention maps are worth compiling, and what do they compute?
+
+Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
+entropies with the column sums, all pairs of Jensen-Shannon divergences, products and divergences of
+two models' maps, the quadratic form behind the layer-level norm, the L1 distances of ALTI, sums
+over the tokens of words, the largest weight of every row and column, and all pairs of overlaps
+between sets. They work on float32 on the host; the instrument and the analyses hold the
+same formulas in torch for any other device and precision.
+
+x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are
+already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends, with an
+error below 1e-7. x must not be negative; what is below the normal floats (1e-38) adds nothing that
+float32 can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import torch
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic
+
+_CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set as it starts
+
+# "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
+# fixed at compile time, so equal input gives equal bits whatever the number of threads. It may yet
+# differ between code compiled just now and the same code from numba's cache (a test holds all loops
+# to that): what is fast enough in the order written gets EXACT.
+_FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
+EXACT = False
+
+Kernel = Callable[..., None]
+
+
+def threaded(fastmath: set[str] | bool) -> Callable[[Kernel], Kernel]:
+    """Compiles a loop; it runs in as many threads as torch does.
+
+    numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
+    worker told to use one thread would get them all back, and wait for them at every small step.
+    """
+
+    def compiled(kernel: Kernel) -> Kernel:
+        try:
+            loop = njit(parallel=True, fastmath=fastmath, cache=True)(kernel)
+        except RuntimeError:  # nowhere to write the compiled code: every process compiles again
+            loop = njit(parallel=True, fastmath=fastmath)(kernel)
+
+        @wraps(kernel)
+        def run(*arrays: npt.NDArray[Any] | int) -> None:
+            threads = torch.get_num_threads()
+            numba.set_num_threads(min(threads, _CORES))
+            loop(*arrays)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+        return run
+
+    return compiled
+
+
+def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
+    """r with t(1-t)·r(t) = log2(1+t) - t on [0, 1]: coefficients, highest power first."""
+    t = (np.cos(np.pi * (np.arange(4000) + 0.5) / 4000) + 1) / 2
+    hump = t * (1 - t)
+    fit = np.polynomial.Chebyshev.fit(
+        t, (np.log2(1 + t) - t) / hump, degree, domain=[0, 1], w=np.sqrt(hump) + 0.05
+    )
+    power = fit.convert(kind=np.polynomial.Polynomial).coef
+    return tuple(np.float32(c) for c in power[::-1])
+
+
+_R6, _R5, _R4, _R3, _R2, _R1, _R0 = _log2_polynomial(6)
+_ONE, _HALF = np.float32(1), np.float32(0.5)
+_BITS_OF_ONE = np.int32(0x3F800000)
+_MANTISSA = np.int32(0x007FFFFF)
+_PER_OCTAVE = np.float32(2.0**-23)
+
+
+@intrinsic
+def _bits(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic
+def _float(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@intrinsic
+def _members(_context: Any, _value: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@njit(fastmath=_FAST, inline="always")
+def _xlog2x(x):  # type: ignore[no-untyped-def]
+    bits = _bits(x)  # type: ignore[call-arg, var-annotated]
+    octaves = np.float32(np.int32(bits - _BITS_OF_ONE)) * _PER_OCTAVE
+    t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
+    p = _R6
+    for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
+        p = p * t + coefficient
+    return x * (octaves + t * (_ONE - t) * p)
+
+
+@threaded(_FAST)
+def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
+    """Entropies and column sums of every map, in one reading.
+
+    attention    [example, head, query, key] float32
+    lengths      [example] int64             keys and queries from lengths on are padding
+    query_class  [example, query] int64      0 or 1: which column sum a query belongs to
+    entropy      [example, head, query]      out, bits; padding queries stay as they are
+    columns      [example, head, 2, key]     out, added to: sum over the queries of each class
+    """
+    examples, heads = attention.shape[0], attention.shape[1]
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        n = lengths[b]
+        for i in range(n):
+            a = attention[b, h, i]
+            total = columns[b, h, query_class[b, i]]
+            bits = np.float32(0)
+            for j in range(n):
+                x = a[j]
+                total[j] += x
+                bits += _xlog2x(x)
+            entropy[b, h, i] = -bits
+
+
+@threaded(_FAST)
+def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
+    """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
+
+    maps    [unit, query, key] float32; only the first `length` queries and keys count
+    out     [unit, unit] float64, the upper triangle is written
+    """
+    units = maps.shape[0]
+    # The first row has the most pairs and the last none: each step takes one from either end (the
+    # middle one twice), so that every thread gets equally many pairs.
+    for p in prange((units + 1) // 2):
+        for end in range(2):
+            g = p + end * (units - 1 - 2 * p)
+            for h in range(g + 1, units):
+                total = np.float64(0)
+                for i in range(length):
+                    a, b = maps[g, i], maps[h, i]
+                    bits = np.float32(0)
+                    for j in range(length):
+                        bits += _xlog2x(a[j] + b[j])
+                    total += bits
+                out[g, h] = total
+
+
+@threaded(EXACT)
+def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
+    """What says how alike the maps of two models are, head by head.
+
+    first, second  [example, head, query, key] float32; maps of one head of both
+    lengths        [example] int64  keys and queries from lengths on are padding
+    out            [example, head, 4] float64 out: Σ ab, Σ a², Σ b², and the divergences in bits,
+                   ½ Σ (a log2 a + b log2 b) - Σ m log2 m with m = (a + b) / 2; 0 for equal maps
+    """
+    examples, heads = first.shape[0], first.shape[1]
+    for row in prange(examples * heads):
+        e = row // heads
+        h = row - e * heads
+        n = lengths[e]
+        both = ones = twos = apart = np.float64(0)
+        for i in range(n):
+            a, b = first[e, h, i], second[e, h, i]
+            ab = aa = bb = bits = np.float32(0)
+            for j in range(n):
+                x, y = a[j], b[j]
+                ab += x * y
+                aa += x * x
+                bb += y * y
+                # In the order written, equal weights give exactly 0.
+                bits += (_xlog2x(x) + _xlog2x(y)) * _HALF - _xlog2x((x + y) * _HALF)
+            both += ab
+            ones += aa
+            twos += bb
+            apart += bits
+        out[e, h, 0], out[e, h, 1], out[e, h, 2], out[e, h, 3] = both, ones, twos, apart
+
+
+@threaded(_FAST)
+def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
+    """‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
+
+    attention  [example, head, query, key] float32
+    gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
+    lengths    [example] int64
+    out        [example, query, key] float32; what is of padding stays as it is
+    """
+    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
+    for b in prange(examples):
+        n = lengths[b]
+        square = np.empty(tokens, np.float32)
+        inner = np.empty(tokens, np.float32)
+        for i in range(n):
+            square[:] = np.float32(0)
+            for g in range(heads):
+                a, m = attention[b, g, i], gram[b, g, g]
+                for j in range(n):
+                    inner[j] = m[j] * a[j]
+                for h in range(g):
+                    other, cross = attention[b, h, i], gram[b, g, h]
+                    for j in range(n):
+                        inner[j] += np.float32(2) * cross[j] * other[j]
+                for j in range(n):
+                    square[j] += inner[j] * a[j]
+            for j in range(n):
+                out[b, i, j] = np.sqrt(max(square[j], np.float32(0)))
+
+
+@threaded(EXACT)
+def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
+    """How much each key brings a vector nearer to 0 in L1: Σ_d |whole_id| - |whole_id - part_ijd|.
+
+    part_ijd = Σ_h α_ij vectors_jd. Taken apart number by number, so that no part gives exactly 0.
+
+    attention  [head, query, key] float32
+    vectors    [head, model, key]
+    whole      [query, model]
+    out        [query, key] float32 out, added to
+    """
+    heads, queries, keys = attention.shape
+    size = vectors.shape[1]
+    for block in prange((queries + 3) // 4):  # four rows, so that each vector is read less often
+        rest = np.empty(keys, np.float32)
+        for d in range(size):
+            for i in range(4 * block, min(4 * block + 4, queries)):
+                rest[:] = whole[i, d]
+                size_i = abs(whole[i, d])
+                for h in range(heads):
+                    a, f = attention[h, i], vectors[h, d]
+                    for j in range(keys):
+                        rest[j] -= a[j] * f[j]
+                total = out[i]
+                for j in range(keys):
+                    total[j] += size_i - abs(rest[j])
+
+
+@threaded(EXACT)
+def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    own, output, bias, residual, scale, out
+):
+    """Norms of what a token keeps and of what it takes in, with residual and LayerNorm.
+
+    own       [token, model] float32  Σ_h α_ii f_h(x_i) + bias
+    output    [token, model]          Σ_h Σ_j α_ij f_h(x_j) + bias
+    bias      [model]                 of the output projection
+    residual  [token, model]          x_i
+    scale     [model]                 γ of the LayerNorm
+    out       [5, token]              ‖others‖, ‖own‖, ‖own + x‖, ‖γ(others - mean)‖,
+                                      ‖γ(own + x - mean)‖
+    """
+    tokens, size = own.shape
+    for i in prange(tokens):
+        a, b, x = own[i], output[i], residual[i]
+        far = near = kept = far_sum = kept_sum = np.float32(0)
+        for d in range(size):
+            others, mine = b[d] - a[d], a[d] - bias[d]
+            with_x = mine + x[d]
+            far += others * others
+            near += mine * mine
+            kept += with_x * with_x
+            far_sum += others
+            kept_sum += with_x
+        far_mean, kept_mean = far_sum / np.float32(size), kept_sum / np.float32(size)
+        far_normed = kept_normed = np.float32(0)
+        for d in range(size):
+            others = scale[d] * (b[d] - a[d] - far_mean)
+            with_x = scale[d] * (a[d] - bias[d] + x[d] - kept_mean)
+            far_normed += others * others
+            kept_normed += with_x * with_x
+        out[0, i], out[1, i], out[2, i] = np.sqrt(far), np.sqrt(near), np.sqrt(kept)
+        out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
+
+
+@threaded(EXACT)
+def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
+    """Token-level maps added up to word-level ones.
+
+    attention   [example, head, query, key] float32
+    of_token    [example, token] int64     place of each key; -1 for padding, which comes last
+    rows        [example, place, 2] int64  first query of each place, and the one behind its last
+    count       [example] int64            places of each example
+    out         [example, head, place, place] float32 out, added to: mean over the queries of a
+                place, sum over the keys
+    """
+    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        for u in range(count[b]):
+            target = out[b, h, u]
+            share = _ONE / np.float32(rows[b, u, 1] - rows[b, u, 0])
+            for i in range(rows[b, u, 0], rows[b, u, 1]):
+                a = attention[b, h, i]
+                for j in range(tokens):
+                    place = of_token[b, j]
+                    if place < 0:
+                        break
+                    target[place] += a[j] * share
+
+
+@threaded(EXACT)
+def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
+    """The largest weight of every row and of every column, the diagonal left out.
+
+    maps    [example, head, place, place] float32
+    real    [example, place] bool     places that take part
+    count   [example] int64           places of each example
+    to      [example, head, place] int64 out: column of each row's largest weight; starts at -1
+    origin  [example, head, place] int64 out: row of each column's largest weight; starts at -1
+    """
+    examples, heads = maps.shape[0], maps.shape[1]
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        n = count[b]
+        top = np.zeros(n, np.float32)
+        for i in range(n):
+            if not real[b, i]:
+                continue
+            a = maps[b, h, i]
+            most, where = np.float32(0), -1
+            for j in range(n):
+                if j != i and real[b, j]:
+                    if a[j] > most:
+                        most, where = a[j], j
+                    if a[j] > top[j]:
+                        top[j] = a[j]
+                        origin[b, h, j] = i
+            to[b, h, i] = where
+
+
+@threaded(EXACT)
+def overlaps(sets, out):  # type: ignore[no-untyped-def]
+    """The overlaps |A ∩ B| / |A ∪ B| of all pairs of sets, added up.
+
+    sets  [example, head, query, word] uint64  a bit for each member; empty sets take no part
+    out   [example, head] float64              out: the sum over pairs i < j
+    """
+    examples, heads, queries, words = sets.shape
+    for row in prange(examples * heads):
+        b = row // heads
+        h = row - b * heads
+        size = np.zeros(queries, np.int64)
+        for i in range(queries):
+            for w in range(words):
+                size[i] += _members(sets[b, h, i, w])  # type: ignore[call-arg]
+        total = 0.0
+        for i in range(queries):
+            for j in range(i):
+                common = 0
+                for w in range(words):
+                    common += _members(sets[b, h, i, w] & sets[b, h, j, w])  # type: ignore[call-arg]
+                if common:
+                    total += common / (size[i] + size[j] - common)
+        out[b, h] = total

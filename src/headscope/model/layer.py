@@ -1,0 +1,349 @@
+"""What can be seen of one attention layer in one batch?
+
+A `LayerView` holds the tensors that passed through the attention function and works out, once and
+only when asked, what several analyses share: entropies, column sums, the norms of the transformed
+vectors. f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value
+bias is inside, the bias of the output projection is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headscope.errors import ModelError
+from headscope.model import kernels
+from headscope.model.linears import Product
+
+if TYPE_CHECKING:
+    from headscope.model.batch import Batch
+    from headscope.model.families import Site
+
+LN2 = float(np.log(2.0))
+_ROWS = 128
+
+
+class OutputProjection:
+    """W_O of one layer, cut into heads.
+
+    weight  [head, dim, model]  float; f_h(x) = value_h @ weight[h]
+    bias    [model] or None
+    """
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+        self._dtype = torch.promote_types(weight.dtype, torch.float32)
+
+    def through(self, norm: Norm) -> OutputProjection:
+        """W_O, then what a LayerNorm does to a part of its input; see `Norm.of_part`."""
+        return OutputProjection(norm.of_part(self.weight.double()).to(self._dtype), None)
+
+    @cached_property
+    def factor(self) -> torch.Tensor:
+        """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
+        _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
+        factor: torch.Tensor = upper.transpose(1, 2).to(self._dtype)
+        return factor
+
+    @cached_property
+    def lengths(self) -> list[Product]:
+        """For each head, v -> v @ factor: [row, dim] -> [row, dim]."""
+        return [Product(factor) for factor in self.factor]
+
+    @cached_property
+    def products(self) -> list[Product]:
+        """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
+        blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
+        return [
+            Product(blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype))  # [dim, h·dim]
+            for g in range(len(blocks))
+        ]
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A LayerNorm after a sum; scale γ [model], variance offset, shift β [model] or None."""
+
+    scale: torch.Tensor
+    epsilon: float
+    shift: torch.Tensor | None = None
+
+    def of_part(self, vectors: torch.Tensor) -> torch.Tensor:
+        """[…, model] γ ⊙ (v - mean(v)): a part of the sum, but for the sum's standard deviation."""
+        scale = self.scale.to(vectors.dtype)
+        return (vectors - vectors.mean(-1, keepdim=True)) * scale
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a whole layer (attention, feed-forward and all) was given: enough to run it again."""
+
+    model: nn.Module
+    block: nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+@dataclass
+class LayerView:
+    """One attention layer in one batch. Rows and columns of padding are not meaningful.
+
+    index       number of the layer within its stack
+    stack       "encoder", "decoder" or "cross"
+    attention   [example, head, query, key]  probabilities, float32 or wider; rows of real queries
+                sum to 1
+    queries     [example, head, query, dim]  as used: rotated, if the model rotates
+    keys        [example, head, key, dim]    key-value heads repeated to the query heads
+    values      [example, head, key, dim]    likewise
+    residual    [example, query, model]      the residual stream that attention is added to
+    output      [example, query, model]      what the output projection gave, bias included
+    plain_projection    False if the projection was given something else than Σ_j α v_j
+    given       what the whole layer was given; None where that is not known
+
+    Where queries and keys are seen, attention is, unless an intervention changed it,
+    softmax(cap(scaling · q·k) + position_bias) over the keys of `seen`; cap(s) = softcap ·
+    tanh(s / softcap), or s where there is no softcap.
+
+    scaling         what q·k is multiplied by
+    softcap         at what size the scaled scores level off; None for no cap
+    position_bias   [example or 1, head, query, key]  added to the scaled score (T5); None: nothing
+    mask            [example or 1, head or 1, query, key]  0 where a key may be attended to, very
+                    negative where not; None where the attention was given none
+    """
+
+    index: int
+    stack: str
+    attention: torch.Tensor
+    queries: torch.Tensor | None
+    keys: torch.Tensor | None
+    values: torch.Tensor | None
+    site: Site
+    residual: torch.Tensor | None = None
+    output: torch.Tensor | None = None
+    plain_projection: bool = True
+    scaling: float = 1.0
+    softcap: float | None = None
+    position_bias: torch.Tensor | None = None
+    mask: torch.Tensor | None = None
+    given: Given | None = None
+    _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Half precision is widened: sums over hundreds of tokens need more digits."""
+        self.attention = _widened(self.attention)
+        self.values = None if self.values is None else _widened(self.values)
+
+    @property
+    def projection(self) -> OutputProjection:
+        """W_O by heads; raises ModelError where the family does not say where it is."""
+        projection = self.site.output_projection
+        if projection is None:
+            raise ModelError(
+                f"the output projection of {type(self.site.attention).__name__} is unknown: "
+                "norms cannot be computed for this family"
+            )
+        if not self.plain_projection:
+            raise ModelError(
+                f"{type(self.site.attention).__name__} does something more between the values and "
+                f"its output projection ({type(self.site.projection).__name__}), a gate or a norm: "
+                "norms cannot be computed for this family"
+            )
+        return projection
+
+    def project(self, values: torch.Tensor) -> torch.Tensor:
+        """Σ_h values_h W_O^h + b_O: [example, head, token, dim] -> [example, token, model]."""
+        projection, module = self.projection, self.site.projection
+        assert module is not None
+        flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
+        # not module(flat): its hooks report layers
+        return _widened(module.forward(flat.to(projection.weight.dtype)))
+
+    @property
+    def norm(self) -> Norm | None:
+        """The LayerNorm right after attention and residual; None if the model has none there."""
+        return self.site.post_norm
+
+    @property
+    def final_norm(self) -> Norm | None:
+        """The LayerNorm that closes the layer, after feed-forward and residual; None likewise."""
+        return self.site.closing_norm
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
+        there = {
+            "attention": True,
+            "values": self.values is not None,
+            "projection": self.plain_projection and self.site.output_projection is not None,
+            "residual": self.residual is not None,
+            "queries_keys": self.queries is not None and self.keys is not None,
+        }
+        return frozenset(name for name, given in there.items() if given)
+
+    @property
+    def seen(self) -> torch.Tensor | None:
+        """[example or 1, head or 1, query, key] bool: what may be attended to; None: everything."""
+        return None if self.mask is None else self.mask > torch.finfo(self.mask.dtype).min / 2
+
+    @cached_property
+    def value_norm(self) -> torch.Tensor:
+        """[example, head, key] ‖f_h(x_j)‖."""
+        if self.values is None:
+            raise ModelError("this family's value vectors cannot be read: norms are not available")
+        if "gram" in vars(self):  # already paid for
+            return self.gram.diagonal(dim1=1, dim2=2).transpose(1, 2).clamp_min(0).sqrt()
+        examples, heads, tokens, _ = self.values.shape
+        parts = zip(self.projection.lengths, self._by_head, strict=True)
+        norms = torch.stack([torch.linalg.vector_norm(turn(rows), dim=-1) for turn, rows in parts])
+        real = norms[:, : examples * tokens]  # [head, example·key]
+        return real.view(heads, examples, tokens).transpose(0, 1)  # [example, head, key]
+
+    @cached_property
+    def _by_head(self) -> torch.Tensor:
+        """[head, row, dim] the values, head by head: row is example·key, filled up with zeros.
+
+        In whole blocks of rows, because every new number of rows is a product to compile and keep.
+        """
+        assert self.values is not None
+        examples, heads, tokens, dim = self.values.shape
+        rows = examples * tokens
+        by_head = self.values.new_zeros(heads, -(-rows // _ROWS) * _ROWS, dim)
+        by_head[:, :rows].view(heads, examples, tokens, dim).copy_(self.values.transpose(0, 1))
+        return by_head
+
+    @cached_property
+    def gram(self) -> torch.Tensor:
+        """[example, head g, head h, key] ⟨f_g(x_j), f_h(x_j)⟩ for h ≤ g; 0 above."""
+        return self.inner_products(self.projection)
+
+    def inner_products(self, projection: OutputProjection) -> torch.Tensor:
+        """[example, head g, head h, key] as `gram`, of f_h by another projection."""
+        assert self.values is not None
+        examples, heads, tokens, dim = self.values.shape
+        by_head = self._by_head
+        gram = by_head.new_zeros(heads, heads, by_head.shape[1])  # [head g, head h, row]
+        for g, product in enumerate(projection.products):
+            moved = product(by_head[g]).view(-1, g + 1, dim).transpose(0, 1)  # [h ≤ g, row, dim]
+            gram[g, : g + 1] = torch.linalg.vecdot(moved, by_head[: g + 1])
+        by_example = gram[..., : examples * tokens].view(heads, heads, examples, tokens)
+        return by_example.permute(2, 0, 1, 3).contiguous()  # [example, head g, head h, key]
+
+    def measured(self, measure: str) -> torch.Tensor:
+        """[example, head, query, key] of MEASURES: "attention" α, or "weighted_norm" ‖α f(x_j)‖."""
+        if measure == "attention":
+            return self.attention
+        return self._weighted_norm
+
+    @cached_property
+    def _weighted_norm(self) -> torch.Tensor:
+        return self.attention * self.value_norm[:, :, None, :]  # [example, head, query, key]
+
+    def word_maps(
+        self, batch: Batch, *, measure: str = "attention", pieces: str = "mean"
+    ) -> torch.Tensor:
+        """[example, head, place, place] the measure between words, see `Words.maps`."""
+        key = (id(batch), measure, pieces)
+        if key not in self._word_maps:
+            self._word_maps[key] = batch.words.maps(self.measured(measure), pieces=pieces)
+        return self._word_maps[key]
+
+    def entropy(self, batch: Batch) -> torch.Tensor:
+        """[example, head, query] Shannon entropy in nats; 0 for padding queries."""
+        return self._scan(batch)[0]
+
+    def column_sums(self, batch: Batch) -> torch.Tensor:
+        """[example, head, class, key] attention received, summed over the queries of each class.
+
+        Class 0 are the real queries that are no separator, class 1 the separators.
+        """
+        return self._scan(batch)[1]
+
+    def summed_norm_columns(self, batch: Batch) -> torch.Tensor:
+        """[example, key] ‖Σ_h α_ij f_h(x_j)‖ summed over real queries i."""
+        return self.summed_norm(batch).sum(1)
+
+    def summed_norm(self, batch: Batch) -> torch.Tensor:
+        """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖; 0 for padding queries."""
+        if id(batch) not in self._summed:
+            self._summed[id(batch)] = self.norm_of_sum(self.gram, batch)
+        return self._summed[id(batch)]
+
+    @cached_property
+    def _summed(self) -> dict[int, torch.Tensor]:
+        return {}
+
+    def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """[example, query, key] as `summed_norm`, from the inner products of any f_h."""
+        if compiled(self.attention):
+            out = np.zeros((len(self.attention), *self.attention.shape[2:]), np.float32)
+            maps = self.attention.contiguous().numpy()
+            kernels.summed_norms(maps, gram.numpy(), batch.lengths, out)
+            return torch.from_numpy(out)
+        return norms_of_sum(self.attention, gram) * batch.mask[:, :, None]
+
+    @cached_property
+    def own(self) -> torch.Tensor:
+        """[example, query, model] Σ_h α_ii f_h(x_i) + b_O: what a token gives to itself."""
+        assert self.values is not None
+        weight = self.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+        return self.project(self.values * weight[..., None])
+
+    @cached_property
+    def kept(self) -> torch.Tensor:
+        """[example, query, model] x_i + Σ_h α_ii f_h(x_i): what of a token stays with it."""
+        assert self.residual is not None
+        bias = self.projection.bias
+        own = self.own if bias is None else self.own - bias.to(self.own.dtype)
+        return own + self.residual.to(own.dtype)
+
+    def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        if id(batch) not in self._scans:
+            run = _scan_compiled if compiled(self.attention) else _scan_torch
+            self._scans[id(batch)] = run(self.attention, batch)
+        return self._scans[id(batch)]
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+
+
+def norms_of_sum(attention: torch.Tensor, gram: torch.Tensor) -> torch.Tensor:
+    """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖, also where queries and keys are of two texts.
+
+    attention  [example, head, query, key]
+    gram       as `LayerView.gram`
+    """
+    by_key = gram.permute(0, 3, 1, 2)  # [example, key, head g, head h], h ≤ g
+    full = by_key + by_key.tril(-1).transpose(2, 3)
+    inner = torch.einsum("bgqk,bkgh->bhqk", attention, full)
+    return (inner * attention).sum(1).clamp_min(0).sqrt()  # [example, query, key]
+
+
+def compiled(attention: torch.Tensor) -> bool:
+    """Whether the compiled loops apply: float32 on the host."""
+    return attention.device.type == "cpu" and attention.dtype == torch.float32
+
+
+def _scan_compiled(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    examples, heads, queries, keys = attention.shape
+    entropy = np.zeros((examples, heads, queries), np.float32)
+    columns = np.zeros((examples, heads, 2, keys), np.float32)
+    classes = batch.is_sep.numpy().astype(np.int64)
+    kernels.scan(attention.contiguous().numpy(), batch.lengths, classes, entropy, columns)
+    # Rounding leaves weights a little above 1.
+    nats = torch.from_numpy(entropy).clamp_min_(0).mul_(LN2)
+    return nats, torch.from_numpy(columns)
+
+
+def _scan_torch(attention: torch.Tensor, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    real = batch.mask[:, None].to(attention.dtype)
+    entropy = torch.special.entr(attention).sum(-1).clamp_min(0) * real  # [example, head, query]
+    classes = batch.query_classes.to(attention.dtype)[:, None]  # [example, 1, class, query]
+    return entropy, classes @ attention  # [example, head, class, key]

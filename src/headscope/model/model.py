@@ -1,0 +1,352 @@
+"""Which model is this, exactly, and is it safe to load?
+
+`load` takes a hub id, a local folder, an already loaded model, or `demo` (all-MiniLM-L6-v2, from
+the package that `make atlas` installs, or from the hub). Weights are read from safetensors only,
+remote code stays off unless it is asked for, and what was loaded is recorded by hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModel, PreTrainedModel
+
+from headscope.errors import ModelError
+from headscope.model.batch import PUNCTUATION, Vocabulary
+from headscope.model.checkpoint import (
+    DEMO_PACKAGE,
+    Checkpoint,
+    device_of,
+    file_sha256,
+    parameters_sha256,
+    quietly,
+    refuse_incomplete,
+    weights_sha256,
+)
+from headscope.model.families import registered
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+
+__all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
+
+DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
+_UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of the attention stack that is looked at.
+
+    neurons  numbers in a head's query vector; 0 where queries cannot be seen
+    """
+
+    stack: str
+    layers: int
+    heads: int
+    allows: frozenset[str] = frozenset()
+    neurons: int = 0
+
+
+@dataclass(eq=False)
+class Model:
+    """A loaded model with its tokenizer and its papers.
+
+    name       as the user gave it
+    revision   commit of the hub's repository; "" for a local folder or a loaded object
+    sha256     of the weights file (of the parameters, for a loaded object)
+    load_options   with which `load(name, …)` gives the same again; None for a loaded object
+    """
+
+    network: PreTrainedModel
+    tokenizer: Any
+    name: str
+    revision: str
+    sha256: str
+    load_options: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def architecture(self) -> str:
+        """The class of the network, say "BertModel"."""
+        return type(self.network).__name__
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.network.device
+
+    @property
+    def limit(self) -> int:
+        """The longest input, in tokens, special ones included."""
+        known = [_positions(self.network), getattr(self.tokenizer, "model_max_length", None)]
+        return min((int(n) for n in known if n and 0 < n < _UNLIMITED), default=_UNLIMITED)
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the network tells a first from a second segment."""
+        return int(getattr(self.network.config, "type_vocab_size", 0) or 0) > 1
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Which token ids are the special and punctuation categories."""
+        t = self.tokenizer
+        opening = t.cls_token_id if t.cls_token_id is not None else t.bos_token_id
+        closing = t.sep_token_id if t.sep_token_id is not None else t.eos_token_id
+        added = set(t("a b")["input_ids"]) | set(t("a", "b")["input_ids"])
+        marks = [
+            ids[0]
+            for mark in PUNCTUATION
+            for text in (mark, f"a{mark}", f"a {mark}")  # with and without a word-start marker
+            if (ids := t(text, add_special_tokens=False)["input_ids"][-1:])
+            and t.convert_ids_to_tokens(ids)[0].lstrip(MARKERS) == mark
+        ]
+        return Vocabulary(
+            cls=opening if opening in added else None,
+            sep=closing if closing in added else None,
+            punctuation=tuple(sorted(set(marks))),
+            pad=t.pad_token_id if t.pad_token_id is not None else 0,
+        )
+
+    @cached_property
+    def special_tokens(self) -> dict[str, str]:
+        """The opening and separating tokens by category, as far as the tokenizer adds them."""
+        ids = {"cls": self.vocabulary.cls, "sep": self.vocabulary.sep}
+        return {
+            name: self.tokenizer.convert_ids_to_tokens(token)
+            for name, token in ids.items()
+            if token is not None
+        }
+
+    def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Tokens as the vocabulary has them, without the sign for a space before them."""
+        names = self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])
+        return tuple(name.lstrip(MARKERS).removesuffix("</w>") or name for name in names)
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """The attention stacks, found by running the network once on two tokens."""
+        heads: dict[str, int] = {}
+        neurons: dict[str, int] = {}
+        allows: dict[str, list[frozenset[str]]] = {}
+
+        def note(view: LayerView) -> None:
+            heads[view.stack] = view.attention.shape[1]
+            neurons[view.stack] = 0 if view.queries is None else view.queries.shape[-1]
+            allows.setdefault(view.stack, []).append(view.offers)
+
+        with Instrument(self.network, observers=[note]):
+            ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
+            forward(self.network, ids, torch.ones_like(ids))
+        return {
+            stack: Shape(
+                stack, len(layers), heads[stack], frozenset.intersection(*layers), neurons[stack]
+            )
+            for stack, layers in allows.items()
+        }
+
+    @property
+    def fallback(self) -> bool:
+        """Whether attention is read from eager maps, outside transformers' registry."""
+        return not registered(self.network)
+
+    def identity_error(self) -> float | None:
+        """Largest |Σ_h Σ_j α f(x_j) + b_O - output| over the layers, for a few tokens.
+
+        None where the output projection is unknown. Far from 0 (say 1e-3) it would mean that what
+        headscope takes for values or W_O is not what the network uses.
+        """
+        if "projection" not in self.allows:
+            return None
+        errors: list[float] = []
+
+        def compare(view: LayerView) -> None:
+            if (
+                view.values is not None
+                and view.output is not None
+                and view.stack == self.shape.stack
+            ):
+                weight, bias = view.projection.weight, view.projection.bias
+                mixed = (view.attention @ view.values).to(weight.dtype)
+                whole = torch.einsum("bhqd,hdm->bqm", mixed, weight)  # by our own cut into heads
+                whole = whole if bias is None else whole + bias
+                errors.append(float((whole - view.output).abs().max()))
+
+        ids = self.tokenizer("The cat sat, as cats do.", return_tensors="pt")["input_ids"]
+        with Instrument(self.network, observers=[compare]):
+            forward(self.network, ids.to(self.device), torch.ones_like(ids).to(self.device))
+        return max(errors, default=None)
+
+    @property
+    def allows(self) -> frozenset[str]:
+        """What analyses may need of this model: a subset of `analysis.NEEDS`."""
+        return self.shape.allows
+
+    @property
+    def shape(self) -> Shape:
+        """The stack an atlas looks at: the encoder where there is one, else the decoder."""
+        return self.shapes.get("encoder") or self.shapes["decoder"]
+
+    def __repr__(self) -> str:
+        """Name, architecture, size and hash in one line."""
+        s = self.shape
+        return (
+            f"<headscope.Model {self.name}: {self.architecture}, {s.layers} layers × {s.heads} "
+            f"heads, sha256 {self.sha256[:12]}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
+        rows = {
+            "architecture": f"{self.architecture}, {s.layers} layers × {s.heads} heads ({s.stack})",
+            "revision": self.revision or "local",
+            "weights, sha256": self.sha256,
+            "special tokens": tokens,
+            "longest input": f"{self.limit} tokens",
+        }
+        lines = "".join(
+            f'<tr><th scope="row">{key}</th><td>{escape(value)}</td></tr>'
+            for key, value in rows.items()
+        )
+        name = escape(self.name.encode("utf-8", "replace").decode())
+        return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
+
+
+def _positions(network: PreTrainedModel) -> int | None:
+    """How many positions a network can tell apart; None if any number."""
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
+            before = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - before
+    stated = getattr(network.config, "max_position_embeddings", None)
+    return stated if isinstance(stated, int) else None
+
+
+@contextmanager
+def evaluating(network: PreTrainedModel) -> Iterator[None]:
+    """Inside the context nothing drops out; each module's training mode comes back afterwards."""
+    training = [module for module in network.modules() if module.training]
+    network.train(False)
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def forward(
+    network: PreTrainedModel,
+    input_ids: torch.Tensor,
+    mask: torch.Tensor,
+    segment_ids: torch.Tensor | None = None,
+) -> Any:
+    """One forward pass without gradients; an encoder-decoder runs its encoder only.
+
+    input_ids, mask, segment_ids  [example, token]
+    """
+    with torch.inference_mode():
+        return run_network(network, input_ids, mask, segment_ids)
+
+
+def run_network(
+    network: PreTrainedModel,
+    input_ids: torch.Tensor,
+    mask: torch.Tensor,
+    segment_ids: torch.Tensor | None = None,
+    **more: Any,
+) -> Any:
+    """The same, with gradients where somebody asks for them; `more` goes to the network."""
+    runner = network.get_encoder() if network.config.is_encoder_decoder else network
+    inputs: dict[str, torch.Tensor] = {"input_ids": input_ids, "attention_mask": mask.long()}
+    if segment_ids is not None and int(getattr(network.config, "type_vocab_size", 0) or 0) > 1:
+        inputs["token_type_ids"] = segment_ids
+    return runner(**inputs, **more)
+
+
+def load(
+    model: str | Path | PreTrainedModel = "demo",
+    *,
+    tokenizer: Any = None,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+) -> Model:
+    """A model ready to be looked at, in evaluation mode.
+
+    model      "demo", a hub id, a local folder, or a loaded transformers model
+    tokenizer  needed with a loaded model; else taken from the same place
+    revision   branch, tag or commit on the hub
+    dtype      "float32" (default: what the numbers were checked in), "float64", "bfloat16", "auto"
+    raises     ModelError: not found, no safetensors, tokenizer and model that do not fit, a demo
+               model with another hash, a family that cannot be read
+    """
+    if isinstance(model, PreTrainedModel):
+        return _adopt(model, tokenizer)
+    name, where = str(model), device_of(device)
+    source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
+    with quietly():
+        found = tokenizer or source.tokenizer
+        network, missing = source.network(AutoModel, dtype)
+    refuse_incomplete(name, missing)
+    network = network.to(where).eval()
+    again = None
+    if tokenizer is None:
+        again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
+        again |= {"dtype": dtype, "device": device}
+    digest = weights_sha256(source.place, network)
+    if name == "demo" and digest != DEMO_SHA256:
+        raise ModelError(
+            f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
+            "them; reinstall the demo package with `make atlas`"
+        )
+    return checked(Model(network, found, name, source.commit, digest, again))
+
+
+def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
+    """A loaded model as it is: device, dtype and training mode stay the caller's."""
+    if tokenizer is None:
+        raise ModelError(
+            f"got a loaded {type(network).__name__} without its tokenizer; "
+            "pass it too: load(model, tokenizer=tokenizer)"
+        )
+    name = getattr(network.config, "_name_or_path", "") or type(network).__name__
+    return checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
+
+
+def checked(model: Model) -> Model:
+    """The model; raises ModelError unless tokenizer and network fit and attention can be read."""
+    embeddings = model.network.get_input_embeddings()
+    if not isinstance(embeddings, nn.Embedding):
+        raise ModelError(
+            f"{model.name!r}: {type(model.network).__name__} does not read tokens "
+            f"(its input layer is {type(embeddings).__name__}); wanted a model of text"
+        )
+    rows = embeddings.num_embeddings
+    if (size := len(model.tokenizer)) > rows:
+        raise ModelError(
+            f"{model.name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
+            "they do not belong together: give the tokenizer that the model was trained with"
+        )
+    if not getattr(model.tokenizer, "is_fast", False):
+        raise ModelError(
+            f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
+            "alignment; give the fast one (tokenizer.json)"
+        )
+    try:
+        _ = model.shape  # runs the network once: an unreadable family is refused here, by name
+    except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"{model.name!r}: {model.architecture} cannot be run on text alone "
+            f"({type(error).__name__}: {str(error)[:200]}); wanted a text encoder or decoder"
+        ) from error
+    return model

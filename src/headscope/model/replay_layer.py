@@ -1,0 +1,110 @@
+"""What does a layer give when it is run again, on the input that it had, with other values?
+
+    after = run_again(view, example=0, values=values)  # [copy, token, model]
+
+The whole layer runs: attention with the weights that were seen, residual, norms, feed-forward. Its
+hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import Cache, PreTrainedModel
+
+from headscope.errors import ModelError
+from headscope.model.families import Site
+from headscope.model.instrument import NAME, Call, Intervention, active, implementation
+from headscope.model.layer import LayerView
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+
+
+def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.Tensor:
+    """[copy, token, model] what the whole layer gives for one example of the batch, for each copy.
+
+    values  [copy, head, key, dim]  take the place of the example's value vectors
+    raises  ModelError where the layer's input is not known
+    """
+    given = view.given
+    if given is None:
+        raise ModelError(
+            f"{view.site.path} cannot be run again: what its layer was given is not known for this "
+            "family; wanted a family on transformers' attention registry"
+        )
+    copies, examples = len(values), len(view.attention)
+    args = _copied(given.args, example, copies, examples)
+    kwargs = _copied(given.kwargs, example, copies, examples)
+    swap = _Swap(view, view.attention[example : example + 1], values)
+    network = cast(PreTrainedModel, given.model)
+    with (
+        torch.inference_mode(),
+        implementation(network, NAME),
+        active(swap, alone=True),
+        _without_hooks(given.block),
+    ):
+        found = given.block.forward(*args, **kwargs)
+    hidden = found[0] if isinstance(found, tuple) else found
+    if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):
+        raise ModelError(
+            f"{type(given.block).__name__} gave {tuple(hidden.shape)} when it was run again "
+            f"{copies} times; wanted one row for each: please report this model"
+        )
+    return cast(torch.Tensor, hidden)
+
+
+class _Swap:
+    """What the attention function reports to meanwhile: puts in weights and values, shows none."""
+
+    def __init__(self, view: LayerView, attention: torch.Tensor, values: torch.Tensor) -> None:
+        self.view, self.attention, self.values = view, attention, values
+        self.interventions: Sequence[Intervention] = (self._put,)
+        self.used = False
+
+    def site_of(self, module: nn.Module) -> Site | None:
+        """The site of the layer that is run again; cross-attention in it stays as it is."""
+        return self.view.site if module is self.view.site.attention else None
+
+    def number(self, _site: Site) -> int:
+        """The number that the layer had."""
+        return self.view.index
+
+    def took(self, _view: LayerView, _mixed: torch.Tensor | None) -> None:
+        """Nothing is shown."""
+
+    def _put(self, call: Call) -> None:
+        self.used = True
+        call.attention = self.attention.to(call.attention.dtype).expand_as(call.attention)
+        call.values = self.values.to(call.values.dtype)
+
+
+def _copied(value: Any, example: int, copies: int, examples: int) -> Any:
+    """One example of the batch, so many times; what it has in common with the others stays.
+
+    Caches of keys and values are left out: the layer reads its whole input.
+    """
+    if isinstance(value, torch.Tensor) and value.ndim > 1 and len(value) == examples:
+        return value[example : example + 1].expand(copies, *value.shape[1:])  # [copy, …]
+    if isinstance(value, dict):
+        return {key: _copied(one, example, copies, examples) for key, one in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_copied(one, example, copies, examples) for one in value)
+    return None if isinstance(value, Cache) else value
+
+
+@contextmanager
+def _without_hooks(block: nn.Module) -> Iterator[None]:
+    """Inside the context no hook of the modules in a block is called."""
+    kept = [(vars(part), name, vars(part)[name]) for part in block.modules() for name in _HOOKS]
+    try:
+        for state, name, _ in kept:
+            state[name] = OrderedDict()
+        yield
+    finally:
+        for state, name, hooks in kept:
+            state[name] = hooks

@@ -1,0 +1,1 @@
+"""The kit of pages: shell, content policy, theme, inline pictures, tables, sections."""

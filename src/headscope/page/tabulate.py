@@ -1,0 +1,119 @@
+"""How does a table of the page look: columns, groups of rows, cells with their interval?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from headscope.core.results import head_name, shape
+from headscope.core.wording import MISSING, fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`text`, with something small beside or below it, an interval for instance.
+
+    code  whether the text is a name from the data
+    mark  what a sign before the text stands for, in words; '' for no sign
+    """
+
+    text: str
+    small: str = ""
+    code: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`text`, the unit in small, and the word of the dictionary that explains it, if any."""
+
+    text: str
+    unit: str = ""
+    term: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows under a common title; '' for none."""
+
+    rows: list[list[Cell]]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table; the first cell of a row names it.
+
+    name     for readers who do not see it
+    inline   whether intervals stand beside their numbers, not below
+    caption  how to read it, in which unit, over how many
+    """
+
+    name: str
+    columns: list[Column]
+    groups: list[Rows]
+    caption: str = ""
+    inline: bool = True
+
+
+def share(value: float, low: float = math.nan, high: float = math.nan) -> Cell:
+    """A share in per cent, one decimal: `86.8`, small `[85.1, 88.2]`."""
+    return _cell(100 * value, 100 * low, 100 * high, digits=1)
+
+
+def points(value: float, low: float, high: float, *, mark: str = "") -> Cell:
+    """A difference of shares in percentage points, with its sign."""
+    return _cell(100 * value, 100 * low, 100 * high, digits=1, signed=True, mark=mark)
+
+
+def measured(value: float, low: float = math.nan, high: float = math.nan) -> Cell:
+    """A number in the model's own unit, three decimals."""
+    return _cell(value, low, high, digits=3)
+
+
+def probability(p: float) -> Cell:
+    """A p-value, three decimals."""
+    return Cell(MISSING if math.isnan(p) else "< 0.001" if p < 0.0005 else fixed(p, 3))
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows, by column."""
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
+
+
+def ends(row: Mapping[str, Any], key: str) -> tuple[float, float, float]:
+    """A number of a row with its interval."""
+    value, low, high = (float(row[part]) for part in (key, f"{key}_ci_low", f"{key}_ci_high"))
+    return value, low, high
+
+
+def head_of(tree: xr.DataTree, row: Mapping[str, Any]) -> str:
+    """The head that a row is about, as papers name it."""
+    if pd.isna(row["layer"]) or pd.isna(row["head"]):
+        return MISSING
+    heads = shape(tree)[1]
+    return head_name(int(row["layer"]) * heads + int(row["head"]), heads)
+
+
+def capital(text: str) -> str:
+    """The text with a capital at its start."""
+    return text[:1].upper() + text[1:]
+
+
+def _cell(
+    value: float, low: float, high: float, *, digits: int, signed: bool = False, mark: str = ""
+) -> Cell:
+    if not math.isfinite(value):
+        return Cell(MISSING)
+
+    def written(number: float) -> str:
+        text = fixed(number, digits)
+        return f"+{text}" if signed and float(text.replace("−", "-")) > 0 else text
+
+    there = math.isfinite(low) and math.isfinite(high)
+    return Cell(written(value), f"[{written(low)}, {written(high)}]" if there else "", mark=mark)

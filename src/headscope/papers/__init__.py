@@ -1,0 +1,1 @@
+"""What papers published and claimed, held against our runs."""

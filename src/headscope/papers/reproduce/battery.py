@@ -1,0 +1,233 @@
+"""How does a paper's battery become a folder: runs, lines, figures, one page?
+
+OUT/report.html   the page, in the paper's order
+OUT/lines.csv, lines.json
+OUT/figures/      PART-FIGURE.svg and .png
+OUT/runs/PART/    a run folder each; `headscope report` works on them
+OUT/manifest.json what was asked, and what was found
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import headscope
+from headscope.core.whole_file import write_whole
+from headscope.draw.saving import write_picture
+from headscope.errors import RunFolderError
+from headscope.model.model import Model
+from headscope.papers.reproduce.desk import Desk, Maker, run_parts
+from headscope.papers.reproduce.line import Judged, Paper, Results
+from headscope.papers.reproduce.saving import as_json, lines_csv
+from headscope.papers.reproduce.verdict import FAILED, STATUSES, judge
+from headscope.report.figures import PICTURES, draw
+from headscope.run.finished_run import Run
+from headscope.run.store import MANIFEST, RESULTS, put, why_unwritten
+
+KINDS = ("svg", "png")
+OWNER = "google-bert"  # of BERT on the hub
+VOCABULARY = {"bert-base-uncased": 30522, "bert-base-cased": 28996}  # tokens
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A battery that was run.
+
+    model    name, revision, sha256, architecture, layers, heads; empty where none could be loaded
+    own      whether the model is the paper's own
+    absent   for the parts that have no run, why
+    seconds  of each part, what was there already included
+    """
+
+    paper: Paper
+    folder: Path
+    model: Mapping[str, Any]
+    own: bool
+    lines: Sequence[Judged]
+    runs: Mapping[str, Run]
+    absent: Mapping[str, str]
+    data: Sequence[Mapping[str, str]]
+    limit: int | None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many lines have each status, all of STATUSES in order."""
+        found = Counter(line.status for line in self.lines)
+        return {status: found[status] for status in STATUSES}
+
+    @property
+    def failed(self) -> bool:
+        """Whether a line or a part failed, rather than lacking what it needs."""
+        return self.counts[FAILED] > 0
+
+
+def reproduce(
+    paper: Paper,
+    desk: Desk,
+    makers: Mapping[str, Maker],
+    *,
+    command: str = "",
+) -> Outcome:
+    """Run what can be run, judge every line, write the folder.
+
+    raises  RunFolderError for a folder of something else (unless the desk overwrites), ModelError,
+            RunStopped
+    """
+    spec = {
+        "paper": paper.name, "model": desk.model_name, "limit": desk.limit, "seed": desk.seed,
+        "replicates": desk.replicates, "loading": dict(desk.loading),
+    }  # fmt: skip
+    _check(desk, spec)
+    model = desk.model
+    _claim(desk.folder, spec)
+    own = is_own(paper, model)
+    runs, absent, seconds = run_parts(desk, paper.parts, makers)
+    others = {key: source.elsewhere for key, source in desk.data.sources.items()}
+    results = Results(runs, own=own, absent=absent, others=others)
+    lines = [judge(line, s.id, results) for s in paper.sections for line in s.lines]
+    outcome = Outcome(
+        paper, desk.folder, _about(model), own, lines, runs, absent,
+        [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
+         for s in desk.data.sources.values() if s.key in desk.data.used],
+        desk.limit, seconds, command,
+    )  # fmt: skip
+    _write(outcome, spec)
+    return outcome
+
+
+def is_own(paper: Paper, model: Model) -> bool:
+    """Whether a model is the paper's own, by its name, shape and size of vocabulary.
+
+    The name is an id of the hub, whole, or the last part of a local folder's.
+    """
+    owner, _, name = model.name.rstrip("/\\").replace("\\", "/").rpartition("/")
+    if name not in paper.names or (model.revision and owner not in ("", OWNER)):
+        return False
+    size = getattr(model.network.config, "vocab_size", None)
+    return (model.shape.layers, model.shape.heads, size) == (12, 12, VOCABULARY[name])
+
+
+def _check(desk: Desk, spec: Mapping[str, Any]) -> None:
+    """Raises RunFolderError where the folder is somebody else's, or holds another battery."""
+    folder = desk.folder
+    file = folder / MANIFEST
+    try:
+        if not file.is_file():
+            if folder.exists() and any(folder.iterdir()):
+                raise RunFolderError(f"{folder} holds something else; choose a new folder with -o")
+            return
+        manifest = json.loads(file.read_text("utf-8"))
+        found = manifest.get("spec")
+        before = {str(d["key"]): str(d["name"]) for d in manifest.get("data", ())}
+    except (ValueError, AttributeError, TypeError, KeyError) as error:
+        raise RunFolderError(
+            f"{file} is no manifest of ours ({error}); choose another folder with -o"
+        ) from error
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
+    if desk.overwrite:
+        return
+    if found != json.loads(json.dumps(spec)):
+        raise RunFolderError(
+            f"{folder} holds {_told(found)}, now asked is {_told(spec)}\n"
+            "choose another folder with -o, or --overwrite it"
+        )
+    now = {key: source.name for key, source in desk.data.sources.items()}
+    if other := [key for key, name in before.items() if now.get(key, "none") != name]:
+        told = ", ".join(f"{key} was {before[key]}, is {now.get(key, 'none')}" for key in other)
+        raise RunFolderError(
+            f"{folder} was made of other data: {told}\n"
+            "give the same, choose another folder with -o, or --overwrite what differs"
+        )
+
+
+def _claim(folder: Path, spec: Mapping[str, Any]) -> None:
+    """Writes what is asked before the first part is run; what is known already is kept."""
+    file = folder / MANIFEST
+    found = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if found.get("spec") != json.loads(json.dumps(spec)):
+        put(file, as_json({"spec": spec}).encode())
+
+
+def _told(spec: Any) -> str:
+    found = spec if isinstance(spec, dict) else {}
+    more = f", limit {found['limit']}" if found.get("limit") else ""
+    return f"{found.get('paper', 'another run')} of {found.get('model', '?')}{more}"
+
+
+def _about(model: Model) -> dict[str, Any]:
+    return {
+        "name": model.name, "revision": model.revision, "sha256": model.sha256,
+        "architecture": model.architecture, "layers": model.shape.layers,
+        "heads": model.shape.heads,
+    }  # fmt: skip
+
+
+def _write(outcome: Outcome, spec: Mapping[str, Any]) -> None:
+    from headscope.papers.reproduce.page import render
+
+    folder = outcome.folder
+    try:
+        _figures(outcome)
+        put(folder / "lines.csv", lines_csv(outcome.lines, own=outcome.own).encode())
+        put(folder / "lines.json", as_json(summary(outcome)).encode())
+        put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
+        put(folder / MANIFEST, as_json(_manifest(outcome, spec)).encode())
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
+
+
+def _figures(outcome: Outcome) -> None:
+    for section in outcome.paper.sections:
+        for shown in section.pictures:
+            run = outcome.runs.get(shown.part)
+            if run is None or not PICTURES[shown.picture].available(run.tree):
+                continue
+            name = f"{shown.part.replace(':', '-')}-{shown.picture}"
+            places = [outcome.folder / "figures" / f"{name}.{kind}" for kind in KINDS]
+            if all(_drawn_since(place, run) for place in places):
+                continue
+            figure = draw(run.tree, shown.picture)
+            for place, kind in zip(places, KINDS, strict=True):
+                write_whole(place, partial(write_picture, figure, kind))
+
+
+def _drawn_since(place: Path, run: Run) -> bool:
+    """Whether a figure is there, and newer than the run's results."""
+    if run.path is None or not place.is_file():
+        return False
+    return place.stat().st_mtime_ns >= (run.path / RESULTS).stat().st_mtime_ns
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """What a machine reads: the model, counts of statuses, every line."""
+    from headscope.papers.reproduce.saving import line_record
+
+    return {
+        "paper": outcome.paper.name, "model": dict(outcome.model), "own_model": outcome.own,
+        "limit": outcome.limit, "data": list(outcome.data), "counts": outcome.counts,
+        "report": str(outcome.folder / "report.html"),
+        "lines": [line_record(judged) for judged in outcome.lines],
+    }  # fmt: skip
+
+
+def _manifest(outcome: Outcome, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "spec": dict(spec), "headscope": headscope.__version__, "command": outcome.command,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"), "model": dict(outcome.model),
+        "own_model": outcome.own, "data": list(outcome.data), "counts": outcome.counts,
+        "runs": {
+            part: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[part]}
+            for part, run in outcome.runs.items()
+        },
+        "absent": dict(outcome.absent),
+    }  # fmt: skip

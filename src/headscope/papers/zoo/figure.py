@@ -1,0 +1,286 @@
+"""How do the models of a zoo differ over depth: one small panel each, all with the same axes?
+
+Depth runs from the first layer, 0, to the last, 1, so that models of 3 and of 30 layers compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from headscope.analyses.language.finders import Finder
+from headscope.core.accumulators import Estimate
+from headscope.core.results import shape
+from headscope.draw.marks import faint_grid
+from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
+from headscope.draw.rows import beside, rows_height
+from headscope.draw.saving import save_picture
+from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
+from headscope.draw.wording import INTERVALS, clipped
+from headscope.papers.zoo.claims import MIDDLE, RELATIONS
+from headscope.papers.zoo.measures import relation_finder
+from headscope.papers.zoo.numbers import depths
+
+if TYPE_CHECKING:
+    from headscope.papers.zoo.found import Zoo
+
+COLUMNS = 3
+MOST_PANELS = 24  # of one figure: they are lettered from a
+LONGEST_TITLE = 30
+WIDTH = 2.3  # inches, a third of two columns
+HEIGHT = 0.62
+MARKED = 16  # layers; of more, the marks are smaller
+HEADS = "best_heads"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line: where it is in `numbers.lines` (the first that a model has), and its look."""
+
+    keys: tuple[str, ...]
+    text: str
+    hue: str
+    mark: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """One picture: a panel for every model that has any of its series."""
+
+    name: str
+    title: str
+    series: tuple[Series, ...]
+    text: str
+    caption: str
+    middle: bool = True
+
+
+MULTIPLES = (
+    Multiple(
+        "attention", "Where attention goes",
+        (
+            Series(("sep",), "separator", "vermillion", "^"),
+            Series(("cls", "first"), "[CLS], or first token", "blue", "s"),
+            Series(("punctuation",), "full stops and commas", "green", "v"),
+            Series(("other",), "all other tokens", "grey", "o"),
+        ),
+        "Early layers of BERT look at words and at [CLS], the middle ones rest on [SEP], the last "
+        "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
+        "place of its layer.",
+        "Share of attention by what is attended to, mean over heads and documents, against depth "
+        "(0 first layer, 1 last); the shaded depth is that of BERT’s layers 6–10, the dashed line "
+        "one half",
+    ),
+    Multiple(
+        "entropy", "How widely attention spreads",
+        (
+            Series(("entropy",), "all tokens", "ink", "o"),
+            Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True),
+        ),
+        "At 100 % attention is uniform. In BERT the lower layers attend broadly, and so does [CLS] "
+        "in the last layer, where it gathers the whole input (Clark et al. 2019).",
+        "Entropy of attention as a share of that of uniform attention, mean over heads and "
+        "documents, against depth (0 first layer, 1 last); in decoders uniform means over the "
+        "tokens so far",
+        middle=False,
+    ),
+    Multiple(
+        "norms", "Weight against norm",
+        (
+            Series(("weight_sep",), "separator, weight", "vermillion", "^"),
+            Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
+            Series(("weight_other",), "other tokens, weight", "grey", "o"),
+            Series(("norm_other",), "other tokens, norm", "grey", "o", dashed=True),
+        ),
+        "What a token contributes is its weight times the length of its vector. Where the dashed "
+        "line of the separator lies far below the solid one, heads look there in order to do "
+        "little (Kobayashi et al. 2020).",
+        "Share of the attention weight α (solid) and of the weighted norm ‖αf(x)‖ (dashed) that "
+        "separators and other tokens have, all heads of a layer together, against depth (0 first "
+        "layer, 1 last); [CLS] and punctuation make up the rest",
+    ),
+)  # fmt: skip
+HEADS_TITLE = "The best heads"
+HEADS_TEXT = (
+    "A head that finds the head of a word better than any fixed offset has learned more than "
+    "position. In BERT such heads are found in the middle layers (Clark et al. 2019, Table 1)."
+)
+HEADS_CAPTION = (
+    "Share of words whose syntactic head the best head finds, chosen on one half of the documents "
+    "and scored on the other; the more a dot stands out from the page, the "
+    "deeper its layer; grey diamonds: the best "
+    "fixed offset; faint where the advantage is not beyond its interval"
+)
+
+
+def panels(zoo: Zoo, multiple: Multiple, *, key: bool) -> list[Panel]:
+    """One panel per model; key: whether the first one has a legend."""
+    found: list[Panel] = []
+    for label, lines in zoo.lines.items():
+        there = [(s, lines[k]) for s in multiple.series if (k := _first(s, lines))]
+        if there:
+            entries = multiple.series if key and not found else ()
+            draw = partial(_draw_lines, there, entries, middle=multiple.middle)
+            found.append(Panel(clipped(label, LONGEST_TITLE), draw, height=HEIGHT))
+    return found
+
+
+def head_panels(zoo: Zoo) -> list[Panel]:
+    """One panel per model that was asked for relations; rows are the relations of any model."""
+    found: dict[str, dict[str, Finder]] = {}
+    for label, run in zoo.runs.items():
+        pairs = ((r.name, relation_finder(run.tree, r)) for r in RELATIONS)
+        found[label] = {name: finder for name, finder in pairs if finder is not None}
+    rows = [r.name for r in RELATIONS if any(r.name in finders for finders in found.values())]
+    height = rows_height(len(rows), width=WIDTH)
+    return [
+        Panel(
+            clipped(label, LONGEST_TITLE),
+            partial(_draw_heads, rows, finders, shape(zoo.runs[label].tree)[0]), height=height,
+        )
+        for label, finders in found.items()
+        if finders
+    ]  # fmt: skip
+
+
+def caption(zoo: Zoo, text: str, drawn: Sequence[Panel]) -> str:
+    """How to read it, in which unit, over how many, and which models are not in it."""
+    trees = [run.tree for run in zoo.runs.values()]
+    documents = max(int(tree.attrs["documents"]) for tree in trees)
+    tokens = sorted(int(tree.attrs["tokens"]) for tree in trees)
+    span = f"{tokens[0]:,}" + (f" to {tokens[-1]:,}" if tokens[-1] > tokens[0] else "")
+    titles = {panel.title for panel in drawn}
+    left = [label for label in zoo.runs if clipped(label, LONGEST_TITLE) not in titles]
+    without = f" Nothing to draw for {', '.join(left)}." if left else ""
+    return (
+        f"{text}; bands and whiskers are {INTERVALS}; n = {documents:,} documents, {span} tokens "
+        f"by tokenizer.{without}"
+    )
+
+
+def save_figures(zoo: Zoo) -> list[Path]:
+    """Writes every picture as .svg and .png into `figures`; more than MOST_PANELS go on in -2."""
+    written = []
+    drawn = {multiple.name: panels(zoo, multiple, key=True) for multiple in MULTIPLES}
+    for name, every in {**drawn, HEADS: head_panels(zoo)}.items():
+        for start in range(0, len(every), MOST_PANELS):
+            number = f"-{start // MOST_PANELS + 1}" if start else ""
+            figure = compose(every[start : start + MOST_PANELS], columns=COLUMNS)
+            for kind in ("svg", "png"):
+                path = zoo.path / "figures" / f"{name}{number}.{kind}"
+                written.append(save_picture(figure, path))
+    return written
+
+
+# --- lines ----------------------------------------------------------------------------------
+
+
+def _first(series: Series, lines: Mapping[str, Estimate]) -> str | None:
+    return next((key for key in series.keys if key in lines), None)
+
+
+def _draw_lines(
+    there: list[tuple[Series, Estimate]], entries: Sequence[Series], axes: Axes, *, middle: bool
+) -> None:
+    if middle:
+        axes.axvspan(*MIDDLE, color=color("rule"), alpha=0.35, lw=0, zorder=0)
+        axes.axhline(0.5, color=color("muted"), lw=0.6, ls=(0, (3, 2)), zorder=1)
+    for series, line in there:
+        _line(axes, series, line)
+    _depth_axis(axes)
+    axes.set_ylim(0, 1)
+    axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    faint_grid(axes)
+    if entries:
+        _key(axes, entries)
+
+
+def _line(axes: Axes, series: Series, line: Estimate) -> None:
+    x, shade = depths(len(line.value)), color(series.hue)
+    if np.isfinite(line.low).any():
+        axes.fill_between(x, line.low, line.high, color=shade, alpha=0.18, lw=0, zorder=2)
+    axes.plot(
+        x, line.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2, zorder=3,
+        marker=series.mark, ms=3.0 if len(x) <= MARKED else 2.0, mec=shade, mew=0.7,
+        mfc=color("page") if series.dashed else shade, clip_on=False,
+    )  # fmt: skip
+
+
+def _depth_axis(axes: Axes) -> None:
+    axes.set_xlim(-0.03, 1.03)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
+    axes.set_xlabel("depth")
+
+
+def _key(axes: Axes, entries: Sequence[Series]) -> None:
+    handles = [
+        Line2D(
+            [], [], color=color(one.hue), marker=one.mark, ms=4, mew=0.7,
+            ls="--" if one.dashed else "-", label=one.text,
+            mfc=color("page" if one.dashed else one.hue),
+        )
+        for one in entries
+    ]  # fmt: skip
+    row = axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1),
+        ncols=min(len(handles), LEGEND_COLUMNS),
+    )  # fmt: skip
+    row.set_in_layout(False)  # it is wider than its panel: the others have room above
+
+
+# --- heads ----------------------------------------------------------------------------------
+
+
+def _draw_heads(
+    rows: Sequence[str], finders: Mapping[str, Finder], layers: int, axes: Axes
+) -> None:
+    steps = ramp()
+    for row, name in enumerate(rows):
+        finder = finders.get(name)
+        if finder is None:
+            beside(axes, row, "—", 4.0, align="left", faint=True)
+            continue
+        opacity = 1.0 if finder.beats else 0.45
+        baseline, score = finder.baseline, finder.score
+        axes.plot(
+            [baseline.value], [row], "D", color=color("page"), mec=color("grey"), mew=0.9, ms=3.4,
+            zorder=3,
+        )  # fmt: skip
+        if np.isfinite(score.low):
+            axes.hlines(
+                row, score.low, score.high, color=color("muted"), lw=0.9, alpha=opacity, zorder=2
+            )
+        axes.plot(
+            [score.value], [row], "o", color=steps[layer_step(finder.place[0], layers)],
+            mec=color("ink"), mew=0.5, ms=4.8, alpha=opacity, zorder=4,
+        )  # fmt: skip
+        beside(axes, row, finder.head, 4.0, align="left", faint=not finder.beats, fontsize=6.5)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
+    axes.xaxis.set_major_formatter(FuncFormatter(_percent))
+    axes.set_xlabel("words whose head is found")
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+
+
+def depth_shades() -> list[int]:
+    """The steps of the ramp from the first layer to the last."""
+    return list(range(layer_step(0, 2), RAMP_STEPS))
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,239 @@
+"""How does a list of models become one run each, and a table of which claims hold for which?
+
+found = zoo(["bert-base-uncased", "gpt2"], TreebankCorpus("dev.conllu"), output="zoo")
+found.claims
+
+Every model has a run folder of `atlas` below OUT/models. A finished one is opened, an interrupted
+one continued; a model that fails is told, and the others go on.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import headscope
+from headscope.core.labelled import keeping_draws
+from headscope.corpus import Corpus
+from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
+from headscope.model.model import Model, load
+from headscope.papers.zoo.found import Zoo
+from headscope.papers.zoo.models import Entry, entries
+from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
+from headscope.run.atlas import Execution, atlas
+from headscope.run.finished_run import Run
+from headscope.run.manifest import differs, found_manifest, versions
+from headscope.run.settings import Settings, fingerprint, settings_of
+from headscope.run.store import MANIFEST, SHARDS, RunFolder
+
+ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
+MODELS = "models"
+MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
+
+
+def zoo(
+    models: Sequence[str | Path | Model],
+    corpus: Corpus,
+    *,
+    output: str | Path,
+    settings: Settings | None = None,
+    execution: Execution | None = None,
+    loading: Mapping[str, Any] | None = None,
+    reports: bool = True,
+    begin: Callable[[str], None] = lambda label: None,
+    **more: Any,
+) -> Zoo:
+    """Runs the battery on every model, and tells which claims hold for which.
+
+    models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
+    corpus     what all of them read; with trees, relations are asked for too
+    output     folder; what is finished there under the same spec is opened, not computed again
+    settings   as for `atlas`; without `analyses`, ANALYSES as far as model and corpus allow them
+    execution  as for `atlas`
+    loading    device, dtype, revision, trust_remote_code, as for `load`
+    reports    whether every run gets its own page
+    begin      is told the model that is turned to
+    raises     InputError and its kinds before any model is loaded, or if none could be read;
+               RunStopped on Ctrl-C
+    """
+    settings, execution = settings_of(settings, more), execution or Execution()
+    listed, loading = entries(models), dict(loading or {})
+    folder = RunFolder(output)
+    folder.check()
+    spec = _spec(corpus, settings, loading)
+    annotated = _annotated(corpus, settings.limit)
+    job = _Job(folder.path, corpus, settings, execution, loading, annotated, reports)
+    with folder.locked():
+        if execution.overwrite and differs(folder, spec):
+            _empty(folder)
+        found_manifest(folder, spec)  # raises for another spec's
+        manifest = _manifest(spec, corpus, execution)
+        folder.write_manifest(manifest)
+        runs, failed = _each(listed, job, begin)
+        if not runs:
+            if not (folder.path / MODELS).is_dir():  # nothing began: another spec may
+                (folder.path / MANIFEST).unlink()
+            raise _none(failed)
+        manifest |= {
+            "models": {label: run.manifest["model"] for label, run in runs.items()},
+            "failed": {label: _line(error) for label, error in failed.items()},
+        }
+        folder.write_manifest(manifest)
+        return Zoo(folder.path, runs, manifest)
+
+
+def battery(model: Model, settings: Settings, annotated: frozenset[str]) -> tuple[str, ...]:
+    """The analyses that are asked for and that this model and the corpus allow.
+
+    raises  InputError where that is none
+    """
+    known, shape = known_analyses(), model.shape
+    asked = choose(settings.analyses or ANALYSES)
+    kept = []
+    for name in asked:
+        needs = known[name].needs_with(settings.options.get(name, {}))
+        large = name == "divergence" and shape.layers * shape.heads > MOST_HEADS
+        missing = (needs & MODEL_NEEDS) - model.allows | (needs & CORPUS_NEEDS) - annotated
+        if not missing and not (large and settings.analyses is None):
+            kept.append(name)
+    if not kept:
+        raise InputError(
+            f"none of {', '.join(asked)} can be asked of {model.architecture} on this corpus; "
+            "wanted --analyses that need less (`headscope analyses`), or annotated text"
+        )
+    return tuple(sorted(kept))
+
+
+# --- one model ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is done with every model; `annotated`: which annotations the corpus has."""
+
+    folder: Path
+    corpus: Corpus
+    settings: Settings
+    execution: Execution
+    loading: Mapping[str, Any]
+    annotated: frozenset[str]
+    reports: bool
+
+
+def _each(
+    listed: Sequence[Entry], job: _Job, begin: Callable[[str], None]
+) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
+    """The runs of the models that can be read, and why the others cannot."""
+    runs: dict[str, Run] = {}
+    failed: dict[str, HeadscopeError] = {}
+    for entry in listed:
+        begin(entry.label)
+        try:
+            runs[entry.label] = _one(entry, job, runs)
+        except (RunStopped, KeyboardInterrupt) as error:
+            raise RunStopped("stopped; the same command goes on from what is there") from error
+        except Exception as error:  # one model's fault is that model's
+            failed[entry.label] = _told(error)
+    return runs, failed
+
+
+def _one(entry: Entry, job: _Job, runs: Mapping[str, Run]) -> Run:
+    """Its atlas, with the draws of its intervals: a mean over layers has an interval of its own."""
+    given = entry.given
+    model = load(given, **job.loading) if isinstance(given, str) else given
+    for label, run in runs.items():
+        if run.manifest["model"]["sha256"] == model.sha256:
+            raise ModelError(f"has the same weights as {label}")
+    settings = _only(job.settings, battery(model, job.settings, job.annotated))
+    with keeping_draws():
+        run = atlas(
+            model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
+            execution=job.execution,
+        )  # fmt: skip
+    if job.reports and not run.has_report:
+        run.report()
+    return run
+
+
+def _only(settings: Settings, names: tuple[str, ...]) -> Settings:
+    options = {name: given for name, given in settings.options.items() if name in names}
+    return replace(settings, analyses=names, options=options)
+
+
+# --- what all models share ------------------------------------------------------------------
+
+
+def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
+    """Which annotations some document has; the corpus is read until all are found."""
+    found: set[str] = set()
+    for document in islice(corpus, limit):
+        for passage in document.passages:
+            words = passage.words or ()
+            kinds = {
+                "words": bool(words),
+                "tags": any(word.upos or word.xpos for word in words),
+                "trees": any(word.relation for word in words),
+                "mentions": bool(passage.mentions),
+                "frames": bool(passage.frames),
+            }
+            found |= {kind for kind, there in kinds.items() if there}
+        if found >= CORPUS_NEEDS:
+            break
+    return frozenset(found)
+
+
+def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything beside the models that decides the numbers."""
+    return {
+        "headscope": headscope.__version__,
+        "command": "zoo",
+        "corpus": corpus.describe(),
+        "dtype": loading.get("dtype", "float32"),
+        "settings": settings.as_dict(),
+    }
+
+
+def _manifest(spec: dict[str, Any], corpus: Corpus, execution: Execution) -> dict[str, Any]:
+    from shlex import join
+
+    return {
+        "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
+        "corpus": corpus.describe(), "command": join(execution.command), "models": {}, "failed": {},
+    }  # fmt: skip
+
+
+def _empty(folder: RunFolder) -> None:
+    """Removes what a zoo, or a run, of another spec has written."""
+    shutil.rmtree(folder.path / MODELS, ignore_errors=True)
+    folder.prepare(overwrite=True)
+    (folder.path / SHARDS).rmdir()  # only runs have some
+
+
+# --- what failed ----------------------------------------------------------------------------
+
+
+def _told(error: Exception) -> HeadscopeError:
+    """Any error as one whose text is meant for the user."""
+    if isinstance(error, HeadscopeError):
+        return error
+    full = type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
+    if full or isinstance(error, MemoryError):
+        return HeadscopeError("out of memory; try a smaller --batch-tokens or --max-length")
+    return HeadscopeError(f"failed with {type(error).__name__}: {str(error)[:200]}")
+
+
+def _line(error: HeadscopeError) -> str:
+    return " ".join(str(error).split())
+
+
+def _none(failed: Mapping[str, HeadscopeError]) -> HeadscopeError:
+    """What to raise where no model could be read: the common fault, or each one's first."""
+    errors = list(failed.values())
+    if len({_line(error) for error in errors}) == 1:
+        return errors[0]
+    told = "; ".join(f"{label}: {_line(error)[:200]}" for label, error in failed.items())
+    return HeadscopeError(f"none of the {len(failed)} models could be read: {told[:800]}")

@@ -1,0 +1,1 @@
+"""One pass over a corpus: settings, plan, store, engines, and the life cycle of a run folder."""

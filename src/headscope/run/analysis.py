@@ -1,0 +1,261 @@
+"""What is an analysis, and what may it look at? The plug-in point.
+
+An analysis sees every layer of every batch once (`observe`), may conclude each batch (`finish`),
+and at the end turns its sums into labelled results (`result`). Its state is whatever accumulators
+it holds as attributes; saving, loading and merging are inherited.
+
+    @register
+    class Largest(Analysis):
+        name = "largest"
+        summary = "how sure each head is"
+        source = "ours"
+
+        def __init__(self, scope):
+            super().__init__(scope)
+            self.total = self.sums(scope.layers, scope.heads)
+            self.examples = self.sums()
+
+        def observe(self, layer, batch):
+            top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
+            self.total.add(top, batch.bootstrap, at=(layer.index,))
+            if layer.index == 0:
+                self.examples.add(np.ones(len(top)), batch.bootstrap)
+
+        def result(self):
+            mean = self.mean(self.total, self.examples)
+            words = ("mean largest weight of a row", "probability", self.source)
+            return labelled({"largest": Variable(mean, ("layer", "head"), *words)})
+
+`headscope.run.check_analysis.check_analysis(Largest)` says whether it keeps the contract.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from headscope.core.accumulators import (
+    REPLICATES,
+    Counts,
+    Estimate,
+    Float64,
+    Largest,
+    Sums,
+    estimate,
+    ratio,
+)
+from headscope.core.top_records import Best
+from headscope.corpus.annotations import ANNOTATIONS
+from headscope.corpus.document import Example
+from headscope.errors import HeadscopeError, InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from headscope.model.batch import Batch
+    from headscope.model.instrument import LayerView
+
+# What the model must let be seen, and what the corpus must say.
+MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
+CORPUS_NEEDS = frozenset(ANNOTATIONS)
+NEEDS = MODEL_NEEDS | CORPUS_NEEDS
+# What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
+MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
+Accumulator = Sums | Counts | Largest | Best
+Kind = TypeVar("Kind", bound="type[Analysis]")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an analysis may know before it sees the first batch.
+
+    layers, heads   size of the model (of the stack that is looked at)
+    documents       documents in the corpus; fewer than two give no intervals
+    special_tokens  which category names exist for this tokenizer, with the token: {"cls": "[CLS]"}
+    frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
+    relations       labels of the corpus's trees, the most frequent first
+    showcase        a few inputs that are to be looked at
+    showcase_tokens [input] their tokens, as the vocabulary has them
+    replicates      bootstrap replicates
+    seed            of every random choice
+    neurons         numbers in a head's query vector; 0 where queries cannot be seen
+    """
+
+    layers: int
+    heads: int
+    documents: int = 0
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    frequency_rank: np.ndarray[Any, np.dtype[np.int64]] | None = None
+    relations: tuple[str, ...] = ()
+    showcase: tuple[Example, ...] = ()
+    showcase_tokens: tuple[tuple[str, ...], ...] = ()
+    replicates: int = REPLICATES
+    seed: int = 0
+    neurons: int = 0
+
+    def sums(self, *cell: int, replicates: int | None = None) -> Sums:
+        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        kept = self.replicates if replicates is None else min(replicates, self.replicates)
+        return Sums.zeros(*cell, replicates=kept)
+
+
+class Part:
+    """A piece of an analysis with accumulators of its own, saved with those of the analysis."""
+
+
+class Analysis:
+    """One question asked of every head; see the module's docstring for a whole one.
+
+    name     the group's name in the results, and the word on the command line
+    needs    what the instrument and the corpus must provide: a subset of NEEDS
+    summary  one line for `headscope analyses`
+    source   the paper and section
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    summary: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    @classmethod
+    def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
+        """What must be provided under these options: a measure may need more than attention."""
+        return cls.needs | MEASURES.get(options.get("measure", "attention"), frozenset())
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Look at one layer of one batch and add to the sums; called in order of the layers."""
+        raise NotImplementedError
+
+    def finish(self, batch: Batch) -> None:
+        """Conclude a batch after its last layer."""
+
+    def result(self) -> xr.Dataset:
+        """The labelled results of all that was seen."""
+        raise NotImplementedError
+
+    # --- what every analysis inherits -------------------------------------------------------
+
+    def sums(self, *cell: int, replicates: int | None = None) -> Sums:
+        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        return self.scope.sums(*cell, replicates=replicates)
+
+    def mean(self, total: Sums, count: Sums) -> Estimate:
+        """total / count with its interval; NaN where nothing was counted.
+
+        The cells of `count` are the trailing cells of `total`.
+        """
+        return estimate(ratio_of(total, count), documents=self.scope.documents)
+
+    @property
+    def accumulators(self) -> dict[str, Accumulator]:
+        """The accumulators among the attributes, by name: the whole state."""
+        found: dict[str, Accumulator] = {}
+        for holder, prefix in [(self, ""), *((p, f"{n}.") for n, p in self._parts())]:
+            found |= {
+                prefix + name: value
+                for name, value in vars(holder).items()
+                if isinstance(value, Accumulator)
+            }
+        return found
+
+    def _parts(self) -> list[tuple[str, Part]]:
+        return [(name, part) for name, part in vars(self).items() if isinstance(part, Part)]
+
+    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The whole state as named arrays."""
+        return {name: accumulator.array for name, accumulator in self.accumulators.items()}
+
+    def load(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Replace the state by one that `state` gave; raises if the shapes are of another run."""
+        if unknown := sorted(set(state) - set(self.accumulators)):
+            raise HeadscopeError(
+                f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
+            )
+        for name, accumulator in self.accumulators.items():
+            array = accumulator.array
+            if name not in state or state[name].shape != array.shape:
+                found = state[name].shape if name in state else "nothing"
+                raise HeadscopeError(
+                    f"{self.name}.{name}: found {found}, wanted {array.shape}; "
+                    "the saved state is of another run"
+                )
+            array[...] = state[name]
+
+    def reset(self) -> None:
+        """Forget all that was seen, in the same memory."""
+        for accumulator in self.accumulators.values():
+            accumulator.array[...] = accumulator.nothing
+
+    def merge(self, other: Analysis) -> None:
+        """Add what another instance, made with the same scope and options, has seen."""
+        theirs = other.accumulators
+        for name, accumulator in self.accumulators.items():
+            accumulator.merge(theirs[name])  # type: ignore[arg-type]
+
+
+def ratio_of(total: Sums, count: Sums) -> Float64:
+    """[replicate + 1, *cell of total] total / count; NaN where nothing was counted."""
+    replicates, *cell = count.sums.shape
+    middle = [1] * (total.sums.ndim - count.sums.ndim)
+    return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
+
+
+_REGISTRY: dict[str, type[Analysis]] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Class decorator: makes an analysis known by its `name`; two of one name raise."""
+    unknown = kind.needs - NEEDS
+    if unknown:
+        raise InputError(
+            f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
+        )
+    known = _REGISTRY.get(kind.name)
+    if known is not None and (known.__module__, known.__qualname__) != (
+        kind.__module__,
+        kind.__qualname__,
+    ):
+        raise InputError(
+            f"two analyses are called {kind.name!r}: {known.__module__}.{known.__qualname__} and "
+            f"{kind.__module__}.{kind.__qualname__}; rename one"
+        )
+    _REGISTRY[kind.name] = kind
+    return kind
+
+
+def known_analyses() -> dict[str, type[Analysis]]:
+    """All known analyses by name: ours, then those of the entry points `headscope.analyses`."""
+    import headscope.analyses  # noqa: F401  (registers ours)
+
+    for entry in entry_points(group="headscope.analyses"):
+        register(entry.load())
+    return dict(_REGISTRY)
+
+
+def options_of(kind: type[Analysis]) -> dict[str, Any]:
+    """The keyword options of an analysis with their defaults."""
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def check_option(name: str, value: object, allowed: Collection[str]) -> None:
+    """Raises ValueError unless the value of an option is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(allowed)}")
+
+
+def choose(names: tuple[str, ...] | None) -> list[str]:
+    """The names asked for, checked; all known ones when None."""
+    known = known_analyses()
+    for name in names or ():
+        if name not in known:
+            raise InputError(f"no analysis called {name!r}; there are {', '.join(known)}")
+    return list(dict.fromkeys(names)) if names else list(known)

@@ -1,0 +1,253 @@
+"""How does a corpus become a run: planned, computed shard by shard, merged, labelled?
+
+run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
+run["entropy"]
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.core.labelled import with_token_names
+from headscope.corpus import Corpus, batches
+from headscope.corpus.annotations import Annotations
+from headscope.errors import InputError
+from headscope.model.batch import Batch
+from headscope.model.linears import CHOICES as LINEARS
+from headscope.model.linears import choose as choose_linears
+from headscope.model.model import Model, evaluating, forward
+from headscope.run.analysis import (
+    CORPUS_NEEDS,
+    MODEL_NEEDS,
+    Analysis,
+    Scope,
+    choose,
+    known_analyses,
+)
+from headscope.run.engine.compute import Task, threads_of
+from headscope.run.engine.gather import gather
+from headscope.run.finished_run import Run, open_run
+from headscope.run.manifest import differs, found_manifest, label, new_manifest, spec_of
+from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
+from headscope.run.settings import Settings, settings_of
+from headscope.run.store import RunFolder
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How to run; nothing here changes a result beyond the last bits of float32.
+
+    workers    processes; each holds a copy of the model. In a script, atlas(...) with several
+               must stand below `if __name__ == "__main__":`
+    threads    threads of each process; None: all cores (or OMP_NUM_THREADS) shared by the workers
+    linears    "auto", "onednn" or "stock"; a continued run keeps what it began with
+    overwrite  replace a run of another spec in the same folder
+    progress   called as progress(shards_done, shards)
+    command    the command line, for the report
+
+    The number of workers and threads leaves every bit as it is: sums are added in the order of
+    the shards, and no loop divides a sum among threads. "onednn" and "stock" differ in the last
+    bits, and "auto" decides by timing: name one where two runs must be bit-equal.
+    """
+
+    workers: int = 1
+    threads: int | None = None
+    linears: str = "auto"
+    overwrite: bool = False
+    progress: Callable[[int, int], None] | None = None
+    command: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what cannot be."""
+        if self.workers < 1 or (self.threads is not None and self.threads < 1):
+            raise InputError(
+                f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"
+            )
+        if self.linears not in LINEARS:
+            raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")
+
+    @property
+    def threads_each(self) -> int:
+        """Threads of each process."""
+        return self.threads or max(1, _cores() // self.workers)
+
+
+def atlas(
+    model: Model,
+    corpus: Corpus,
+    *,
+    output: str | Path | None = None,
+    settings: Settings | None = None,
+    execution: Execution | None = None,
+    frequency: str | Path | None = None,
+    **more: Any,
+) -> Run:
+    """Run all analyses over a corpus in one pass.
+
+    output     run folder; an unfinished run of the same spec there is continued. None: in memory
+    settings   what to compute; its fields may be given as keywords instead: atlas(..., limit=10)
+    execution  how to run it
+    frequency  file of lines "rank count token-id"; None: ranks are counted in the corpus
+    raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
+    """
+    settings, execution = settings_of(settings, more), execution or Execution()
+    names = possible_analyses(model, settings)
+    folder = RunFolder(output) if output is not None else None
+    if folder is not None:
+        folder.check()
+    plan = make_plan(model, corpus, settings)
+    names = annotated_analyses(names, plan, settings)
+    scope = Scope(
+        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
+        special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, frequency, model),
+        relations=plan.annotations.labels, showcase=plan.showcase,
+        showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
+        replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
+    )  # fmt: skip
+    spec = spec_of(model, plan, settings, names, frequency)
+    with (
+        folder.locked() if folder else nullcontext(),
+        threads_of(execution.threads_each),
+        evaluating(model.network),
+    ):
+        manifest = None
+        if folder is not None:
+            folder.prepare(overwrite=execution.overwrite and differs(folder, spec))
+            manifest = found_manifest(folder, spec)
+        if manifest is None:
+            linears = fastest_linears(model, corpus, plan, settings, execution.linears)
+            manifest = new_manifest(
+                spec, model, corpus, plan, linears=linears,
+                threads=execution.threads_each, command=execution.command,
+            )  # fmt: skip
+            if folder is not None:
+                folder.write_manifest(manifest)
+        task = Task(
+            corpus, settings, scope, tuple(names), model.shape.stack, manifest["linears"],
+            execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
+        )  # fmt: skip
+        return _run(model, task, plan, folder=folder, execution=execution, manifest=manifest)
+
+
+# --- steps of atlas -------------------------------------------------------------------------
+
+
+def possible_analyses(model: Model, settings: Settings) -> list[str]:
+    """The analyses to run; raises InputError for one asked for that this model does not allow."""
+    allowed = model.allows
+    known = known_analyses()
+    names = []
+    for name in sorted(choose(settings.analyses)):  # one order, however they were asked for
+        needs = known[name].needs_with(settings.options.get(name, {}))
+        missing = (needs & MODEL_NEEDS) - allowed
+        if not missing:
+            names.append(name)
+        elif settings.analyses is not None:
+            raise InputError(
+                f"{name} needs {', '.join(sorted(missing))}, which cannot be read from "
+                f"{model.architecture}; leave it out of --analyses"
+            )
+    return names
+
+
+def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list[str]:
+    """Of these the analyses whose annotations the corpus has; InputError for one asked for.
+
+    One whose options are given is asked for; a measure alone may be meant for all.
+    """
+    known, kept = known_analyses(), []
+    for name in names:
+        missing = (known[name].needs & CORPUS_NEEDS) - set(plan.annotations.documents)
+        if not missing:
+            kept.append(name)
+        elif settings.analyses is not None or set(settings.options.get(name, ())) - {"measure"}:
+            raise InputError(
+                f"{name} needs a corpus with {', '.join(sorted(missing))}, and this one has none; "
+                "give --treebank, --coref or --frames, or text with --annotate"
+            )
+    return kept
+
+
+def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
+    """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
+    if frequency is None:
+        return corpus_ranks(plan.token_counts)
+    return read_ranks(Path(frequency), len(model.tokenizer))
+
+
+def fastest_linears(
+    model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str
+) -> str:
+    """Time the linear maps on the longest inputs of the first shard.
+
+    In one thread, whatever the run will use: on a busy machine threads wait for each other longer
+    than they compute, and the same run would be decided this way today and that way tomorrow.
+    """
+    examples = Reader(model, corpus, settings).examples(plan.shards[0])
+    rows = list(batches(examples, budget=settings.batch_tokens))[-1]
+    batch = Batch.of(
+        [examples[r] for r in rows], model.vocabulary, replicates=0, device=model.device
+    )
+
+    def once() -> torch.Tensor:
+        output = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
+        return output[0][batch.mask]  # type: ignore[no-any-return]
+
+    with threads_of(1):
+        return choose_linears(model.network, once, asked=asked)
+
+
+def _run(
+    model: Model,
+    task: Task,
+    plan: Plan,
+    *,
+    folder: RunFolder | None,
+    execution: Execution,
+    manifest: dict[str, Any],
+) -> Run:
+    """Compute what is missing, merge, label and keep; a finished run is only opened."""
+    done = folder.finished() if folder else set()
+    whole = len(done) == len(plan.shards)
+    if folder and whole and folder.has_results(manifest.get("results_sha256")):
+        if execution.progress:
+            execution.progress(len(done), len(plan.shards))
+        return open_run(folder.path)
+    merged = gather(
+        model, task, plan, folder=folder, done=done,
+        workers=execution.workers, progress=execution.progress,
+    )  # fmt: skip
+    results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
+    tree = label(results, manifest)
+    if folder is not None:
+        buffer = io.BytesIO()
+        tree.to_netcdf(buffer, engine="h5netcdf")
+        manifest["results_sha256"] = folder.put_results(buffer.getvalue())
+        folder.write_manifest(manifest)
+    return Run(tree, manifest, folder.path if folder else None)
+
+
+def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
+    """Its result; where not all documents have the annotation, `n` says how many do."""
+    result = analysis.result()
+    counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]
+    for variable in result.data_vars.values() if counts else ():
+        variable.attrs["n"] = min(counts)
+    return result
+
+
+def _cores() -> int:
+    """Cores this process may use; OMP_NUM_THREADS, if set, is taken as a wish for fewer."""
+    wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(cores or 1, int(wish) if wish.isdecimal() else 1 << 20))

@@ -1,0 +1,272 @@
+"""Does an analysis keep the contract? One call checks ours and those of plug-ins.
+
+    from headscope.run.check_analysis import check_analysis
+
+    def test_largest_keeps_the_contract():
+        check_analysis(Largest)
+
+Every check is one function below; what it runs on stands in `headscope.run.contract_bench`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from headscope.errors import HeadscopeError
+from headscope.model.batch import Batch
+from headscope.model.layer import LayerView
+from headscope.run.analysis import NEEDS, Analysis
+from headscope.run.contract_bench import HEADS, LAYERS, Bench, State, copied, tiny_views
+
+TOLERANCE = 1e-5  # float32 rounds differently in a batch of another shape
+MERGE_TOLERANCE = 1e-10  # float64 sums in another order
+WIDE_TOLERANCE = 1e-4  # a whole forward pass in float32 against one in float64
+_LOW, _HIGH = "_ci_low", "_ci_high"
+_ATTRIBUTES = ("long_name", "units", "source")
+
+
+def check_analysis(kind: type[Analysis], **options: Any) -> None:
+    """Raises AssertionError, with a sentence that says what failed, unless the contract is kept.
+
+    kind     an analysis class; it need not be registered
+    options  its keyword options
+
+    The contract: name, needs, summary and source are given. Variables carry words, unit and source,
+    axes carry labels, no interval is upside down. No example at all, or no second document to
+    resample, gives NaN and no warning. Batch size, order, padding and shards change a result by
+    1e-5 at most (absolute plus relative); merging is associative and commutative to 1e-10. A saved
+    state goes on where it was, bit for bit; one of another shape is refused. Layers and batches are
+    left as they were. float64 tensors give what float32 tensors give, to 1e-4.
+    """
+    bench = Bench(kind, options)
+    for check in CHECKS:
+        check(bench)
+
+
+# --- what it says ---------------------------------------------------------------------------
+
+
+def check_it_is_described(bench: Bench) -> None:
+    """Name, needs, summary and source are there."""
+    for word in ("name", "summary", "source"):
+        text = getattr(bench.kind, word, None)
+        bench.claim(isinstance(text, str) and text != "", f"{word} is {text!r}, wanted a text")
+    unknown = bench.kind.needs - NEEDS
+    bench.claim(not unknown, f"needs {sorted(unknown)}; there are {sorted(NEEDS)}")
+
+
+def check_result_is_labelled(bench: Bench) -> None:
+    """Words, units, sources, coordinates; intervals with two ends in order."""
+    result = bench.result(bench.run(bench.examples, size=3))
+    bench.claim(len(result) > 0, "result() has no variables")
+    for name, variable in result.items():
+        for word in _ATTRIBUTES:
+            text = variable.attrs.get(word)
+            bench.claim(
+                isinstance(text, str) and text != "", f"{name!r} has {word} {text!r}, wanted a text"
+            )
+    for dim, size in result.sizes.items():
+        bench.claim(dim in result.indexes, f"the axis {dim!r} has no labels")
+        wanted = {"layer": LAYERS, "head": HEADS}.get(str(dim))
+        if wanted is not None:
+            labels = result.indexes[dim].tolist()
+            bench.claim(
+                labels == list(range(wanted)), f"{dim!r} is {labels}, wanted 0 … {size - 1}"
+            )
+    _intervals_in_order(bench, result)
+
+
+def _intervals_in_order(bench: Bench, result: xr.Dataset) -> None:
+    for name in map(str, result):
+        for end, other in ((_LOW, _HIGH), (_HIGH, _LOW)):
+            stem = name.removesuffix(end)
+            whole = stem == name or (stem in result and stem + other in result)
+            bench.claim(
+                whole, f"{name!r} stands alone, wanted {stem!r}, {stem + other!r} beside it"
+            )
+        if name + _LOW not in result:
+            continue
+        value, low, high = (result[name + end].values for end in ("", _LOW, _HIGH))
+        shapes = value.shape == low.shape == high.shape
+        bench.claim(shapes, f"the interval of {name!r} has another shape than its value")
+        bench.claim(not (low > high).any(), f"an interval of {name!r} is upside down")
+        absent = np.isnan(value) & ~(np.isnan(low) & np.isnan(high))
+        bench.claim(not absent.any(), f"{name!r} is NaN where its interval is not")
+
+
+def check_no_example_gives_no_number(bench: Bench) -> None:
+    """Nothing seen: NaN, and 0 only where a variable without interval counts something."""
+    result = bench.result(bench.fresh(documents=0))
+    for name, variable in result.items():
+        counts = f"{name}{_LOW}" not in result
+        absent = np.isnan(variable.values) | (counts & (variable.values == 0))
+        bench.claim(bool(absent.all()), f"{name!r} holds numbers though no example was seen")
+
+
+def check_one_document_has_no_interval(bench: Bench) -> None:
+    """There is nothing to resample."""
+    analysis = bench.fresh(documents=1)
+    bench.observe(analysis, [replace(e, document="a") for e in bench.examples])
+    for name, variable in bench.result(analysis).items():
+        if str(name).endswith((_LOW, _HIGH)):
+            there = ~np.isnan(variable.values)
+            bench.claim(not there.any(), f"{name!r} holds numbers though there is one document")
+
+
+# --- what may not matter --------------------------------------------------------------------
+
+
+def check_batch_size_does_not_matter(bench: Bench) -> None:
+    """1, 2 and 7 at a time, and short ones together with long ones."""
+    wanted = bench.result(bench.run(bench.examples, size=1))
+    for size in (2, 3, len(bench.examples)):
+        found = bench.result(bench.run(bench.examples, size=size))
+        what = f"a batch size of {size} instead of 1"
+        bench.same_result(found, wanted, what, tolerance=TOLERANCE)
+
+
+def check_order_does_not_matter(bench: Bench) -> None:
+    """Backwards, and sorted by length as a run does."""
+    wanted = bench.result(bench.run(bench.examples, size=3))
+    for order in (bench.examples[::-1], sorted(bench.examples, key=len)):
+        found = bench.result(bench.run(order, size=3))
+        bench.same_result(found, wanted, "the order of examples", tolerance=TOLERANCE)
+
+
+def check_padding_does_not_matter(bench: Bench) -> None:
+    """Whatever stands in the rows of padding."""
+    size = len(bench.examples)
+    wanted = bench.result(bench.run(bench.examples, size=size))
+    found = bench.result(bench.run(bench.examples, size=size, refill=True))
+    bench.same_result(found, wanted, "what stands in padding", tolerance=TOLERANCE)
+
+
+def check_shards_do_not_matter(bench: Bench) -> None:
+    """Merged parts give the whole; merging is associative, commutative, and spares the other."""
+    wanted = bench.result(bench.run(bench.examples, size=2))
+    cuts = (bench.examples[:3], bench.examples[3:4], bench.examples[4:])
+    a, b, c = (bench.run(part, size=2) for part in cuts)
+    before = copied(b)
+    left = _merged(bench, _merged(bench, a, b), c)
+    bench.same_state(copied(b), before, "merge() with an analysis", tolerance=0)
+    bench.same_result(bench.result(left), wanted, "cutting into shards", tolerance=TOLERANCE)
+    for other, what in (
+        (_merged(bench, a, _merged(bench, b, c)), "merging in another order"),
+        (_merged(bench, c, _merged(bench, b, a)), "merging from the other side"),
+        (_merged(bench, left, bench.fresh()), "merging with one that saw nothing"),
+    ):
+        bench.same_state(copied(other), copied(left), what, tolerance=MERGE_TOLERANCE)
+
+
+def _merged(bench: Bench, one: Analysis, other: Analysis) -> Analysis:
+    """A new instance that has seen what both have."""
+    both = bench.copy(one)
+    with bench.doing("merge()"):
+        both.merge(other)
+    return both
+
+
+def check_float64_gives_the_same(bench: Bench) -> None:
+    """The compiled loops are for float32 on the host; torch has to do the same for the others."""
+    wanted = bench.result(bench.run(bench.examples, size=3))
+    found = bench.result(bench.run(bench.examples, size=3, dtype=torch.float64))
+    bench.same_result(found, wanted, "float64 instead of float32", tolerance=WIDE_TOLERANCE)
+
+
+# --- state ----------------------------------------------------------------------------------
+
+
+def check_state_is_the_whole_state(bench: Bench) -> None:
+    """Saved and loaded in the middle, it goes on bit for bit; result() changes nothing."""
+    first, second = bench.examples[:3], bench.examples[3:]
+    whole = bench.run(first, size=3)
+    saved = copied(whole)
+    bench.claim(bool(saved), "keeps nothing in accumulators: use self.sums(…) in __init__")
+    other = bench.copy(whole)
+    bench.same_state(copied(other), saved, "saving and loading")
+    for analysis in (whole, other):
+        bench.observe(analysis, second)
+    bench.same_state(copied(other), copied(whole), "saving and loading half-way")
+    result = bench.result(whole)
+    what = "saving and loading half-way (something is kept outside the accumulators?)"
+    bench.same_result(bench.result(other), result, what, tolerance=0)
+    bench.same_state(copied(other), copied(whole), "result()")
+    bench.same_result(bench.result(whole), result, "calling result() twice", tolerance=0)
+
+
+def check_state_of_another_shape_is_refused(bench: Bench) -> None:
+    """A shard of another run must not be read as one of this run."""
+    saved = copied(bench.fresh())
+    for name, array in saved.items():
+        longer = np.zeros((*array.shape[:-1], array.shape[-1] + 1), array.dtype)
+        rest = {other: saved[other] for other in saved if other != name}
+        _refused(bench, {**rest, name: longer}, f"{name!r} of another shape")
+        _refused(bench, rest, f"no {name!r}")
+
+
+def _refused(bench: Bench, state: State, what: str) -> None:
+    try:
+        bench.fresh().load(state)
+    except HeadscopeError:
+        return
+    bench.claim(False, f"load() takes a state with {what}, wanted a HeadscopeError")
+
+
+# --- what it is shown -----------------------------------------------------------------------
+
+
+def check_what_it_is_shown_stays_as_it_was(bench: Bench) -> None:
+    """Other analyses look at the same tensors, and at the same derived ones."""
+    batch = bench.batch(bench.examples)
+    views = tiny_views(batch, dtype=torch.float32)
+    before = _shown(views, batch)
+    bench.show(bench.fresh(), views, batch)
+    after = _shown(views, batch)
+    for name, array in before.items():
+        same = array.tobytes() == after[name].tobytes()
+        bench.claim(same, f"changes the {name} that it was shown; work on a copy")
+
+
+def _shown(views: list[LayerView], batch: Batch) -> State:
+    """A copy of everything that layers and batch hold or work out."""
+    seen: dict[str, Any] = {
+        f"batch's {name}": getattr(batch, name)
+        for name in (
+            "input_ids", "segment_ids", "mask", "bootstrap", "lengths", "is_cls", "is_sep",
+            "is_punctuation", "categories", "query_classes",
+        )
+    }  # fmt: skip
+    for view in views:
+        where = f"of layer {view.index}"
+        for name in ("attention", "queries", "keys", "values", "residual", "output", "value_norm",
+                     "gram"):  # fmt: skip
+            seen[f"{name} {where}"] = getattr(view, name)
+        seen[f"projection {where}"] = view.projection.weight
+        seen[f"entropy {where}"] = view.entropy(batch)
+        seen[f"column sums {where}"] = view.column_sums(batch)
+    return {
+        name: np.array(array.numpy() if isinstance(array, torch.Tensor) else array)
+        for name, array in seen.items()
+    }
+
+
+CHECKS: tuple[Callable[[Bench], None], ...] = (
+    check_it_is_described,
+    check_state_is_the_whole_state,
+    check_result_is_labelled,
+    check_what_it_is_shown_stays_as_it_was,
+    check_batch_size_does_not_matter,
+    check_order_does_not_matter,
+    check_padding_does_not_matter,
+    check_shards_do_not_matter,
+    check_no_example_gives_no_number,
+    check_one_document_has_no_interval,
+    check_float64_gives_the_same,
+    check_state_of_another_shape_is_refused,
+)

@@ -1,0 +1,274 @@
+"""On what is an analysis tried out? A tiny random BERT, seven short examples, and comparisons.
+
+The bench of `check_analysis`: it runs an analysis in any batches and says in a sentence where
+two outcomes differ.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from transformers import BertConfig, BertModel
+
+from headscope.corpus.annotations import Annotations
+from headscope.corpus.document import Example, Frame, FrameElement, Mention, Word
+from headscope.model.batch import Batch, Vocabulary
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.run.analysis import Analysis, Scope
+
+LAYERS, HEADS, WIDTH, TOKENS = 2, 3, 24, 40
+CLS, SEP, STOP, COMMA = 2, 3, 4, 5
+VOCABULARY = Vocabulary(cls=CLS, sep=SEP, punctuation=(STOP, COMMA))
+
+State = dict[str, np.ndarray[Any, Any]]
+
+
+class Bench:
+    """An analysis with its options, and how to run it.
+
+    kind      the class on trial
+    options   its keyword options
+    examples  seven short ones of four documents; one of them a single token, one of them two
+    """
+
+    def __init__(self, kind: type[Analysis], options: Mapping[str, Any]) -> None:
+        self.kind, self.options = kind, dict(options)
+        self.name = getattr(kind, "name", kind.__qualname__)
+        self.examples = tiny_examples()
+        self.scope = Scope(
+            LAYERS,
+            HEADS,
+            documents=len({e.document for e in self.examples}),
+            special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
+            frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
+            relations=Annotations.of(self.examples).labels,
+            showcase=tuple(e for e in self.examples if e.words)[:2],
+            replicates=20,
+            neurons=WIDTH // HEADS,
+        )
+
+    # --- running ----------------------------------------------------------------------------
+
+    def fresh(self, **changes: Any) -> Analysis:
+        """A new instance that has seen nothing; `changes` go into its scope."""
+        with self.doing("making it"):
+            return self.kind(replace(self.scope, **changes), **self.options)
+
+    def run(self, examples: Sequence[Example], *, size: int, **how: Any) -> Analysis:
+        """A new instance that has seen the examples in batches of this size; see `observe`."""
+        analysis = self.fresh()
+        for start in range(0, len(examples), size):
+            self.observe(analysis, examples[start : start + size], **how)
+        return analysis
+
+    def observe(
+        self,
+        analysis: Analysis,
+        examples: Sequence[Example],
+        *,
+        dtype: torch.dtype = torch.float32,
+        refill: bool = False,
+    ) -> None:
+        """Shows one batch; `refill` writes noise where there is padding."""
+        batch = self.batch(examples)
+        views = tiny_views(batch, dtype=dtype)
+        self.show(analysis, [refilled(v, batch) for v in views] if refill else views, batch)
+
+    def show(self, analysis: Analysis, views: Sequence[LayerView], batch: Batch) -> None:
+        """Shows the layers of a batch in order."""
+        lengths = ", ".join(str(n) for n in batch.lengths)
+        with torch.no_grad(), self.doing(f"observing examples of {lengths} tokens"):
+            for view in views:
+                analysis.observe(view, batch)
+            analysis.finish(batch)
+
+    def batch(self, examples: Sequence[Example]) -> Batch:
+        """The examples, padded."""
+        return Batch.of(examples, VOCABULARY, replicates=self.scope.replicates)
+
+    def result(self, analysis: Analysis) -> xr.Dataset:
+        """Its result, which must be a Dataset."""
+        with self.doing("result()"):
+            found = analysis.result()
+        kind = type(found).__name__
+        self.claim(isinstance(found, xr.Dataset), f"result() gives {kind}, wanted xarray.Dataset")
+        return found
+
+    def copy(self, analysis: Analysis) -> Analysis:
+        """A new instance with the same state."""
+        other = self.fresh()
+        with self.doing("load()"):
+            other.load(copied(analysis))
+        return other
+
+    # --- judging ----------------------------------------------------------------------------
+
+    def claim(self, holds: bool, otherwise: str) -> None:
+        """Raises AssertionError, with the analysis's name before the sentence, unless it holds."""
+        if not holds:
+            raise AssertionError(f"{self.name}: {otherwise}")
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Turns exceptions and warnings into an AssertionError that says what was being done."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                yield
+        except Exception as error:
+            kind = type(error).__name__
+            raise AssertionError(f"{self.name}: {what} raised {kind}: {error}") from error
+
+    def same_result(
+        self, found: xr.Dataset, wanted: xr.Dataset, what: str, *, tolerance: float
+    ) -> None:
+        """Two results are equal within a tolerance, absolute plus relative; NaN equals NaN."""
+        self.claim(set(found) == set(wanted), f"{what} changes which variables there are")
+        for name in wanted:
+            alike = found[name].shape == wanted[name].shape
+            self.claim(alike, f"{what} changes the shape of {name!r}")
+            gap = _gap(found[name].values, wanted[name].values)
+            self.claim(gap <= tolerance, f"{what} changes {name!r} {_by(gap, tolerance)}")
+
+    def same_state(self, found: State, wanted: State, what: str, *, tolerance: float = 0.0) -> None:
+        """Two states are equal within a tolerance; 0 asks for equal bytes."""
+        self.claim(set(found) == set(wanted), f"{what} changes which sums there are")
+        for name, array in wanted.items():
+            same = found[name].shape == array.shape and found[name].tobytes() == array.tobytes()
+            gap = 0.0 if same else _gap(found[name], array)
+            self.claim(
+                same or 0 < tolerance >= gap, f"{what} changes {name!r} {_by(gap, tolerance)}"
+            )
+
+
+def copied(analysis: Analysis) -> State:
+    """A state that stays as it is when the analysis goes on."""
+    return {name: array.copy() for name, array in analysis.state().items()}
+
+
+def _by(gap: float, tolerance: float) -> str:
+    return f"by {gap:.1e} (absolute plus relative); at most {tolerance:.0e} is allowed"
+
+
+def _gap(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+    """Largest |a - b| / (1 + |b|); infinite where shapes differ or only one of them is NaN."""
+    if found.shape != wanted.shape:
+        return np.inf
+    if not np.issubdtype(wanted.dtype, np.number):
+        return 0.0 if (found == wanted).all() else np.inf
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    if (np.isnan(a) != np.isnan(b)).any():
+        return np.inf
+    there = ~np.isnan(b)
+    return float((np.abs(a - b) / (1 + np.abs(b)))[there].max(initial=0.0))
+
+
+# --- the tiny model and its input -----------------------------------------------------------
+
+
+@cache
+def tiny_network(dtype: torch.dtype) -> BertModel:
+    """A BERT whose attention is sharp and whose biases and norms are not trivial.
+
+    Freshly initialised attention is almost uniform, which hides mistakes.
+    """
+    config = BertConfig(
+        vocab_size=TOKENS,
+        hidden_size=WIDTH,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    network: Any = BertModel(config)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in network.parameters():
+        draw = torch.randn(parameter.shape, generator=generator)
+        parameter.data = draw * 0.3 if parameter.ndim > 1 else parameter.data + draw * 0.2
+    found: BertModel = network.to(dtype).eval()
+    return found
+
+
+def tiny_examples() -> list[Example]:
+    """Seven examples of 12, 1, 9, 2, 12, 7 and 5 tokens; that of 7 has no special ones."""
+    rng = np.random.default_rng(0)
+    examples = []
+    for index, length in enumerate((12, 1, 9, 2, 12, 7, 5)):
+        ids = rng.integers(6, TOKENS, length)
+        if length not in (1, 7):
+            ids[0], ids[-1] = CLS, SEP
+        if length > 8:
+            ids[3], ids[5], ids[-2] = STOP, SEP, COMMA
+        closes = ids == SEP
+        segments = (np.cumsum(closes) - closes > 0).astype(np.int64)
+        document = "abcd"[index % 4]
+        special = closes | (ids == CLS)
+        example = Example(f"{document}{index}", document, ids, segments, special)
+        examples.append(annotated(example) if length > 2 else example)
+    return examples
+
+
+def annotated(example: Example) -> Example:
+    """The example with words, some of two tokens, and with a tree, tags, mentions and a frame."""
+    content = np.flatnonzero(~example.special)
+    word_index = np.full(len(example), -1, np.int64)
+    # Words of two tokens and of one in turn; none goes on behind a special token.
+    starts = (np.arange(len(content)) % 3 != 1) | (np.diff(content, prepend=-1) > 1)
+    word_index[content] = np.cumsum(starts) - 1
+    count = int(word_index.max()) + 1
+    words = tuple(
+        Word(*_WORDS[at % len(_WORDS)][:3], head=_head(at, count), relation=_WORDS[at % 5][3])
+        for at in range(count)
+    )
+    mentions = tuple(
+        Mention("e1" if at % 2 else "e2", at, at, at, kind=_KINDS[at % 3]) for at in range(count)
+    )
+    element = FrameElement("Theme", count - 1, count - 1)
+    frames = (Frame("Motion", 0, 0, (element,)),)
+    return replace(example, word_index=word_index, words=words, mentions=mentions, frames=frames)
+
+
+_WORDS = (
+    ("dog", "NOUN", "NN", "nsubj"),
+    ("barks", "VERB", "VBZ", "obj"),
+    ("not", "PART", "RB", "nmod:poss"),
+    ("it", "PRON", "PRP", "det"),
+    (".", "PUNCT", ".", "punct"),
+)
+_KINDS = ("pronoun", "proper", "nominal")
+
+
+def _head(at: int, count: int) -> int:
+    """The second word is the root; the others hang from their neighbour on its side."""
+    root = min(1, count - 1)
+    return -1 if at == root else at + 1 if at < root else at - 1
+
+
+def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
+    """The layers of the tiny model on a batch."""
+    seen: list[LayerView] = []
+    network = tiny_network(dtype)
+    with torch.no_grad(), Instrument(network, observers=[seen.append]):
+        network(batch.input_ids, attention_mask=batch.mask.long(), token_type_ids=batch.segment_ids)
+    return seen
+
+
+def refilled(view: LayerView, batch: Batch) -> LayerView:
+    """The layer with noise in the rows of padding, as another implementation might leave there."""
+    noise = torch.Generator().manual_seed(view.index)
+    changed: dict[str, Any] = {}
+    for name in ("attention", "values", "queries", "keys", "residual", "output"):
+        tensor = getattr(view, name)  # [example, …, token, any]
+        real = batch.mask.view(len(batch.mask), *[1] * (tensor.ndim - 3), -1, 1)
+        other = torch.rand(tensor.shape, generator=noise, dtype=tensor.dtype)
+        changed[name] = torch.where(real, tensor, other)
+    return replace(view, _scans={}, _word_maps={}, **changed)

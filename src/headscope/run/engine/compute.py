@@ -1,0 +1,108 @@
+"""How does one shard become sums?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from headscope.corpus import Corpus, Example, batches
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.linears import linears
+from headscope.model.model import Model, forward
+from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.plan import Reader, Shard
+from headscope.run.settings import Settings
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a process needs to compute any shard, beside the model.
+
+    linears  "onednn" or "stock", as chosen once for the run
+    threads  of one process
+    """
+
+    corpus: Corpus
+    settings: Settings
+    scope: Scope
+    names: tuple[str, ...]
+    stack: str
+    linears: str
+    threads: int
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def new_analyses(self) -> list[Analysis]:
+        """Fresh analyses, nothing seen yet."""
+        known = known_analyses()
+        return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
+
+
+class Computer:
+    """Computes shards of one task with one loaded model."""
+
+    def __init__(self, model: Model, task: Task) -> None:
+        self.model, self.task = model, task
+        self.reader = Reader(model, task.corpus, task.settings)
+        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[task.stack])
+        self._analyses = task.new_analyses()
+        self._batch: Batch | None = None
+
+    def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
+        """The state of all analyses after one shard: {"analysis/accumulator": array}.
+
+        The arrays are overwritten by the next shard: tens of megabytes allocated anew for each
+        would leave holes in memory.
+        """
+        for analysis in self._analyses:
+            analysis.reset()
+        with threads_of(self.task.threads):
+            self._run(self.reader.examples(shard))
+        return {
+            f"{a.name}/{key}": array for a in self._analyses for key, array in a.state().items()
+        }
+
+    def _run(self, examples: Sequence[Example]) -> None:
+        """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
+        network, task = self.model.network, self.task
+        with linears(network, task.linears), self.instrument, torch.inference_mode():
+            # Longest first: buffers that grow a little each time would leave a hole in memory each.
+            for rows in reversed(list(batches(examples, budget=task.settings.batch_tokens))):
+                batch = self._batch = Batch.of(
+                    [examples[row] for row in rows],
+                    self.model.vocabulary,
+                    replicates=task.scope.replicates,
+                    seed=task.scope.seed,
+                    device=self.model.device,
+                )
+                forward(network, batch.input_ids, batch.mask, batch.segment_ids)
+                for analysis in self._analyses:
+                    analysis.finish(batch)
+
+    def _observe(self, layer: LayerView) -> None:
+        assert self._batch is not None
+        for analysis in self._analyses:
+            analysis.observe(layer, self._batch)
+
+
+@contextmanager
+def threads_of(count: int) -> Iterator[None]:
+    """Inside the context this process computes in so many threads.
+
+    Those are torch's, which the compiled loops follow. numpy's products get one: BLAS divides sums
+    among its threads, so that their last bits would depend on how many there are.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,167 @@
+"""What will the model be shown, in which shards? One pass over the corpus with the tokenizer alone.
+
+It finds everything that is wrong with a corpus before the model runs, counts tokens (frequency
+ranks), and cuts the documents into shards. Shards hold whole documents in reading order, so any
+process can compute any shard by itself and the merged result does not depend on who computed what.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
+from headscope.corpus.annotations import Annotations
+from headscope.corpus.showcase import Showcase
+from headscope.errors import CorpusError
+from headscope.model.model import Model
+from headscope.run.settings import Settings
+
+# Without --max-length, single passages are read in windows of at most this: the maps of a layer
+# grow with the square, and what was published was measured on at most 512.
+USUAL_LIMIT = 512
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Documents first … first + documents - 1 of the corpus."""
+
+    number: int
+    first: int
+    documents: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a corpus amounts to under some settings.
+
+    shards        in reading order
+    counts        documents, examples, tokens; what was skipped or windowed, and why
+    token_counts  [vocabulary] how often each token id occurs
+    annotations   which annotations there are
+    showcase      a few inputs to look at
+    digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
+    """
+
+    shards: tuple[Shard, ...]
+    counts: EncodeCounts
+    token_counts: npt.NDArray[np.int64]
+    annotations: Annotations
+    showcase: tuple[Example, ...]
+    digest: str
+
+
+def encoder_for(model: Model, settings: Settings) -> Encoder:
+    """The encoder of a model under some settings."""
+    limit = model.limit
+    if settings.max_length is None:
+        limit = min(limit, USUAL_LIMIT)
+    return Encoder(
+        model.tokenizer,
+        model_limit=limit,
+        has_segments=model.has_segments,
+        max_length=settings.max_length,
+        long=settings.long,  # type: ignore[arg-type]
+        segment_ids=settings.segment_ids,  # type: ignore[arg-type]
+        seed=settings.seed,
+    )
+
+
+def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
+    """Read the whole corpus once; raises CorpusError if nothing in it can be shown to the model."""
+    encoder = encoder_for(model, settings)
+    token_counts = np.zeros(len(model.tokenizer), np.int64)
+    digest = hashlib.sha256()
+    annotations, showcase = Annotations(), Showcase(seed=settings.seed)
+    shards: list[Shard] = []
+    first = tokens = read = 0
+    for document in islice(corpus, settings.limit):
+        examples = encoder.encode(document)
+        read += 1
+        for example in examples:
+            tokens += len(example)
+            token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
+            annotations.add(example)
+            showcase.consider(example)
+            _feed(digest, example)
+        if tokens >= settings.shard_tokens:
+            shards.append(Shard(len(shards), first, read - first, tokens))
+            first, tokens = read, 0
+    if tokens:
+        shards.append(Shard(len(shards), first, read - first, tokens))
+    if not shards:
+        raise CorpusError(
+            f"nothing to show to the model: {read} documents were read, none gave an input "
+            f"({encoder.counts.skipped} passages skipped)"
+        )
+    return Plan(
+        tuple(shards), encoder.counts, token_counts, annotations, showcase.chosen(),
+        digest.hexdigest(),
+    )  # fmt: skip
+
+
+class Reader:
+    """Encodes the documents of shards; cheap when the shards come in order."""
+
+    def __init__(self, model: Model, corpus: Corpus, settings: Settings) -> None:
+        self.encoder, self.corpus = encoder_for(model, settings), corpus
+        self._stream: Iterator[Document] = iter(())
+        self._next = -1
+
+    def examples(self, shard: Shard) -> list[Example]:
+        """All examples of a shard, in reading order."""
+        if self._next < 0 or self._next > shard.first:
+            self._stream, self._next = iter(self.corpus), 0
+        for _ in islice(self._stream, shard.first - self._next):
+            pass
+        documents = islice(self._stream, shard.documents)
+        self._next = shard.first + shard.documents
+        return [example for document in documents for example in self.encoder.encode(document)]
+
+
+def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
+    ranks: npt.NDArray[np.float64] = rankdata(-token_counts, method="average")
+    return ranks
+
+
+def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
+    """[vocabulary] ranks from a file of lines "rank count token-id"; unlisted ids: last rank + 1.
+
+    raises  CorpusError with file and line
+    """
+    found: dict[int, int] = {}
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"cannot read frequency ranks from {path}: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if len(fields) != 3 or not all(f.isdecimal() for f in fields):
+            raise CorpusError(f"{path}:{number}: {line[:60]!r}; wanted 'rank count token-id'")
+        found[int(fields[2])] = int(fields[0])
+    if not found:
+        raise CorpusError(f"{path} is empty; wanted lines 'rank count token-id'")
+    ranks = np.full(vocabulary, max(found.values()) + 1.0)
+    for token, rank in found.items():
+        if token < vocabulary:
+            ranks[token] = rank
+    return ranks
+
+
+def _feed(digest: Any, example: Example) -> None:
+    digest.update(repr((example.id, example.document, len(example))).encode())
+    digest.update(example.input_ids.astype("<i8").tobytes())
+    digest.update(example.segment_ids.astype("<i8").tobytes())
+    if example.words is not None:  # analyses may read the annotations
+        digest.update(repr((example.words, example.mentions, example.frames)).encode())
+        digest.update(b"" if example.word_index is None else example.word_index.tobytes())

@@ -1,0 +1,141 @@
+"""What exactly is to be computed? Two runs with the same fingerprint give the same numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from headscope.core.accumulators import REPLICATES
+from headscope.corpus.encode import LONG, SEGMENT_IDS
+from headscope.errors import InputError
+from headscope.run.analysis import Scope, choose, known_analyses, options_of
+
+BATCH_TOKENS = 2048
+SHARD_TOKENS = 32_768
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a corpus is read and run; everything here may change a number or its last bits.
+
+    analyses      names, in any order; None for all that the model allows
+    options       {analysis: {option: value}}
+    max_length    tokens of an input at most; None: 128 for packed text, 512 otherwise
+    long          "window", "skip" or "error" for what is longer
+    segment_ids   "auto" or "zeros"
+    batch_tokens  tokens of a batch at most, padding included
+    shard_tokens  a shard is closed once it holds this many tokens
+    limit         read only this many documents
+    seed          of packing, row sampling and the bootstrap
+    replicates    bootstrap replicates
+    """
+
+    analyses: tuple[str, ...] | None = None
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    max_length: int | None = None
+    long: str = "window"
+    segment_ids: str = "auto"
+    batch_tokens: int = BATCH_TOKENS
+    shard_tokens: int = SHARD_TOKENS
+    limit: int | None = None
+    seed: int = 0
+    replicates: int = REPLICATES
+
+    def __post_init__(self) -> None:
+        """Raises InputError for anything that cannot be run, before a model is loaded."""
+        for name, least in _LEAST.items():
+            _check_whole(name, getattr(self, name), least)
+        for name, known in (("long", LONG), ("segment_ids", SEGMENT_IDS)):
+            if getattr(self, name) not in known:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}; wanted one of {', '.join(known)}"
+                )
+        if self.analyses is not None:
+            object.__setattr__(self, "analyses", _names(self.analyses))
+        _check_options(self.options, choose(self.analyses))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the manifest."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+
+# Whole numbers and the least that makes sense; those that may be None have a default of None.
+_LEAST = {
+    "batch_tokens": 1, "shard_tokens": 1, "replicates": 0, "seed": 0, "limit": 1, "max_length": 1,
+}  # fmt: skip
+
+
+def settings_of(settings: Settings | None, more: Mapping[str, Any]) -> Settings:
+    """Settings given whole or by their fields; raises InputError for both, or an unknown field."""
+    known = [f.name for f in fields(Settings)]
+    for name in more:
+        if name not in known:
+            raise InputError(f"no setting called {name!r}; there are {', '.join(known)}")
+    if settings is None:
+        return Settings(**more)
+    if more:
+        raise InputError(
+            f"found settings=Settings(...) and {', '.join(more)} beside it; "
+            "give one or the other, or dataclasses.replace(settings, ...)"
+        )
+    if not isinstance(settings, Settings):
+        raise InputError(f"settings is a {type(settings).__name__}; wanted headscope.Settings(...)")
+    return settings
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if value is None and name in ("limit", "max_length"):
+        return
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"analyses is {given!r}; wanted several names, say ('surface', 'entropy')")
+    if not given:
+        raise InputError("no analysis was named; leave analyses out to run all")
+    return tuple(given)
+
+
+def _check_options(options: Any, names: list[str]) -> None:
+    """Raises InputError unless every analysis can be made with its options."""
+    for name, given in options.items():
+        if name not in names:
+            raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
+        known = options_of(known_analyses()[name])
+        for option in given:
+            if option not in known:
+                there = ", ".join(known) or "none"
+                raise InputError(f"{name} has no option {option!r}; there are: {there}")
+        try:
+            known_analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"options of {name}: {error}") from error
+
+
+def fingerprint(spec: Mapping[str, Any]) -> str:
+    """Hex sha256 of a spec's canonical JSON."""
+    text = json.dumps(spec, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differences(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Where two specs differ: "settings.seed: 0, now 1"."""
+    out: list[str] = []
+    for key in sorted({*found, *wanted}):
+        a, b = found.get(key), wanted.get(key)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            out += differences(a, b, f"{prefix}{key}.")
+        elif a != b:
+            out.append(f"{prefix}{key}: {_short(a)}, now {_short(b)}")
+    return out
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,212 @@
+"""What lies in a run folder, and how is it kept whole?
+
+    RUN/manifest.json   what was asked and what was found; written before the first shard
+    RUN/shards/         one file per finished shard, named by its content's hash
+    RUN/atlas.nc        the labelled results, written last
+
+Every file is written beside its place, synced and renamed: a reader, or a crash, sees all of it or
+none. A shard that does not match the hash in its name is thrown away and computed again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headscope.core.whole_file import DRAFT, write_whole
+from headscope.errors import HeadscopeError, RunFolderError
+
+MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+State = dict[str, np.ndarray[Any, Any]]
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write content so that a reader, or a crash, sees all of it or none.
+
+    raises  HeadscopeError when the disk is full or the place cannot be written
+    """
+    try:
+        write_whole(path, lambda draft: Path(draft).write_bytes(content))
+    except OSError as error:
+        raise why_unwritten(error, path) from error
+
+
+def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
+    """The error to raise where the system refused to write to a path."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return HeadscopeError(
+            f"no space left to write {path}\n"
+            "free some, then run the same command again: what is finished in a run folder is kept"
+        )
+    return RunFolderError(f"cannot write {path}: {error.strerror}; choose another folder with -o")
+
+
+class RunFolder:
+    """A run folder on disk; makes no decision about what is computed."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    # --- the manifest -----------------------------------------------------------------------
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What the manifest says; None where there is no run; raises RunFolderError if damaged."""
+        file = self.path / MANIFEST
+        if not file.exists():
+            return None
+        try:
+            manifest = json.loads(file.read_bytes())
+            _ = manifest["fingerprint"], manifest["spec"]
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            raise RunFolderError(
+                f"{file} is no manifest of a run ({error}); use another folder or --overwrite"
+            ) from error
+        found: dict[str, Any] = manifest
+        return found
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Replace the manifest."""
+        text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True)
+        put(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
+
+    # --- the folder -------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raises RunFolderError for a place where no run can be; writes nothing."""
+        place = self.path
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise RunFolderError(f"{place} is a file; wanted a folder for the run (-o {self.path})")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise RunFolderError(f"cannot write to {place}; choose another folder with -o")
+        if place == self.path and not (place / MANIFEST).exists():
+            strange = [p.name for p in place.iterdir() if not self._ours_without_manifest(p)]
+            if strange:
+                raise RunFolderError(
+                    f"{self.path} holds {min(strange)!r} but no run; "
+                    "choose an empty or a new folder with -o"
+                )
+
+    def prepare(self, *, overwrite: bool) -> None:
+        """Make the folder ready to be written to, by whoever holds its lock.
+
+        Without a manifest nobody knows which spec a shard belongs to: such shards go, as do the
+        drafts of a process that was killed. Overwriting removes everything that a run writes.
+        """
+        self.check()
+        try:
+            if overwrite:
+                for name in (SHARDS, "tables", "figures"):
+                    shutil.rmtree(self.path / name, ignore_errors=True)
+                # The manifest last: killed before, this is still a run that can be overwritten.
+                for name in ("report.html", RESULTS, MANIFEST):
+                    (self.path / name).unlink(missing_ok=True)
+            (self.path / SHARDS).mkdir(parents=True, exist_ok=True)
+            stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
+            if not (self.path / MANIFEST).exists():
+                stale += self._shard_files()
+            for file in stale:
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise why_unwritten(error, self.path) from error
+
+    def _ours_without_manifest(self, file: Path) -> bool:
+        if file.name == SHARDS and file.is_dir():
+            return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
+        return file.name.startswith(".")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the folder for one process; the system lets go when that process ends."""
+        try:
+            import fcntl
+        except ImportError:  # not on this system: two runs in one folder would waste work, no more
+            yield
+            return
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / ".lock").open("a")
+        except OSError as error:
+            raise why_unwritten(error, self.path) from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RunFolderError(
+                    f"another headscope is writing to {self.path}; "
+                    "wait until it has finished, or choose another folder with -o"
+                ) from error
+            except OSError:
+                pass  # a file system without locks
+            yield
+
+    # --- results ----------------------------------------------------------------------------
+
+    def put_results(self, content: bytes) -> str:
+        """Write atlas.nc; returns its sha256, for the manifest."""
+        put(self.path / RESULTS, content)
+        return hashlib.sha256(content).hexdigest()
+
+    def has_results(self, sha256: str | None) -> bool:
+        """Whether atlas.nc is there with this hash."""
+        file = self.path / RESULTS
+        if sha256 is None or not file.is_file():
+            return False
+        return hashlib.sha256(file.read_bytes()).hexdigest() == sha256
+
+    # --- shards -----------------------------------------------------------------------------
+
+    def finished(self) -> set[int]:
+        """Numbers of the shards that are there and whole; damaged ones are removed."""
+        found = set()
+        for file in self._shard_files():
+            number, _, digest = file.stem.partition("-")
+            if number.isdecimal() and _digest(file.read_bytes()) == digest:
+                found.add(int(number))
+            else:
+                file.unlink(missing_ok=True)
+        return found
+
+    def put_shard(self, number: int, state: State) -> None:
+        """Write the state of one finished shard."""
+        content = pack(state)
+        put(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
+
+    def shard(self, number: int) -> State:
+        """The state of a finished shard."""
+        for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
+            return unpack(file.read_bytes())
+        raise HeadscopeError(f"shard {number} of {self.path} has vanished; run the command again")
+
+    def _shard_files(self) -> list[Path]:
+        return sorted((self.path / SHARDS).glob("*.shard"))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def pack(state: State) -> bytes:
+    """Named arrays as bytes: safetensors, compressed (histograms are mostly zeros)."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(state.items())}
+    return zlib.compress(save(arrays), level=1)
+
+
+def unpack(content: bytes) -> State:
+    """The arrays that `pack` packed."""
+    from safetensors.numpy import load
+
+    return load(zlib.decompress(content))

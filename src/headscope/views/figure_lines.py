@@ -1,0 +1,283 @@
+"""How do some heads attend in one example, as lines between its tokens?
+
+The head view of Vig (2019), for paper: full strength is a weight of 1, not 1 over the number of
+heads; lines of several heads run side by side instead of one over the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from headscope.core.results import head_name
+from headscope.draw.one_example import (
+    EDGE,
+    SIZE,
+    TYPE,
+    Bools,
+    Floats,
+    Sides,
+    check_weights,
+    fitted,
+    largest,
+    shades,
+    shown_value,
+    sides_of,
+    width_of,
+)
+from headscope.draw.style import DASHES, DOUBLE, SINGLE, color, house_style
+from headscope.draw.wording import clipped
+from headscope.errors import InputError
+
+HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")
+LOOKS = [(hue, dash) for dash in DASHES[:2] for hue in HUES]  # one per head
+MOST_TOKENS = 96  # that a page holds
+PITCH, LEAST_PITCH = 11.0, 6.4  # points from row to row; the least is that of MOST_TOKENS
+COLUMN = 0.3  # of the width that the tokens of one side take at most
+GAP = 4.0  # points between a token and its lines
+FAN = 1.9  # points between the lines of two heads from one token to the other
+LABEL_ROOM = 0.4  # of the width that the name of the weights takes in the last row
+THIN, THICK = 0.35, 2.4  # points: no weight, and all of it
+FAINT, FADED = 0.12, 0.3  # opacity of no weight; the part left to lines of special tokens
+KEY_SIZE, KEY_ROW, KEY_SPACE, SWATCH = 7.0, 11.0, 12.0, 11.0  # points
+HEADING, FOOT = 11.0, 13.0  # points: the row above the tokens, the row below
+SAMPLES = (0.1, 0.5, 1.0)  # of the scale, in its key
+LONGEST_LABEL = 40
+
+
+def attention_lines(
+    tokens: Sequence[str],
+    maps: Floats,
+    *,
+    heads: Sequence[tuple[int, int]],
+    special: Bools | None = None,
+    key_tokens: Sequence[str] | None = None,
+    key_special: Bools | None = None,
+    labels: Sequence[Sequence[str]] | None = None,
+    label: str = "attention",
+    unit: str = "probability",
+    threshold: float = 0.05,
+    columns: int = 1,
+) -> Figure:
+    """The tokens left and right, a line from each to those that it attends to.
+
+    Opacity and width grow with the weight, up to 1 for probabilities, else to the largest drawn.
+
+    maps         [layer, head, query, key] at least 0
+    heads        (layer, head) from 0, at most 12
+    special      [token] tokens that are set back, with their lines; None: none are
+    key_tokens   the tokens attended to, where they are others (cross-attention); None: the same
+    key_special  [key token] those of them that are set back
+    labels       [layer][head] texts that the key gives beside the names, as `head_labels` returns
+    label        what the weights are, for the key
+    unit         "probability", else "1"
+    threshold    share of the scale below which no line is drawn, 0 to 1
+    columns      1 or 2 columns of a journal wide
+    raises       InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
+    """
+    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
+    _check(sides, maps, heads, unit=unit, threshold=threshold, columns=columns)
+    width = 72 * (SINGLE if columns == 1 else DOUBLE)
+    names = [_name(maps, place, labels) for place in heads]
+    with house_style():
+        page = _page(sides, names, width)
+        figure = Figure(figsize=(width / 72, page.height / 72))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, width), ylim=(page.height, 0))  # points, downwards
+        axes.set_axis_off()
+        top = _top(maps, heads, unit)
+        _draw_key(axes, names, page)
+        _draw_tokens(axes, page, sides)
+        chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
+        axes.add_collection(_lines(chosen / top, page, sides, threshold=threshold))
+        _draw_scale(axes, page, [shown_value(share * top, unit) for share in SAMPLES], label)
+    return figure
+
+
+def lines_caption(
+    maps: Floats,
+    *,
+    heads: Sequence[tuple[int, int]],
+    special: Bools | None = None,
+    key_special: Bools | None = None,
+    label: str = "attention",
+    unit: str = "probability",
+    threshold: float = 0.05,
+) -> str:
+    """How to read the figure; the same options as for the figure."""
+    top = _top(maps, heads, unit)
+    full = shown_value(top, unit) + ("" if unit == "probability" else ", the largest drawn")
+    aside = any(flags is not None and flags.any() for flags in (special, key_special))
+    back = "; special tokens and the opacity of their lines are set back" if aside else ""
+    left_out = f"; below {shown_value(threshold * top, unit)} none is drawn" if threshold else ""
+    who = "the head" if len(heads) == 1 else "each head, in its colour,"
+    return (
+        f"Lines go from a token (left) to those that {who} attends to (right); opacity and width "
+        f"give the {label}, full at {full}{left_out}{back}. After Vig (2019)."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where things stand, in points from the upper left corner.
+
+    words   [from or to][token] as they are set, in `size` points
+    left    where the lines begin; right: where they end
+    first   the y of the first token; the next ones follow at `pitch`
+    places  of the entries of the key
+    """
+
+    words: tuple[list[str], list[str]]
+    size: float
+    pitch: float
+    left: float
+    right: float
+    first: float
+    height: float
+    places: list[tuple[float, float]]
+
+
+def _page(sides: Sides, names: Sequence[str], width: float) -> _Page:
+    count = max(len(sides.queries), len(sides.keys))
+    pitch = min(PITCH, LEAST_PITCH * MOST_TOKENS / count)
+    size = min(SIZE, TYPE * pitch)
+    room = COLUMN * width - EDGE
+    queries, keys = (
+        [fitted(token, size=size, room=room) for token in side]
+        for side in (sides.queries, sides.keys)
+    )
+    places = _key_places(names, width)
+    first = places[-1][1] + KEY_ROW / 2 + HEADING + pitch / 2
+    height = first + pitch * (count - 0.5) + FOOT
+    left, right = (
+        max([width_of(word, size) for word in words] + [width_of(heading, KEY_SIZE)]) + EDGE + GAP
+        for words, heading in ((queries, "from"), (keys, "to"))
+    )
+    return _Page((queries, keys), size, pitch, left, width - right, first, height, places)
+
+
+def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]:
+    """Entries of the key in rows, as many in a row as fit."""
+    places, x, y = [], EDGE, KEY_ROW / 2
+    for name in names:
+        wide = SWATCH + 3 + width_of(name, KEY_SIZE)
+        if x > EDGE and x + wide > width - EDGE:
+            x, y = EDGE, y + KEY_ROW
+        places.append((x, y))
+        x += wide + KEY_SPACE
+    return places
+
+
+def _draw_key(axes: Axes, names: Sequence[str], page: _Page) -> None:
+    for name, (x, y), (hue, dash) in zip(names, page.places, LOOKS, strict=False):
+        axes.plot([x, x + SWATCH], [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle="butt")
+        axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
+
+
+def _draw_tokens(axes: Axes, page: _Page, sides: Sides) -> None:
+    above = page.first - page.pitch / 2 - HEADING / 2
+    both = zip(
+        (page.left - GAP, page.right + GAP), ("right", "left"), ("from", "to"), page.words,
+        (shades(sides.query_special), shades(sides.key_special)), strict=True,
+    )  # fmt: skip
+    for x, side, heading, words, hues in both:
+        axes.text(
+            x, above, heading, ha=side, va="center_baseline", fontsize=KEY_SIZE,
+            color=color("muted"), style="italic",
+        )  # fmt: skip
+        for at, (word, hue) in enumerate(zip(words, hues, strict=True)):
+            y = page.first + at * page.pitch
+            axes.text(x, y, word, ha=side, va="center_baseline", fontsize=page.size, color=hue)
+
+
+def _lines(shares: Floats, page: _Page, sides: Sides, *, threshold: float) -> LineCollection:
+    """All lines, the weakest first; shares [chosen head, query, key] of the scale."""
+    places = np.argwhere((shares >= threshold) & (shares > 0))
+    drawn = shares[tuple(places.T)].astype(np.float64)
+    order = np.argsort(drawn, kind="stable")
+    places, drawn = places[order], np.minimum(drawn[order], 1.0)
+    fan = min(FAN, 0.7 * page.pitch / len(shares))
+    y = page.first + page.pitch * places[:, 1:] + fan * (places[:, :1] - (len(shares) - 1) / 2)
+    x = np.broadcast_to([page.left, page.right], y.shape)
+    opacity = FAINT + (1 - FAINT) * drawn
+    aside = sides.query_special[places[:, 1]] | sides.key_special[places[:, 2]]  # [line]
+    opacity = np.where(aside, FADED * opacity, opacity)
+    looks = [LOOKS[head] for head in places[:, 0].tolist()]
+    hues = [color(hue) for hue, _ in looks]
+    return LineCollection(
+        list(np.stack([x, y], axis=-1)),  # [line][end, axis]
+        colors=[to_rgba(hue, seen) for hue, seen in zip(hues, opacity.tolist(), strict=True)],
+        linestyles=[dash for _, dash in looks] or "-",
+        linewidths=_width(drawn), capstyle="butt", zorder=2,
+    )  # fmt: skip
+
+
+def _draw_scale(axes: Axes, page: _Page, values: Sequence[str], label: str) -> None:
+    """The key of widths and opacities, in the last row."""
+    x, y = EDGE, page.height - FOOT / 2 + 1.5
+    word = fitted(label, size=KEY_SIZE, room=LABEL_ROOM * (page.left + page.right))
+    axes.text(x, y, word, fontsize=KEY_SIZE, va="center_baseline", color=color("muted"))
+    x += width_of(word, KEY_SIZE) + KEY_SPACE / 2
+    for share, value in zip(SAMPLES, values, strict=True):
+        shade = to_rgba(color("ink"), FAINT + (1 - FAINT) * share)
+        axes.plot([x, x + SWATCH], [y, y], color=shade, lw=_width(share), solid_capstyle="butt")
+        axes.text(x + SWATCH + 3, y, value, fontsize=KEY_SIZE, va="center_baseline")
+        x += SWATCH + 3 + width_of(value, KEY_SIZE) + KEY_SPACE / 2
+
+
+def _width(share: Floats | float) -> Floats | float:
+    return THIN + (THICK - THIN) * share
+
+
+def _name(maps: Floats, place: tuple[int, int], labels: Sequence[Sequence[str]] | None) -> str:
+    layer, head = place
+    name = head_name(layer * maps.shape[1] + head, maps.shape[1])
+    says = labels[layer][head] if labels else ""
+    return f"{name}  {clipped(says, LONGEST_LABEL)}" if says else name
+
+
+def _top(maps: Floats, heads: Sequence[tuple[int, int]], unit: str) -> float:
+    if unit == "probability":
+        return 1.0
+    return max(largest(maps[place]) for place in heads)
+
+
+def _check(
+    sides: Sides,
+    maps: Floats,
+    heads: Sequence[tuple[int, int]],
+    *,
+    unit: str,
+    threshold: float,
+    columns: int,
+) -> None:
+    if maps.ndim != 4:
+        raise InputError(
+            f"maps has the shape {maps.shape}; wanted [layer, head, query, key] of one example"
+        )
+    if not 0 < len(heads) <= len(LOOKS):
+        raise InputError(f"found {len(heads)} heads to draw; wanted 1 to {len(LOOKS)}")
+    layers, wide = maps.shape[:2]
+    for layer, head in heads:
+        if not (0 <= layer < layers and 0 <= head < wide):
+            raise InputError(
+                f"there is no head ({layer}, {head}), counted from 0; the maps have {layers} "
+                f"layers of {wide} heads"
+            )
+    check_weights(sides, np.stack([maps[place] for place in heads]), unit=unit)  # [chosen head, …]
+    count = max(len(sides.queries), len(sides.keys))
+    if count > MOST_TOKENS:
+        raise InputError(
+            f"found {count} tokens; a page holds {MOST_TOKENS}: shorten the text, or "
+            "draw a map of the head"
+        )
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold is {threshold!r}; wanted a share of the scale, 0 to 1")
+    if columns not in (1, 2):
+        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal")
