@@ -9,11 +9,12 @@ one continued; a model that fails is told, and the others go on.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 import headscope
@@ -26,9 +27,10 @@ from headscope.papers.zoo.models import Entry, entries
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
-from headscope.run.manifest import differs, found_manifest, versions
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
-from headscope.run.store import MANIFEST, SHARDS, RunFolder
+from headscope.run.store import MANIFEST, RunFolder
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
 MODELS = "models"
@@ -62,28 +64,25 @@ def zoo(
     """
     settings, execution = settings_of(settings, more), execution or Execution()
     listed, loading = entries(models), dict(loading or {})
-    folder = RunFolder(output)
+    folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = _spec(corpus, settings, loading)
     annotated = _annotated(corpus, settings.limit)
     job = _Job(folder.path, corpus, settings, execution, loading, annotated, reports)
-    with folder.locked():
-        if execution.overwrite and differs(folder, spec):
-            _empty(folder)
-        found_manifest(folder, spec)  # raises for another spec's
-        manifest = _manifest(spec, corpus, execution)
-        folder.write_manifest(manifest)
+    new_manifest = partial(_manifest, spec, corpus)
+    with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as battery_run:
         runs, failed = _each(listed, job, begin)
         if not runs:
-            if not (folder.path / MODELS).is_dir():  # nothing began: another spec may
+            if not any((folder.path / MODELS).iterdir()):  # nothing began: another spec may
                 (folder.path / MANIFEST).unlink()
             raise _none(failed)
-        manifest |= {
+        battery_run.manifest |= {
+            "command": join(execution.command),
             "models": {label: run.manifest["model"] for label, run in runs.items()},
             "failed": {label: _line(error) for label, error in failed.items()},
         }
-        folder.write_manifest(manifest)
-        return Zoo(folder.path, runs, manifest)
+        battery_run.save_manifest()
+        return Zoo(folder.path, runs, battery_run.manifest)
 
 
 def battery(model: Model, settings: Settings, annotated: frozenset[str]) -> tuple[str, ...]:
@@ -134,8 +133,8 @@ def _each(
         begin(entry.label)
         try:
             runs[entry.label] = _one(entry, job, runs)
-        except (RunStopped, KeyboardInterrupt) as error:
-            raise RunStopped("stopped; the same command goes on from what is there") from error
+        except RunStopped:
+            raise
         except Exception as error:  # one model's fault is that model's
             failed[entry.label] = _told(error)
     return runs, failed
@@ -197,20 +196,11 @@ def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dic
     }
 
 
-def _manifest(spec: dict[str, Any], corpus: Corpus, execution: Execution) -> dict[str, Any]:
-    from shlex import join
-
+def _manifest(spec: dict[str, Any], corpus: Corpus) -> Manifest:
     return {
         "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
-        "corpus": corpus.describe(), "command": join(execution.command), "models": {}, "failed": {},
+        "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
     }  # fmt: skip
-
-
-def _empty(folder: RunFolder) -> None:
-    """Removes what a zoo, or a run, of another spec has written."""
-    shutil.rmtree(folder.path / MODELS, ignore_errors=True)
-    folder.prepare(overwrite=True)
-    (folder.path / SHARDS).rmdir()  # only runs have some
 
 
 # --- what failed ----------------------------------------------------------------------------
