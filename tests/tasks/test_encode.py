@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from families.tokenizers_made import wordpiece
 from headscope.errors import InputError
 from headscope.tasks.predict import encode
 from headscope.tasks.task_data import TaskData, TaskExample, read_task
 from headscope.tasks.task_model import load_for_task
+from model.families.tokenizers_made import wordpiece
 from tasks.made import MOOD, checkpoint, data
 
 
