@@ -86,7 +86,7 @@ def command(given: AblateOptions) -> None:
     data = task_data(given.task, asked, seed=given.chance.seed, limit=given.task.limit)
     from headscope.experiments.ablation.ablate import Settings, ablate
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     keep_freed_memory()
     keep_few_products()

@@ -28,7 +28,7 @@ from headscope.errors import CorpusError, InputError
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 TASK_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
 

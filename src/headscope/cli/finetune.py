@@ -17,7 +17,7 @@ from headscope.cli.typed_command import argument, flag, group, option, typed_com
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def command(given: FinetuneOptions) -> None:
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
     from headscope.experiments.finetune.finetune import finetune
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     train, dev = _both(given)
     start = load_for_task(

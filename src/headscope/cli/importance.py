@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.experiments.importance.settings import Running, Settings
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 NAMED = 5  # heads that the summary names of each method
 
@@ -128,7 +128,7 @@ def _of_task(data: TaskData, settings: Settings, given: ImportanceOptions) -> tu
     """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance
     from headscope.run.finished_run import open_run
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     against = None if given.ablation is None else open_run(given.ablation)
     model = load_for_task(given.model, data.task, **asdict(given.loading))

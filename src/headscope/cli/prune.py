@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def command(given: PruneOptions) -> None:
         write_pruned,
     )
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given.output, checkpoint=given.checkpoint)
     keep_freed_memory()

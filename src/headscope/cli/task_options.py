@@ -10,8 +10,8 @@ from headscope.cli.typed_command import flag, option
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.tasks.read import TaskData
     from headscope.tasks.task import Task
+    from headscope.tasks.task_data import TaskData
 
 TASK = "Of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or a name of yours."
 
@@ -73,7 +73,7 @@ def asked_task(
     if labels:
         return own_task(name, [label.strip() for label in labels.split(",")])
     if checkpoint is not None:
-        from headscope.tasks.checkpoint import task_of
+        from headscope.tasks.task_model import task_of
 
         return task_of(checkpoint, name, revision=revision)
     return name
@@ -89,7 +89,7 @@ def task_data(
     data: Path | None = None,
 ) -> TaskData:
     """At most `limit` examples of the task; `split` and `data` instead of those of the options."""
-    from headscope.tasks.read import read_task
+    from headscope.tasks.task_data import read_task
 
     return read_task(
         task,
