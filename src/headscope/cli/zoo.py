@@ -31,7 +31,7 @@ from headscope.cli.terminal import complain, say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.papers.zoo.found import Zoo
+    from headscope.papers.zoo.run_zoo import Zoo
 
 SECTIONS = {
     "What to read": (*READING, "limit"),
@@ -79,14 +79,14 @@ def _run(models: tuple[str, ...], given: dict[str, Any]) -> Zoo:
     # Everything that can be wrong with the request is found before a model is loaded.
     corpus = read_corpus(given, limit=given["limit"])
     settings = run_settings(given)
-    from headscope.papers.zoo.models import entries
+    from headscope.papers.zoo.model_list import listed_models
     from headscope.run.store import RunFolder
 
-    entries(models)
+    listed_models(models)
     RunFolder(given["output"]).check()
     for note in annotate(corpus, quiet=given["quiet"]):
         complain(note)
-    from headscope.papers.zoo.zoo import zoo
+    from headscope.papers.zoo.run_zoo import zoo
     from headscope.run.atlas import Execution
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
