@@ -26,7 +26,7 @@ from headscope.cli.terminal_output import ProgressBar, annotate, complain, say
 from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
 
 if TYPE_CHECKING:
-    from headscope.papers.zoo.found import Zoo
+    from headscope.papers.zoo.run_zoo import Zoo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,15 +79,15 @@ def _run(given: ZooOptions) -> Zoo:
     settings = run_settings(
         given.asked, given.chance, given.lengths, given.batches, limit=given.limit
     )
-    from headscope.papers.zoo.models import entries
+    from headscope.papers.zoo.model_list import listed_models
     from headscope.run.store import RunFolder
 
-    entries(given.models)
+    listed_models(given.models)
     RunFolder(given.output).check()
     quiet = given.how.quiet
     for note in annotate(corpus, quiet=quiet):
         complain(note)
-    from headscope.papers.zoo.zoo import zoo
+    from headscope.papers.zoo.run_zoo import zoo
     from headscope.run.atlas import Execution
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
