@@ -21,14 +21,14 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.corpus.counts import EncodeCounts
+from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
 from headscope.run.store import RunFolder
-from headscope.tasks.read import TaskData
+from headscope.tasks.task_data import TaskData
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,9 @@ from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
 from headscope.run.store import State
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded, encode
-from headscope.tasks.read import TaskData
+from headscope.tasks.predict import EncodedTask, encode
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 
 POINTS = 24  # ours: of a curve
 ORDERS = ("greedy", "alone", "given", "random")
@@ -160,8 +160,8 @@ class _Work:
     """The computation behind `prune`; what it keeps is numbered by order."""
 
     asked: Pruning
-    choosing: Encoded
-    scoring: Encoded
+    choosing: EncodedTask
+    scoring: EncodedTask
     told: Callable[[str], object]
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
