@@ -9,8 +9,9 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from headscope.corpus.document import Document, Passage
 from headscope.errors import CorpusError, InputError
@@ -116,8 +117,13 @@ def checked_policy(on_error: str) -> OnError:
     return on_error  # type: ignore[return-value]
 
 
-def obeyed(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
-    """The documents as they are (`skip`), or up to the first fault (`stop`: CorpusError)."""
+def described_policy(on_error: OnError) -> dict[str, Any]:
+    """The policy as an entry of a corpus's description; nothing for the default."""
+    return {} if on_error == "stop" else {"on_error": on_error}
+
+
+def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
+    """All documents (`skip`), or those before the first fault (`stop`: then CorpusError)."""
     for document in documents:
         for passage in document.passages:
             if passage.fault is not None and on_error == "stop":
@@ -125,11 +131,49 @@ def obeyed(documents: Iterable[Document], on_error: OnError) -> Iterator[Documen
         yield document
 
 
-def left_out(name: str, fault: str) -> Document:
-    """A document of which nothing can be read."""
-    return Document(name, (Passage(name, fault=fault),))
+@dataclass(frozen=True, init=False)
+class FileCorpus:
+    """A corpus of one or more files; a subclass reads the documents of one file.
 
+    on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
+              it as malformed, with its place)
+    """
 
-def described_policy(on_error: OnError) -> dict[str, Any]:
-    """What a corpus's description says of it: nothing, if it is the default."""
-    return {} if on_error == "stop" else {"on_error": on_error}
+    files: tuple[Path, ...]
+    on_error: OnError
+    kind: ClassVar[str]
+    empty: ClassVar[str] = ""  # what is wrong with a file without documents, if anything is
+
+    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
+        object.__setattr__(self, "files", checked_files(files))
+        object.__setattr__(self, "on_error", checked_policy(on_error))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents of all files, in order.
+
+        raises  CorpusError with file and line (and sentence) for what is malformed, and for a file
+                that holds nothing to read, unless on_error is `skip`
+        """
+        return stopped_at_faults(self._all_documents(), self.on_error)
+
+    def describe(self) -> dict[str, Any]:
+        """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
+        policy = described_policy(self.on_error)
+        return {"kind": self.kind, "files": described(self.files), **self._options(), **policy}
+
+    def _all_documents(self) -> Iterator[Document]:
+        names = UniqueNames()
+        for path, label in zip(self.files, labels(self.files), strict=True):
+            is_empty = True
+            for document in self._documents(path, label, names):
+                is_empty = False
+                yield document
+            if is_empty and self.empty:
+                yield Document(label, (Passage(label, fault=f"{path} {self.empty}"),))
+
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        """The documents of one file; what is malformed as a passage with a fault."""
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        return {}

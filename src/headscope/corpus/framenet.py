@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import OnError, checked_policy, described_policy, obeyed
+from headscope.corpus.files import OnError, checked_policy, described_policy, stopped_at_faults
 from headscope.corpus.framenet_exemplars import (
     ExemplarFault,
     FrameFilters,
@@ -90,7 +90,7 @@ class FramesCorpus:
 
         raises  CorpusError with file and line for what is malformed, unless on_error is `skip`
         """
-        return obeyed(self._documents(), self.on_error)
+        return stopped_at_faults(self._documents(), self.on_error)
 
     def describe(self) -> dict[str, Any]:
         """What was read: `kind`, `files` (the folder, with one sha256 over all it holds), options.
