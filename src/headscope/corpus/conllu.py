@@ -125,13 +125,13 @@ def _sentence(
 
 
 def _row(text: str, index: int) -> dict[str, Any]:
-    """One row, parsed; SentenceFault says what is wrong with it."""
-    found = text.count("\t") + 1
-    if found != COLUMNS:
+    """One row, parsed; raises SentenceFault for a malformed one."""
+    columns = text.count("\t") + 1
+    if columns != COLUMNS:
         lost = "\t" not in text and len(text.split()) > 1
         hint = "; the tabs were lost: separate columns by tabs, not spaces" if lost else ""
         raise SentenceFault(
-            f"found {found} tab-separated columns; wanted {COLUMNS}{hint}", row=index
+            f"found {columns} tab-separated columns; wanted {COLUMNS}{hint}", row=index
         )
     try:
         # Without this, conllu would take two spaces within a column for a tab.

@@ -5,7 +5,6 @@ Readers yield such a part as a passage with a `fault`: it ends the run, or is co
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
 from headscope.errors import CorpusError, InputError
 
@@ -31,8 +31,8 @@ def checked_files(files: Files) -> tuple[Path, ...]:
         raise CorpusError("no corpus file was given; name at least one")
     for path in paths:
         if not path.is_file():
-            found = "is not a regular file" if path.exists() else "does not exist"
-            raise CorpusError(f"{path} {found}; wanted a file that can be read more than once")
+            problem = "is not a regular file" if path.exists() else "does not exist"
+            raise CorpusError(f"{path} {problem}; wanted a file that can be read more than once")
         if path.stat().st_size == 0:
             raise CorpusError(f"{path} is empty (0 bytes); wanted a corpus file with content")
     return paths
@@ -46,12 +46,7 @@ def labels(paths: tuple[Path, ...]) -> list[str]:
 
 def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
     """Name and sha256 of each file, read in pieces."""
-    found = []
-    for path in paths:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found.append({"name": path.name, "sha256": digest})
-    return found
+    return [{"name": path.name, "sha256": file_sha256(path)} for path in paths]
 
 
 class FileLine(NamedTuple):

@@ -116,7 +116,7 @@ class FramesCorpus:
         }
 
     def _documents(self) -> Iterator[Document]:
-        """The documents; what is malformed as one that says so."""
+        """The documents; a malformed one has only a fault."""
         first: dict[str, str] = {}  # by text, the number of the first sentence that has it
         seen: set[tuple[str, tuple[int, ...]]] = set()
         for passage in self._passages():
@@ -177,8 +177,8 @@ def _check_parts(root: Path) -> None:
     missing = [name for name in INDICES if not (root / name).is_file()]
     missing += [f"{name}/" for name in FOLDERS if not (root / name).is_dir()]
     if missing:
-        found = "has no " + ", ".join(missing) if root.is_dir() else "is not a folder"
-        raise CorpusError(f"{root} {found}; {WHOLE}")
+        problem = "has no " + ", ".join(missing) if root.is_dir() else "is not a folder"
+        raise CorpusError(f"{root} {problem}; {WHOLE}")
 
 
 def _units(root: Path) -> tuple[tuple[str, ...], int]:

@@ -1,4 +1,4 @@
-"""How are texts that are already in Python read as a corpus, and several corpora as one?"""
+"""Use texts in memory as a corpus, and several corpora as one."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         try:
             if line.fault:
                 raise ValueError(line.fault)
-            found = _row(json.loads(line.text), place)
+            entry = _row(json.loads(line.text), place)
         except (ValueError, RecursionError) as error:  # thousands of digits are a ValueError too
             fault = f"{path}:{line.number}: {_reason(error)}"
-            found = place, Passage(place, fault=fault)
-        yield found
+            entry = place, Passage(place, fault=fault)
+        yield entry
 
 
 def _reason(error: Exception) -> str:
@@ -62,7 +62,7 @@ def _reason(error: Exception) -> str:
 
 
 def _row(row: object, place: str) -> tuple[str, Passage]:
-    """Document name and passage of one parsed line; ValueError says what is wrong with it."""
+    """Document name and passage of one parsed line; ValueError for a malformed one."""
     if not isinstance(row, dict):
         raise ValueError(
             f"found a JSON {type(row).__name__}; wanted an object with text_a or tokens"

@@ -99,14 +99,14 @@ def is_head_label(path: Path) -> bool:
 
 
 def _word(line: FileLine, words: int, label: str) -> Word:
-    found = _ROW.fullmatch(line.text.strip())
-    if line.fault or found is None or int(found[2]) > words:
+    match = _ROW.fullmatch(line.text.strip())
+    if line.fault or match is None or int(match[2]) > words:
         reason = line.fault or f"found {line.text.strip()[:60]!r}"
         raise ValueError(
             f"{label}:{line.number}: {reason}; wanted a word and head-label, say 'cat 3-nsubj', "
             f"with a head from 0 (the root) to {words}"
         )
-    return Word(found[1], head=int(found[2]) - 1, relation=found[3])
+    return Word(match[1], head=int(match[2]) - 1, relation=match[3])
 
 
 DEMO_FOLDER = "demo"

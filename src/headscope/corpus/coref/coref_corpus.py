@@ -1,4 +1,4 @@
-"""Read files with coreference in any of three formats, told by their content."""
+"""Read files with coreference in any of three formats, recognised by their content."""
 
 from __future__ import annotations
 
