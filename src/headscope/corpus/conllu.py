@@ -78,7 +78,6 @@ def documents(
 
 
 def _blocks(path: Path) -> Iterator[list[FileLine]]:
-    """The runs of lines between blank ones."""
     block: list[FileLine] = []
     for line in read_lines(path):
         if line.text.strip():
@@ -97,7 +96,6 @@ def _comments(block: Sequence[FileLine]) -> dict[str, str]:
 
 
 def _newdoc(comments: dict[str, str]) -> str | None:
-    """The key of the comment that starts a document, if one does."""
     return next((key for key in ("newdoc id", "newdoc") if key in comments), None)
 
 

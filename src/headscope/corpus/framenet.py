@@ -116,7 +116,6 @@ class FramesCorpus:
         }
 
     def _documents(self) -> Iterator[Document]:
-        """The documents; a malformed one has only a fault."""
         first: dict[str, str] = {}  # by text, the number of the first sentence that has it
         seen: set[tuple[str, tuple[int, ...]]] = set()
         for passage in self._passages():
@@ -130,7 +129,6 @@ class FramesCorpus:
                 yield Document(first.setdefault(text, passage.id.partition(" ")[0]), (passage,))
 
     def _passages(self) -> Iterator[Passage]:
-        """Every exemplar that passes, and what is malformed."""
         core: dict[str, frozenset[str]] = {}
         for name in self._units:
             path = self.folder / "lu" / name
@@ -159,7 +157,6 @@ class FramesCorpus:
 def _exemplars(
     file: XmlFile, frame: str, core: frozenset[str], filters: FrameFilters
 ) -> Iterator[Passage]:
-    """The exemplars of one lexical unit that pass, and those that are malformed."""
     for sentence in sentences_of(file.root):
         number = sentence.get("ID", "")
         name = f"{number} {file.root.get('name', '')}"

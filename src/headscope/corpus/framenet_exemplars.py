@@ -136,7 +136,6 @@ def _span(label: Element, text: str) -> CharacterSpan:
 
 
 def _ends(words: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int, int]:
-    """The first and the last word of a span."""
     there = overlapping(words, span)
     return there[0], there[-1]
 

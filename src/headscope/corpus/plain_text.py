@@ -66,7 +66,6 @@ class TextCorpus(FileCorpus):
             yield Document(names.of(name, place=place), passages)
 
     def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[FileLine]]]:
-        """The name and the non-blank lines of each document of one file."""
         name, lines = label, list[FileLine]()
         for line in read_lines(path):
             text = line.text.strip()

@@ -40,7 +40,6 @@ class SegmentsCorpus(FileCorpus):
 
 
 def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
-    """Document name and passage of each line of one file."""
     for line in read_lines(path):
         if not line.text.strip():
             continue

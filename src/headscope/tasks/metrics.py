@@ -138,7 +138,6 @@ def _of_counts(metric: str, counts: Float64) -> Float64:
 
 
 def _ratio(above: Float64, below: Float64) -> Float64:
-    """Their quotient; 0 where nothing is below."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 

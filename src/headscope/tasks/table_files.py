@@ -97,7 +97,6 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[str]) -> TableFile:
-    """Lines of cells under a header."""
     columns = _checked_columns(path, header)
 
     def records() -> Iterator[Record]:

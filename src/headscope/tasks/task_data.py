@@ -66,7 +66,6 @@ class TaskData:
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """Number of examples."""
         return len(self.rows)
 
     @property

@@ -120,7 +120,6 @@ class AnnotatedCorpus:
         return None
 
     def _annotated(self, progress: Progress) -> Iterator[tuple[Document, list[list[Tree]]]]:
-        """Each document with the trees of its pieces."""
         parser = self.annotator.load()
         for count, document in enumerate(islice(self.corpus, self.limit), start=1):
             parts = pieces(document.passages)
@@ -129,7 +128,6 @@ class AnnotatedCorpus:
             progress(count)
 
     def _read(self, path: Path) -> Iterator[Document]:
-        """The documents of the corpus with their trees from the file."""
         kept = read_cache(path)
         following, trees = next(kept, (-1, {}))
         for number, document in enumerate(islice(self.corpus, self.limit)):

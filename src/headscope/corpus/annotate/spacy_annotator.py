@@ -138,7 +138,6 @@ def _switch_off(pipeline: Any) -> None:
 
 
 def _parsed(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
-    """The sentences of each text."""
     parsed, bare = [], False
     with pipeline.memory_zone():  # else every new word stays in memory
         for text in texts:

@@ -106,7 +106,6 @@ class _ConllRow(NamedTuple):
 
 
 def _passage(block: _Block, name: str) -> Passage:
-    """The words and mentions of one document; LineFault for what is wrong with it."""
     if block.begin is None:
         raise LineFault(f"found no {BEGIN!r} before this line; wanted one", line=block.line)
     for line in (block.begin, *block.lines):
@@ -132,7 +131,6 @@ def _passage(block: _Block, name: str) -> Passage:
 
 
 def _sentences(lines: Sequence[FileLine]) -> Iterator[list[_ConllRow]]:
-    """The rows of each sentence; comments are left out."""
     for blank, group in groupby(lines, key=lambda line: not line.text.strip()):
         rows = [_row(line) for line in group if not blank and not line.text.startswith("#")]
         for row in rows:

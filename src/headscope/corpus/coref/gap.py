@@ -51,7 +51,6 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
 
 
 def _passage(line: FileLine, header: Sequence[str]) -> Passage:
-    """The words and mentions of one row; LineFault for what is wrong with it."""
     if line.fault:
         raise LineFault(line.fault, line=line.number)
     columns = line.text.split("\t")

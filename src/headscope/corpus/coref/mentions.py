@@ -135,7 +135,6 @@ def _overlaps(child: Tree | int, first: int, last: int) -> bool:
 
 
 def _head_child(names: Sequence[str], *, noun: bool) -> int:
-    """Which of the children is the head, given their tags and labels."""
     for end, wanted in NOUN_PHRASE_RULES if noun else ():
         places = [place for place, name in enumerate(names) if name in wanted]
         if places:
