@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from headscope.heads.label_rules import RULES
 
 import headscope as hs
 from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.cli.main import group
-from headscope.heads.label_rules import RULES
 from headscope.model.checkpoint import demo_place
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words

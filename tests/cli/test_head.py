@@ -9,9 +9,9 @@ import pytest
 from cli.conftest import refused
 from headscope.cli.head import head_named
 from headscope.cli.head_text import head_text
+from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
 from headscope.heads.head_card import head_card
-from headscope.heads.labels import head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

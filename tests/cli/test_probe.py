@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cli.conftest import refused
-from headscope.heads.labels import run_labels
+from headscope.core.head_labels import run_labels
 from headscope.run.finished_run import open_run
 from probes.made import VECTORS, tiny, treebank
 from tasks.made import checkpoint

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from headscope.analyses.language.claims import function_claims
+from headscope.core.head_labels import all_claims, head_labels
 from headscope.core.relation_names import arrow
-from headscope.heads.claims import all_claims
-from headscope.heads.labels import head_labels
 from headscope.heads.telling import telling_heads
 from report.synthetic import make_tree
 from report.synthetic_language import add_language, make_language_tree

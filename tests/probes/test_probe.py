@@ -15,6 +15,7 @@ import xarray as xr
 
 from families.tiny import tiny as family
 from families.tokenizers_made import bytes_bpe
+from headscope.draw.figures import draw
 from headscope.errors import InputError
 from headscope.experiments.probes import features
 from headscope.experiments.probes.features import Place
@@ -22,7 +23,6 @@ from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.plan import PROBES, Settings
 from headscope.experiments.probes.probe import probe
 from headscope.model.model import load
-from headscope.report.figures import draw
 from probes.made import VECTORS, gold_maps, rows, tiny, treebank
 
 ALL_BUT_WORDS = ("right_branching", "attention", "structural")

@@ -12,9 +12,9 @@ import headscope as hs
 from families.tiny import tiny
 from families.tokenizers_made import wordpiece
 from headscope.cli.main import group
+from headscope.core.head_labels import run_labels
+from headscope.core.head_roles import head_roles
 from headscope.errors import InputError
-from headscope.heads.labels import run_labels
-from headscope.heads.roles import head_roles
 from headscope.model.model import Model
 from headscope.views.payload import payload
 

@@ -8,10 +8,10 @@ from itertools import groupby
 import numpy as np
 import xarray as xr
 
+from headscope.core.head_labels import UNLABELLED, head_labels
 from headscope.core.results import head_name, model_name, printable, shape
 from headscope.core.wording import MISSING, by_unit, number, percent
 from headscope.heads.head_card import CLASS_NAMES, FROM, GROUP_TITLES, HeadCard, Number
-from headscope.heads.labels import UNLABELLED, head_labels
 
 LONGEST = 34  # characters of a number's name
 STRIP = 17

@@ -12,22 +12,15 @@ import xarray as xr
 from headscope.analyses.divergence.figure import role_name
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
-from headscope.core.results import (
-    Floats,
-    HeadMetric,
-    counted,
-    group,
-    head_metrics,
-    head_name,
-    shape,
-)
+from headscope.core.head_labels import HeadLabels, head_labels
+from headscope.core.head_metrics import HeadMetric, head_metrics
+from headscope.core.head_roles import ROLES, head_roles
+from headscope.core.results import Floats, counted, group, head_name, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
 from headscope.experiments.ablation.readings import verdict_words
 from headscope.heads.head_card import GROUP_TITLES
 from headscope.heads.label_rules import RULES, rule_words
-from headscope.heads.labels import HeadLabels, head_labels
-from headscope.heads.roles import ROLES, head_roles
 from headscope.heads.telling import telling_heads
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}

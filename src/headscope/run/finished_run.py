@@ -72,9 +72,9 @@ class Run:
 
     def report(self) -> Path:
         """(Re)build tables, figures and report.html from the results; returns report.html."""
+        from headscope.draw.figures import save_figures
         from headscope.heads.tables import write_tables
         from headscope.report.build import build_report
-        from headscope.report.figures import save_figures
 
         if self.path is None:
             raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")

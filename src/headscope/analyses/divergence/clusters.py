@@ -15,8 +15,8 @@ import xarray as xr
 
 from headscope.analyses.divergence.cluster_names import cluster_names
 from headscope.core.accumulators import Estimate
+from headscope.core.head_roles import head_roles
 from headscope.core.results import estimate, group, head_name, shape
-from headscope.heads.roles import head_roles
 
 CORE = 0.8  # ours: of a cluster's heads lie in the layers that are named
 FOUND = ("cluster", "medoid", "jaccard")  # variables without which a run has no clusters

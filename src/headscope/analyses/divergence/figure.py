@@ -13,12 +13,18 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.analyses.divergence import (
+    figure_cluster_number,
+    figure_cluster_tree,
+    figure_clusters,
+    figure_layers,
+)
+from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, group, shape
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
 from headscope.draw.wording import over, special
-from headscope.heads.roles import ROLES, head_roles
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 
@@ -141,3 +147,11 @@ MATRIX = Picture(
     "divergence_matrix", "How far heads differ", ("divergence",), matrix_panels, matrix_caption,
     columns=1,
 )  # fmt: skip
+FIGURES = (
+    MAP,
+    MATRIX,
+    figure_clusters.PICTURE,
+    figure_cluster_tree.PICTURE,
+    figure_cluster_number.PICTURE,
+    figure_layers.PICTURE,
+)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from headscope.core.dictionary import SOURCES
 from headscope.core.results import printable, title_name
+from headscope.core.terms import SOURCES
+from headscope.draw.figures import pictures
 from headscope.page.policy import content_policy
 from headscope.page.sections import Figure, figure
 from headscope.page.svg import Styles
@@ -31,7 +32,6 @@ from headscope.papers.reproduce.verdict import (
 )
 from headscope.report.build import asset as report_asset
 from headscope.report.build import unbroken
-from headscope.report.figures import PICTURES
 
 if TYPE_CHECKING:
     from headscope.papers.reproduce.battery import Outcome
@@ -202,7 +202,7 @@ def _figures(outcome: Outcome, section: Section, styles: Styles) -> list[Drawn]:
         if run is None:
             continue
         place = f"{section.id}-{at}-"
-        drawn = figure(run.tree, PICTURES[shown.picture], styles, place=place)
+        drawn = figure(run.tree, pictures()[shown.picture], styles, place=place)
         if drawn is not None:
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
             told = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart

@@ -16,9 +16,10 @@ import xarray as xr
 from headscope.analyses.divergence.layer_claim import p_words
 from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64
-from headscope.core.results import LEAST_WORDS, estimate, shape, token_names
+from headscope.core.head_roles import POSITION
+from headscope.core.relation_names import LEAST_WORDS
+from headscope.core.results import estimate, shape, token_names
 from headscope.core.wording import fixed, percent
-from headscope.heads.roles import POSITION
 from headscope.papers.zoo.claims import RELATIONS, Relation
 from headscope.papers.zoo.numbers import (
     Unasked,
