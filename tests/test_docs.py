@@ -14,8 +14,9 @@ from click.testing import CliRunner
 from headscope.heads.label_rules import RULES
 
 import headscope as hs
-from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
+from experiments.alignment.made import gold_folder, saved
+from experiments.importance.made import language_model
 from headscope.cli.main import group
 from headscope.model.checkpoint import demo_place
 from headscope.papers.zoo.claims import CLAIMS
@@ -24,7 +25,6 @@ from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
 from headscope.views.view import View
-from importance.made import language_model
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,10 +17,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from families.tokenizers_made import wordpiece
 from headscope.model.checkpoint import quietly
 from headscope.tasks.read import Row, TaskData
 from headscope.tasks.task import Task
+from model.families.tokenizers_made import wordpiece
 
 MOOD = Task("mood", ("no", "cat"), ("accuracy", "f1"))
 AMOUNT = Task("amount", (), ("pearson", "spearman"))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from families.tokenizers_made import wordpiece
 from headscope.errors import InputError
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from headscope.tasks.read import Row, TaskData, read_task
+from model.families.tokenizers_made import wordpiece
 from tasks.made import MOOD, checkpoint, data
 
 

@@ -14,4 +14,5 @@ QUESTION = Question(
     claims="claims:claims",
     rules="claims:RULES",
     section="section:SECTIONS",
+    tables="tables:tables",
 )

@@ -10,4 +10,5 @@ QUESTION = Question(
     figures="figure:FIGURES",
     section="section:SECTIONS",
     terms="terms:TERMS",
+    tables="clusters:tables",
 )

@@ -160,3 +160,8 @@ def _core(layers: Sequence[int]) -> tuple[tuple[int, int], bool]:
 
 def _at(parts: Estimate, at: int) -> tuple[float, float, float]:
     return float(parts.value[at]), float(parts.low[at]), float(parts.high[at])
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The clusters of heads."""
+    return {"clusters": cluster_table(tree)}

@@ -15,4 +15,5 @@ QUESTION = Question(
     rules="claims:RULES",
     metrics="claims:metrics",
     section="section:SECTIONS",
+    tables="tables:tables",
 )

@@ -194,3 +194,8 @@ def _changes(
     if not of_classes:
         return np.where(np.abs(after - right) < np.abs(before - right), "nearer", "farther")
     return np.where(before == right, "lost", np.where(after == right, "gained", "other"))
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of effects and of answers that flip."""
+    return {"ablation_effects": effect_table(tree), "ablation_flips": flip_table(tree)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import estimate, head_name
-from headscope.experiments.importance.findings import effect_name, method_name
-from headscope.page.sections import FINDINGS, SectionPlan, of_group
+from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.experiments.importance.findings import importance_findings, effect_name, method_name
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital
 
 LISTED = 12  # heads in the table; all are in the folder `tables`
@@ -111,3 +111,17 @@ SECTIONS = (
         chapter=FINDINGS,
     ),
 )
+
+
+def _kicker(tree: xr.DataTree) -> str:
+    return printable(tree.attrs.get("title", "headscope"))
+
+
+def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    return [("Which heads of ", False), (model_name(tree), True), (" matter?", False)]
+
+
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=_heading, kicker=_kicker,
+    findings=importance_findings, nothing="unlabelled",
+)  # fmt: skip

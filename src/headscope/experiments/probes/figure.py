@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from headscope.experiments.probes import figure_heads, figure_structural
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import estimate, group
 from headscope.draw.marks import LineEnd, end_labels, legend, percent_axis
@@ -109,3 +110,4 @@ def _curve(found: xr.Dataset, axes: Axes) -> None:
 
 
 PICTURE = Picture("probes", "What probes find", ("probes",), panels, caption)
+FIGURES = (PICTURE, figure_heads.PICTURE, figure_structural.PICTURE)

@@ -199,3 +199,8 @@ def scores(probes: xr.Dataset) -> dict[str, Any]:
 
 def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The heads that a probe leans on."""
+    return {"probe_heads": head_influence_table(tree)}
