@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from headscope.heads.label_rules import RULES, rule_words
 
 from heads.test_telling import plant, quiet_tree
-from headscope.heads.head_tables import head_table, label_table
-from headscope.heads.label_rules import RULES, rule_words
-from headscope.core.head_labels import MOST
-from headscope.core.head_labels import UNLABELLED, head_labels, run_labels
+from headscope.core.head_labels import MOST, UNLABELLED, head_labels, run_labels
 from headscope.core.head_roles import head_roles
+from headscope.heads.head_tables import head_table, label_table
 from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs

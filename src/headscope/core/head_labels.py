@@ -15,7 +15,7 @@ import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, rank
 from headscope.core.question import parts
-from headscope.core.results import shape
+from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
@@ -50,6 +50,7 @@ def label_rules() -> dict[str, LabelRule]:
     return {kind: rule for rules in parts("rules") for kind, rule in rules.items()}
 
 
+@derived
 def all_claims(tree: xr.DataTree) -> list[Claim]:
     """Every claim of every question, several per head; none that another says better."""
     claims = [claim for claims_of in parts("claims") for claim in claims_of(tree)]
@@ -57,6 +58,7 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
     return [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]
 
 
+@derived
 def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     """(layer, head) -> its labels, for every head, in order.
 

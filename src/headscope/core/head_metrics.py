@@ -12,7 +12,7 @@ import xarray as xr
 from headscope.core import dictionary
 from headscope.core.accumulators import Estimate
 from headscope.core.question import Question, questions
-from headscope.core.results import documents, estimate, estimates
+from headscope.core.results import derived, documents, estimate, estimates
 
 SHARES = ("accuracy", "accuracy_strict")  # written as percentages, though their unit is 1
 _NOT_OF_HEADS = {"neuron", "rank"}  # dimensions of variables that are no menu of numbers per head
@@ -38,6 +38,7 @@ class HeadMetric:
     place: tuple[str, str, dict[str, Any]]
 
 
+@derived
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
     """Every number per head: groups by the place of their question, then others; none all NaN."""
     known = {question.name: question for question in questions()}
@@ -61,6 +62,14 @@ def chosen_metrics(metrics: Sequence[HeadMetric], kind: str) -> list[HeadMetric]
             names = [f"{question.name}.{one}" for one in key.split("|")]
             chosen += [known[name] for name in names if name in known][:1]
     return chosen
+
+
+def first_metrics(metrics: Sequence[HeadMetric]) -> list[HeadMetric]:
+    """Of all numbers per head those that come first on the page of an experiment."""
+    starts = tuple(
+        f"{question.name}.{key.rstrip('*')}" for question in questions() for key in question.first
+    )
+    return [metric for metric in metrics if metric.key.startswith(starts)]
 
 
 def _metrics_of(

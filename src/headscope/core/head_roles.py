@@ -14,7 +14,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.question import parts
-from headscope.core.results import shape
+from headscope.core.results import derived, shape
 
 ROLES = ("previous", "next", "broad", "cls", "first", "sep", "punctuation", "other")
 ORDER = ("next", "previous", "broad", "first", "cls", "sep", "punctuation")
@@ -24,6 +24,7 @@ BROAD_SHARE = 0.9  # ours: of the uniform entropy
 CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 
 
+@derived
 def head_roles(
     tree: xr.DataTree, *, broad_nats: float | None = None, by_value: bool = False
 ) -> npt.NDArray[np.str_]:

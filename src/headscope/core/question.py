@@ -19,17 +19,16 @@ nothing until the part is used, so that a report needs no torch and a list of na
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import pandas as pd
 import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule
+from headscope.core.claim import LabelRule
 from headscope.core.terms import Term
 from headscope.errors import InputError
 
@@ -37,11 +36,6 @@ GROUP = "headscope.analyses"
 OURS = "headscope"
 LAST = 1000.0  # the place of a question that names none
 _FIGURE_PARTS = ("name", "title", "needs", "panels", "caption")
-
-Claims = Callable[[xr.DataTree], list[Claim]]
-Findings = Callable[[xr.DataTree], list[str]]
-Tables = Callable[[xr.DataTree], Mapping[str, pd.DataFrame]]
-Roles = Callable[..., Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +54,16 @@ class Question:
     claims    tree -> what can be said of single heads
     rules     kind of a claim -> the rule by which it becomes a label
     roles     tree -> {role: [layer, head] which heads have it}, for colours and signs
-    tables    tree -> further tables by file name, beside the tidy one of its group
+    remarks   tree -> [unit] words on each head beside its labels
+    places    tree -> [unit, axis] where heads lie on the map of heads
+    tables    tree -> further tables by file name, beside the tidy one of its group; a table with
+              a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
     columns   numbers per head that stand in the report's table of heads: "variable.choice";
               "a|b" stands for the first of the two that the run has
     overview  likewise: those in the figure of all heads
-    first     likewise: those that come first on the page of an experiment
+    first     starts of the names of numbers that come first on the page of an experiment
     opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
     compared  heading of its numbers where two models are compared; "" where they are not
     page      its page in the documentation
@@ -84,6 +81,8 @@ class Question:
     claims: Any = None
     rules: Any = None
     roles: Any = None
+    remarks: Any = None
+    places: Any = None
     tables: Any = None
     findings: Any = None
     metrics: Any = None
@@ -176,6 +175,12 @@ def refused() -> list[str]:
 def named(name: str) -> Question | None:
     """The question of that name; None if there is none."""
     return next((question for question in questions() if question.name == name), None)
+
+
+def title_of(name: str) -> str:
+    """The heading of a group of numbers: its question's title, else its name."""
+    question = named(name)
+    return question.title or name if question else name
 
 
 def in_run(tree: xr.DataTree) -> list[Question]:

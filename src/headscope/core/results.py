@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +21,43 @@ import xarray as xr
 from headscope.core.accumulators import Estimate
 
 Floats = npt.NDArray[np.float64]
+Derive = TypeVar("Derive", bound=Callable[..., Any])
 LIMITS = ("_ci_low", "_ci_high")
 COMPANIONS = (*LIMITS, "_n")
 PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
 
 
+_KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_runs", default=None)
+
+
+@contextmanager
+def derived_once() -> Iterator[None]:
+    """Inside, what is `derived` from a run is worked out once; the run must not change."""
+    token = _KNOWN.set({}) if _KNOWN.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _KNOWN.reset(token)
+
+
+def derived(function: Derive) -> Derive:
+    """Decorator of what follows from a run alone, function(tree, …): see `derived_once`."""
+
+    @wraps(function)
+    def once(tree: xr.DataTree, *more: Any, **choice: Any) -> Any:
+        known = _KNOWN.get()
+        if known is None:
+            return function(tree, *more, **choice)
+        key = (function, id(tree), more, tuple(sorted(choice.items())))
+        if key not in known:
+            known[key] = (function(tree, *more, **choice), tree)  # holds the tree: its id stays
+        return known[key][0]
+
+    return cast(Derive, once)
+
+
+@derived
 def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
     """The dataset of an analysis; None where the run did not include it."""
     if name not in tree.children:

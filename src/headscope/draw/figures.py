@@ -50,7 +50,7 @@ def save_figures(
     tree: xr.DataTree, folder: Path, *, panels: PanelStore | None = None
 ) -> list[Path]:
     """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all;
-    what a picture splits into single files (`Picture.sheets`) goes as .svg into a folder of its own.
+    what a picture splits into (`Picture.sheets`) goes as .svg into a folder of its own.
 
     returns  the paths written; the same tree gives the same bytes
     """

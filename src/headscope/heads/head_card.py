@@ -18,13 +18,6 @@ from headscope.errors import InputError
 
 RELATIONS = 5  # best ones of a head
 NEAREST = 5  # heads
-GROUP_TITLES = {
-    "surface": "Attention", "entropy": "Entropy", "norms": "Norms",
-    "dependency": "Words whose syntactic head is found", "coreference": "Coreference",
-    "frames": "Frames", "features": "To kinds of words", "pairs": "Between words",
-    "neurons": "Neurons", "patterns": "Classes of maps", "ablation": "Without the head",
-    "pruning": "Order of removal",
-}  # fmt: skip
 CLASS_NAMES = {"vertical_diagonal": "vertical + diagonal"}
 # Where typical maps come from.
 FROM = {

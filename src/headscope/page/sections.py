@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.question import parts
 from headscope.core.results import group, printable
 from headscope.draw.panel import PanelStore, Picture
 from headscope.draw.style import DOUBLE
@@ -35,6 +36,7 @@ class SectionPlan:
     wanted            in a chapter's list of what is missing: what the corpus must have for it
     tables_first      whether tables stand before figures
     chooses           whether it names best heads: the chapter then explains held-out figures
+    map_caption       of a section that holds the interactive map of heads (`Question.places`)
     place             its order on the page; that of its question by default
     """
 
@@ -50,6 +52,7 @@ class SectionPlan:
     wanted: str = ""
     tables_first: bool = False
     chooses: bool = False
+    map_caption: Callable[[xr.DataTree], str] | None = None
     place: float | None = None
 
 
@@ -109,11 +112,21 @@ class Section:
     blocks: list[InlineFigure | Table]
     notes: list[str] = field(default_factory=list)
     absent: str = NOT_RUN
+    map_caption: str = ""
+    after_language: bool = False
 
     @property
     def figures(self) -> list[InlineFigure]:
         """The figures among the blocks."""
         return [block for block in self.blocks if isinstance(block, InlineFigure)]
+
+
+AFTER_LANGUAGE = 160.0  # a plan's own place from which on it stands below the chapter on language
+
+
+def after_language(plan: SectionPlan) -> bool:
+    """Whether a section by itself stands below the chapter on language."""
+    return plan.place is not None and plan.place >= AFTER_LANGUAGE
 
 
 def of_group(
@@ -150,7 +163,12 @@ def section(
     if plan.tables_first:
         blocks = [*tables, *drawn]
     notes = [] if plan.notes is None else plan.notes(tree)
-    return Section(plan.id, plan.title, plan.text, blocks, notes, plan.absent)
+    caption = ""
+    if plan.map_caption is not None and any(of(tree) is not None for of in parts("places")):
+        caption = plan.map_caption(tree)
+    return Section(
+        plan.id, plan.title, plan.text, blocks, notes, plan.absent, caption, after_language(plan)
+    )
 
 
 def inline_figure(

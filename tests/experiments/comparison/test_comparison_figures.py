@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
 from experiments.comparison.pairs_made import compared
+from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
 from headscope.experiments.comparison.findings import findings
-from headscope.draw.figures import pictures, draw
 
 NAMES = ("similarity", "training", "change", "words_change")
 

@@ -50,8 +50,8 @@ def _mentions(tree: xr.DataTree) -> Iterator[Claim]:
         ordinary = percent(float(baseline[at]), np.nan, np.nan)
         kind = MENTIONS.get(kinds[at], printable(kinds[at]))
         return f"coreference of {kind}", (
-            f"coreference: antecedent found for {percent_at(share, at)} of {kind}{by_norm(dataset)}, "
-            f"nearest mention {ordinary}"
+            f"coreference: antecedent found for {percent_at(share, at)} of {kind}"
+            f"{by_norm(dataset)}, nearest mention {ordinary}"
         )
 
     cells = np.flatnonzero(ahead & (dataset["count"].values >= LEAST_WORDS)).tolist()

@@ -14,5 +14,5 @@ QUESTION = Question(
     rules="claims:RULES",
     metrics="metrics:metrics",
     section="section:SECTIONS",
-    tables="best_heads:dependency_tables",
+    tables="tables:tables",
 )

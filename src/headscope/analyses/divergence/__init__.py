@@ -11,4 +11,5 @@ QUESTION = Question(
     section="section:SECTIONS",
     terms="terms:TERMS",
     tables="clusters:tables",
+    places="figure:places",
 )

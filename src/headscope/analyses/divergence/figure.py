@@ -24,16 +24,9 @@ from headscope.core.results import Floats, group, shape
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
-from headscope.draw.wording import over, special
+from headscope.draw.wording import over, role_name
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
-
-
-def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
-    """A role in the words of a legend; with an article, as in running text."""
-    if role in ("previous", "next", "first"):
-        return f"{'the ' if article else ''}{role} token"
-    return role if role in ("broad", "other") else special(tree, role)
 
 
 def map_panels(tree: xr.DataTree) -> list[Panel]:
@@ -138,6 +131,14 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     axes.set_xlabel("layer", loc="left")
     axes.set_ylabel("layer")
     cell_key(axes, f"{top:.2f} nats")
+
+
+def places(tree: xr.DataTree) -> Floats | None:
+    """[unit, axis] where heads lie on the map; None where the run has no map."""
+    divergence = group(tree, "divergence")
+    if divergence is None or "mds" not in divergence:
+        return None
+    return np.asarray(divergence["mds"].transpose("unit", "axis").values)
 
 
 MAP = Picture(

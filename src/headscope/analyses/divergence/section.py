@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headscope.analyses.divergence.figure import map_caption
 from headscope.page.sections import SectionPlan
 
 SECTIONS = (
@@ -33,5 +34,14 @@ SECTIONS = (
             "holds, divergence is least within a layer and grows with the distance of layers."
         ),
         pictures=("layers_alike",),
+    ),
+    SectionPlan(
+        id="map",
+        title="The map of heads",
+        text=(
+            "Heads that distribute their attention alike lie close together, whatever their layer."
+        ),
+        map_caption=map_caption,
+        place=180,
     ),
 )

@@ -1,4 +1,4 @@
-"""The question features: how much attention do nouns, subjects, negation and other kinds of words get?"""
+"""The question features: how much attention do nouns, verbs, negation … get?"""
 
 from headscope.core.question import Question
 

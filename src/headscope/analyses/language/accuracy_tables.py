@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyses.dependency.best_heads import at_heads, best_heads, coreference_heads
+from headscope.analyses.language.best_head_tables import at_heads, best_heads, coreference_heads
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, shown_relations

@@ -55,6 +55,7 @@ def best_head_claims(
 
 
 def percent_at(share: Estimate, at: int) -> str:
+    """One cell as a share with its interval."""
     return percent(float(share.value[at]), float(share.low[at]), float(share.high[at]))
 
 

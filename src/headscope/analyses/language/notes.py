@@ -1,4 +1,4 @@
-"""Notes that the sections of all linguistic questions have: by which measure, and what was left out."""
+"""Notes below linguistic sections: by which measure, and what was left out."""
 
 from __future__ import annotations
 

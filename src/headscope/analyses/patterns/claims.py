@@ -36,7 +36,8 @@ RULES = {
         number="maps of the class",
         least=CLASS_SHARE,
         source=f"{OURS}; classes of {KOVALEVA}, §4.1",
-        asks=f"the classifier's mean probability for the class that it tells is above {CLASS_SURE:g}",
+        asks="the classifier's mean probability for the class that it tells is above "
+        f"{CLASS_SURE:g}",
         last=kind != "block",  # how the maps look says least of a head
     )
     for kind, name in CLASSES.items()

@@ -1,4 +1,4 @@
-"""The question surface: how much attention goes to the token itself, neighbours, special tokens, punctuation?"""
+"""The question surface: how much attention goes to neighbours and special tokens?"""
 
 from headscope.core.question import Question
 

@@ -18,6 +18,7 @@ ABLATION = Question(
     labels="terms:ABLATION_LABELS",
     tables="readings:tables",
     findings="findings:ablation_findings",
+    remarks="readings:remarks",
     first=("difference", "loss_difference", "q", "loss_q", "lost", "gained"),
 )
 

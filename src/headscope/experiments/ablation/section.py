@@ -204,7 +204,9 @@ ABLATION_SECTIONS = (
             "use; if it rises the head was in the way; of so few examples either may be chance."
         ),
         pictures=("ablation",),
-        tables=tuple(of_group("ablation", one) for one in (heads_table, layers_table, groups_table)),
+        tables=tuple(
+            of_group("ablation", one) for one in (heads_table, layers_table, groups_table)
+        ),
         chapter=FINDINGS,
     ),
     SectionPlan(

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import estimate, head_name, model_name, printable
-from headscope.experiments.importance.findings import importance_findings, effect_name, method_name
+from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital
 

@@ -20,6 +20,7 @@ from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown
 
+
 def _scores(found: xr.Dataset) -> Table | None:
     if "uas" not in found:
         return None
@@ -155,7 +156,9 @@ SECTIONS = (
     SectionPlan(
         id="part-probe_heads",
         title="Which heads does the probe lean on?",
-        text="Few strong cells mean that syntax sits in few heads; heads that do the same share it.",
+        text=(
+            "Few strong cells mean that syntax sits in few heads; heads that do the same share it."
+        ),
         pictures=("probe_heads",),
         tables=(_heads,),
         chapter=FINDINGS,
@@ -163,9 +166,7 @@ SECTIONS = (
     SectionPlan(
         id="part-structural",
         title="Is the tree in the hidden states?",
-        text=(
-            "The reference: a linear map of hidden states, which see more than attention shows."
-        ),
+        text=("The reference: a linear map of hidden states, which see more than attention shows."),
         pictures=("structural",),
         tables=(of_group("probes", _layers),),
         chapter=FINDINGS,

@@ -16,9 +16,12 @@ from markupsafe import Markup
 from headscope.core.results import printable, title_name
 from headscope.core.terms import SOURCES
 from headscope.draw.figures import pictures
+from headscope.draw.panel import PanelStore
 from headscope.page.policy import content_policy
-from headscope.page.sections import Figure, figure
+from headscope.page.sections import InlineFigure, inline_figure
 from headscope.page.svg import Styles
+from headscope.page.templates import asset as report_asset
+from headscope.page.templates import unbroken
 from headscope.page.theme import theme_css
 from headscope.papers.reproduce.line import MARKS, Judged, Published, Section
 from headscope.papers.reproduce.saving import difference_text, ours_text
@@ -30,8 +33,6 @@ from headscope.papers.reproduce.verdict import (
     NOT_RUN,
     REPRODUCED,
 )
-from headscope.report.build import asset as report_asset
-from headscope.report.build import unbroken
 
 if TYPE_CHECKING:
     from headscope.papers.reproduce.battery import Outcome
@@ -72,7 +73,7 @@ class Drawn:
     link, command  the page, or what makes it; both "" where the run is in memory
     """
 
-    figure: Figure
+    figure: InlineFigure
     counterpart: str
     link: str
     command: str
@@ -202,7 +203,7 @@ def _figures(outcome: Outcome, section: Section, styles: Styles) -> list[Drawn]:
         if run is None:
             continue
         place = f"{section.id}-{at}-"
-        drawn = figure(run.tree, pictures()[shown.picture], styles, place=place)
+        drawn = inline_figure(pictures()[shown.picture], PanelStore(run.tree), styles, prefix=place)
         if drawn is not None:
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
             told = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart

@@ -18,6 +18,7 @@ from headscope.core.wording import fixed, number, percent
 from headscope.draw.panel import Panel
 from headscope.page.policy import content_policy
 from headscope.page.svg import Styles, inline_panel
+from headscope.page.templates import asset, template
 from headscope.page.theme import theme_css
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES, TESTS, Claim
 from headscope.papers.zoo.figure import (
@@ -34,7 +35,6 @@ from headscope.papers.zoo.figure import (
 )
 from headscope.papers.zoo.headlines import headlines
 from headscope.papers.zoo.verdict import FAILS, HOLDS, UNASKED, UNCLEAR, Answer
-from headscope.report.build import asset, template
 
 if TYPE_CHECKING:
     from headscope.papers.zoo.found import Zoo

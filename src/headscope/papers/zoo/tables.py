@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from headscope.analyses.dependency.best_heads import best_heads
+from headscope.analyses.language.best_head_tables import best_heads
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, Claim
