@@ -16,3 +16,10 @@ QUESTION = Question(
     rules="claims:RULES",
     section="section:SECTIONS",
 )
+CLS_QUESTION = Question(
+    name="cls_attention",
+    package=__name__,
+    place=140,
+    measure="measure_cls:ClsAttention",
+    figures="figure:CLS_FIGURES",
+)
