@@ -110,8 +110,8 @@ def _shorten_the_bundled_corpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         sentences = source.read_text("utf-8").split("\n\n")[:5]
         short = "\n\n".join(sentences) + "\n\n"
         (folder / f"{source.name[:2]}.conllu").write_text(short, "utf-8")
-    module = import_module("headscope.corpus.demo_corpus")
-    monkeypatch.setattr(module, "FOLDER", str(folder))
+    module = import_module("headscope.corpus.treebank")
+    monkeypatch.setattr(module, "DEMO_FOLDER", str(folder))
 
 
 @pytest.fixture(scope="module")

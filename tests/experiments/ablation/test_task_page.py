@@ -23,7 +23,7 @@ from headscope.experiments.finetune.history import history_of
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.summary import run_summary
-from headscope.tasks.checkpoint import load_for_task
+from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_manifest, make_tree
 from tasks.made import MOOD, data
 

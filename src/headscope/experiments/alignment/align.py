@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
+from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
 from headscope.experiments.alignment.gold import Gold
 from headscope.experiments.alignment.links import counts_of

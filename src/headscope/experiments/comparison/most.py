@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Float64
-from headscope.core.top_records import Best
+from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
 from headscope.run.analysis import Part
 
@@ -23,7 +23,7 @@ class MostChanged(Part):
     """The examples of largest change, and where in the corpus they are."""
 
     def __init__(self) -> None:
-        self.best = Best.zeros(KEPT, record=RECORD)
+        self.best = TopRecords.zeros(KEPT, record=RECORD)
 
     def add(
         self, examples: Sequence[Example], change: Float64, *, shard: int, rows: Sequence[int]

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError
 from headscope.experiments.ablation.sweep import batch_of, fastest_linears
 from headscope.experiments.importance.attribution import Grown, attributions

@@ -1,4 +1,4 @@
-"""What does a tokenizer make of text, of words and of ready tokens, and what does it put around?"""
+"""Ask a tokenizer for the ids of text, words or ready tokens, and for its special tokens."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headscope.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+
 Ids = npt.NDArray[np.int64]
 PROBES = ("the", "a", "1", ".")  # any text will do that gives at least one token
 
@@ -24,7 +25,7 @@ class UnknownToken(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SpecialTokens:
     """The special tokens that a tokenizer puts around one segment, and around two.
 
     single     ids before and after the content
@@ -83,7 +84,7 @@ def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:
     return ids[len(before) : end] if fits else None
 
 
-class Reader:
+class TokenizerReader:
     """A fast tokenizer, asked in the three ways that a corpus needs.
 
     raises  ModelError if the tokenizer is not a fast one: only those say which word each token
@@ -143,7 +144,7 @@ class Reader:
         content = {t.unk_token_id, t.mask_token_id} - framing
         return np.asarray(sorted(set(t.all_special_ids) - content), dtype=np.int64)
 
-    def _frame(self) -> Frame:
+    def _frame(self) -> SpecialTokens:
         """Read off a probe that the tokenizer framed itself."""
         # Some vocabularies hold none of the probes; the last resort is a word of their own.
         own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
@@ -154,7 +155,7 @@ class Reader:
                 if len(one) == 2 and len(two) == 3:
                     more = sum(map(len, two)) > sum(map(len, one))
                     separates = self.separator is not None and more
-                    return Frame((one[0], one[1]), (two[0], two[1], two[2]), separates)
+                    return SpecialTokens((one[0], one[1]), (two[0], two[1], two[2]), separates)
         raise ModelError(
             f"{type(self.tokenizer).__name__} gives no tokens for {', '.join(PROBES)} or its own "
             "vocabulary; wanted a tokenizer that can read text"

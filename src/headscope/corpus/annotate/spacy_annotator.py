@@ -1,4 +1,4 @@
-"""How does a spaCy pipeline become an annotator?"""
+"""Annotate text with a spaCy pipeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.annotate.annotator import Parser, Tree
+from headscope.corpus.annotate import Parser, Tree
 from headscope.corpus.document import Word
 from headscope.errors import InputError
 

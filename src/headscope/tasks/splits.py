@@ -1,20 +1,52 @@
-"""What does the hub have of GLUE? Read through `datasets`, which is an extra."""
+"""Find a split of a task: in a file, in a folder, or among the data sets of GLUE on the hub."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.tables import Record, Table
+from headscope.tasks.table_files import KINDS, Record, TableFile
 from headscope.tasks.task import GLUE, plain
 
+SPLITS = {
+    "train": ("train", "training"),
+    "dev": ("dev", "dev_matched", "validation", "valid", "val", "validation_matched"),
+}
+
+
+def file_of_split(data: Path, name: str, split: str) -> Path:
+    """The file itself, or the one of that split in a folder, or in the task's folder in it.
+
+    raises  CorpusError that lists what is there
+    """
+    if not data.exists():
+        raise CorpusError(
+            f"{data} does not exist; wanted a folder with train.tsv and dev.tsv (or "
+            f"{', '.join(list(KINDS)[1:])}), or one file"
+        )
+    if not data.is_dir():
+        return data
+    inner = sorted(p for p in data.iterdir() if p.is_dir() and plain(p.name) == plain(name))
+    for folder in (data, *inner):
+        for stem in SPLITS.get(split, (split,)):
+            for suffix in KINDS:
+                if (folder / f"{stem}{suffix}").is_file():
+                    return folder / f"{stem}{suffix}"
+    there = ", ".join(sorted(p.name for p in data.iterdir())[:12]) or "nothing"
+    raise CorpusError(
+        f"{data} has no {split} split: found {there}; wanted {split}.tsv (or "
+        f"{', '.join(list(KINDS)[1:])}), there or in a folder {name!r}"
+    )
+
+
 REPOSITORY = "nyu-mll/glue"
-SPLITS = {"dev": "validation"}
+HUB_SPLITS = {"dev": "validation"}
 
 
-def hub_table(name: str, split: str) -> tuple[Table, str, str]:
+def hub_table(name: str, split: str) -> tuple[TableFile, str, str]:
     """A split of a task of GLUE, where it is from, and "" for its hash.
 
     raises  InputError for a task that GLUE does not have, or without `datasets`; CorpusError if
@@ -31,7 +63,7 @@ def hub_table(name: str, split: str) -> tuple[Table, str, str]:
             "without --data the task is read from the hub, which needs the package datasets\n"
             "pip install 'headscope[train]', or give --data FOLDER with train.tsv and dev.tsv"
         ) from error
-    wanted = SPLITS.get(split, split)
+    wanted = HUB_SPLITS.get(split, split)
     if name == "mnli" and wanted == "validation":
         wanted = "validation_matched"
     commit = _commit()
@@ -52,7 +84,7 @@ def hub_table(name: str, split: str) -> tuple[Table, str, str]:
             yield Record(f"row {at}", dict(cells))
 
     place = f"{REPOSITORY} {plain(name)}, {wanted}" + (f" at {commit}" if commit else "")
-    return Table(tuple(found.column_names), records()), place, ""
+    return TableFile(tuple(found.column_names), records()), place, ""
 
 
 def _commit() -> str | None:

@@ -1,21 +1,22 @@
-"""What are the columns and rows of a TSV, CSV, JSON lines or parquet file?
+"""Read TSV, CSV, JSON lines and parquet files, and find the columns of texts, label and id.
 
 TSV is read as GLUE's own scripts do: a tab ends a cell and quotes are characters like any other.
-CSV has quotes as spreadsheets write them.
+CSV has quotes as spreadsheets write them. Recognised are the column names of GLUE's own files, of
+the hub's copy of them, and the usual ones of other data; any other column has to be named.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from headscope.corpus.files import checked_files, read_lines
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, InputError
 
 CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
 
@@ -33,14 +34,14 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableFile:
     """Column names, and rows that can be gone through once."""
 
     columns: tuple[str, ...]
     records: Iterator[Record]
 
 
-def read_table(path: Path, *, headless: Sequence[str] | None = None) -> Table:
+def read_table(path: Path, *, headless: Sequence[str] | None = None) -> TableFile:
     """The table in a file.
 
     headless  the columns of a TSV that has no header line
@@ -61,7 +62,7 @@ def first_line(path: Path) -> list[str]:
     return next((cells for _, cells in _tsv_lines(path)), [])
 
 
-def _tsv(path: Path) -> Table:
+def _tsv(path: Path) -> TableFile:
     lines = _tsv_lines(path)
     _, header = next(lines)
     return _cut(path, lines, header)
@@ -75,7 +76,7 @@ def _tsv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line.number, line.text.split("\t")
 
 
-def _csv(path: Path) -> Table:
+def _csv(path: Path) -> TableFile:
     lines = _csv_lines(path)
     header = next(lines, None)
     if header is None:
@@ -95,7 +96,7 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise CorpusError(f"{path} cannot be read as CSV in UTF-8: {error}") from error
 
 
-def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[str]) -> Table:
+def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[str]) -> TableFile:
     """Lines of cells under a header."""
     columns = _checked_columns(path, header)
 
@@ -108,10 +109,10 @@ def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[st
                 fault = f"{len(cells)} cells under {len(columns)} columns"
                 yield Record(place, {}, fault)
 
-    return Table(columns, records())
+    return TableFile(columns, records())
 
 
-def _jsonl(path: Path) -> Table:
+def _jsonl(path: Path) -> TableFile:
     def records() -> Iterator[Record]:
         for line in read_lines(path):
             place = f"line {line.number}"
@@ -126,7 +127,7 @@ def _jsonl(path: Path) -> Table:
         raise CorpusError(f"{path} has no line with content; wanted JSON objects, one a line")
     if first.fault is not None:
         raise CorpusError(f"{path}, {first.place}: {first.fault}; wanted a JSON object")
-    return Table(_checked_columns(path, list(first.cells)), chain([first], rows))
+    return TableFile(_checked_columns(path, list(first.cells)), chain([first], rows))
 
 
 def _json_object(text: str) -> tuple[dict[str, Any], str | None]:
@@ -137,7 +138,7 @@ def _json_object(text: str) -> tuple[dict[str, Any], str | None]:
     return (cells, None) if isinstance(cells, dict) else ({}, "no JSON object")
 
 
-def _parquet(path: Path) -> Table:
+def _parquet(path: Path) -> TableFile:
     import pyarrow.parquet as pq
     from pyarrow import ArrowException
 
@@ -146,7 +147,7 @@ def _parquet(path: Path) -> Table:
     except (ArrowException, OSError) as error:
         raise CorpusError(f"{path} cannot be read as parquet: {error}") from error
     rows = (Record(f"row {at}", cells) for at, cells in enumerate(table.to_pylist()))
-    return Table(_checked_columns(path, table.column_names), rows)
+    return TableFile(_checked_columns(path, table.column_names), rows)
 
 
 def _checked_columns(path: Path, header: Sequence[str]) -> tuple[str, ...]:
@@ -157,10 +158,101 @@ def _checked_columns(path: Path, header: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-KINDS: dict[str, Callable[[Path], Table]] = {
+KINDS: dict[str, Callable[[Path], TableFile]] = {
     ".tsv": _tsv,
     ".csv": _csv,
     ".jsonl": _jsonl,
     ".ndjson": _jsonl,
     ".parquet": _parquet,
 }
+
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("#1 String", "#2 String"),  # MRPC
+    ("question1", "question2"),  # QQP
+    ("question", "sentence"),  # QNLI
+    ("premise", "hypothesis"),  # MNLI on the hub
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("question", "context"),
+)
+SINGLES = ("sentence", "text", "text_a", "review", "content")
+# What annotators agreed on comes before the single votes that stand beside it in MNLI.
+LABELS = ("gold_label", "label", "Quality", "is_duplicate", "score", "similarity", "labels")
+IDS = ("idx", "index", "id", "guid", "pairID")
+SINGLE_TASKS = ("sst-2", "cola")  # of GLUE; all others are pairs
+COLA = ("source", "label", "star", "sentence")  # its files have no header
+ROLES = ("text_a", "text_b", "label", "id")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns; none where there is no such column."""
+
+    text_a: str
+    text_b: str | None
+    label: str
+    id: str | None
+
+
+def choose(
+    found: Sequence[str], *, source: str, pair: bool | None, given: Mapping[str, str] | None = None
+) -> Columns:
+    """The columns of a table.
+
+    found   its column names
+    pair    whether the task is about two texts; None if either will do
+    given   {role: column} for those that are not to be guessed; "" for none
+    raises  InputError if a role or a column does not exist, or a text or the label is not found
+    """
+    given = dict(given or {})
+    for role, name in given.items():
+        if role not in ROLES:
+            raise InputError(f"columns: no role {role!r}; there are {', '.join(ROLES)}")
+        if name and name not in found:
+            raise InputError(f"{source} has no column {name!r}; it has {_listed(found)}")
+    first, second = _texts(found, source, pair, given)
+    label = given.get("label") or _first(LABELS, found)
+    if label is None:
+        raise InputError(
+            f"{source} has no labels: none of its columns {_listed(found)} is one of "
+            f"{', '.join(LABELS)}\nwanted a split with labels (dev, not test), or "
+            "--columns label=NAME"
+        )
+    id_column = given["id"] if "id" in given else _first(IDS, found)
+    return Columns(first, second, label, id_column or None)
+
+
+def _texts(
+    found: Sequence[str], source: str, pair: bool | None, given: Mapping[str, str]
+) -> tuple[str, str | None]:
+    if "text_a" in given:
+        second = given.get("text_b") or None
+        if pair and second is None:
+            raise InputError(
+                f"columns: text_a is {given['text_a']!r} and text_b is not given; this task "
+                "compares two texts: give --columns text_a=NAME,text_b=NAME"
+            )
+        return given["text_a"], second
+    pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(found)]
+    if pairs:
+        return pairs[0][0], given.get("text_b", pairs[0][1]) or None
+    single = None if pair else _first(SINGLES, found)
+    if single is None:
+        wanted = "two texts" if pair else "one text" if pair is False else "one text or two"
+        raise InputError(
+            f"{source} has the columns {_listed(found)}; wanted {wanted}, say "
+            f"{'sentence' if pair is False else 'sentence1 and sentence2'}\n"
+            "say which they are: --columns text_a=NAME,text_b=NAME,label=NAME"
+        )
+    return single, given.get("text_b") or None
+
+
+def _first(names: Sequence[str], found: Sequence[str]) -> str | None:
+    return next((name for name in names if name in found), None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:12])
+    return f"{shown}, …" if len(names) > 12 else shown or "(none)"

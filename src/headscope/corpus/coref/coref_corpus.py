@@ -1,4 +1,4 @@
-"""How are corpora with coreference read, whatever of three formats they are in?"""
+"""Read files with coreference in any of three formats, told by their content."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus import sentences
+from headscope.corpus import conllu
 from headscope.corpus.coref import conll2012, gap
 from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import (
     Files,
+    OnError,
     UniqueNames,
     checked_files,
+    checked_policy,
     described,
+    described_policy,
     labels,
+    obeyed,
     read_lines,
 )
-from headscope.corpus.policy import OnError, checked_policy, described_policy, obeyed
 
 CONLLU_ROW = re.compile(r"\d+(?:[-.]\d+)?\s")
 LOOKED_FOR = (
@@ -75,10 +78,10 @@ class CorefCorpus:
                 yield Document(name, (replace(passage, id=name),))
 
 
-Reader = Callable[[Path, str], Iterator[tuple[str, Passage]]]
+FormatReader = Callable[[Path, str], Iterator[tuple[str, Passage]]]
 
 
-def _format(path: Path) -> Reader:
+def _format(path: Path) -> FormatReader:
     """How to read a file, by its first line that is neither blank nor a comment."""
     for line in read_lines(path):
         if line.text.startswith(conll2012.BEGIN):
@@ -98,7 +101,7 @@ def _corefud(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         fault = f"{path} has rows like CoNLL-U and no Entity= mark; looked for {LOOKED_FOR}"
         yield label, Passage(label, fault=fault)
         return
-    for name, found in sentences.documents(path, label, undivided=True):
+    for name, found in conllu.documents(path, label, undivided=True):
         yield found[0].name, document_passage(name, found)
 
 

@@ -1,19 +1,20 @@
-"""Which frames of an exemplar sentence link frame elements to a word far enough from them?
+"""Pick the frames of an exemplar sentence whose elements are short and far from the target.
 
-The filters of Kovaleva et al. (2019, §4.2), which leave short sentences in which a head that looks
-from a frame element to the word that evokes its frame cannot do so by looking at its neighbours.
+The filters are those of Kovaleva et al. (2019, §4.2). In the sentences that are left, a head that
+looks from a frame element to the word that evokes its frame cannot do so by looking at its
+neighbours.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from headscope.corpus.document import Frame, FrameElement
-from headscope.corpus.framenet.plain_words import Span, overlapping, word_spans
+from headscope.corpus.document import Frame, FrameElement, Word
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer
@@ -93,7 +94,10 @@ def frames_of(
 
 
 def _admitted(
-    tokens: Sequence[Span], target: Span, elements: Sequence[Span], filters: FrameFilters
+    tokens: Sequence[CharacterSpan],
+    target: CharacterSpan,
+    elements: Sequence[CharacterSpan],
+    filters: FrameFilters,
 ) -> bool:
     """Whether the target is one token, and all elements are short and far from it."""
     if target not in tokens:
@@ -107,7 +111,7 @@ def _admitted(
     )
 
 
-def _labels(annotation: Element, layer: str, text: str) -> list[tuple[Span, str]]:
+def _labels(annotation: Element, layer: str, text: str) -> list[tuple[CharacterSpan, str]]:
     """Span and name of the labels of a layer that are realised in the text, in order."""
     found = {
         (_span(label, text), label.get("name", ""))
@@ -119,7 +123,7 @@ def _labels(annotation: Element, layer: str, text: str) -> list[tuple[Span, str]
     return sorted((span, name) for span, name in found if text[slice(*span)].strip())
 
 
-def _span(label: Element, text: str) -> Span:
+def _span(label: Element, text: str) -> CharacterSpan:
     start, end = label.get("start", ""), label.get("end", "")  # the last character is counted in
     numbers = start.isdecimal() and end.isdecimal() and len(start + end) < 20
     if not numbers or not int(start) <= int(end) < len(text):
@@ -131,7 +135,7 @@ def _span(label: Element, text: str) -> Span:
     return int(start), int(end) + 1
 
 
-def _ends(words: Sequence[Span], span: Span) -> tuple[int, int]:
+def _ends(words: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int, int]:
     """The first and the last word of a span."""
     there = overlapping(words, span)
     return there[0], there[-1]
@@ -143,3 +147,46 @@ def _tokenizer() -> NLTKWordTokenizer:
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer()
+
+
+CharacterSpan = tuple[int, int]  # first character, and the one behind the last
+
+
+def word_spans(text: str) -> list[CharacterSpan]:
+    """The words in order: runs of characters without white space; every punctuation mark is one.
+
+    Punctuation is what BERT's tokenizer takes for it: all of ASCII that is printed and neither
+    letter, digit nor space, and every character of a Unicode category P. So that tokenizer makes
+    the same pieces of these words as of the text.
+    """
+    spans: list[CharacterSpan] = []
+    start = None
+    for place, character in enumerate(text):
+        mark = _is_punctuation(character)
+        if start is not None and (mark or character.isspace()):
+            spans.append((start, place))
+            start = None
+        if mark:
+            spans.append((place, place + 1))
+        elif start is None and not character.isspace():
+            start = place
+    return spans if start is None else [*spans, (start, len(text))]
+
+
+def words_at(text: str, spans: Sequence[CharacterSpan]) -> tuple[Word, ...]:
+    """The words at these places, without annotation."""
+    after = [*(start for start, _ in spans[1:]), len(text) + 1]  # where the next one begins
+    return tuple(
+        Word(text[start:end], space_after=after[index] > end)
+        for index, (start, end) in enumerate(spans)
+    )
+
+
+def overlapping(spans: Sequence[CharacterSpan], span: CharacterSpan) -> list[int]:
+    """Which of the spans share a character with this one."""
+    return [i for i, (start, end) in enumerate(spans) if start < span[1] and end > span[0]]
+
+
+def _is_punctuation(character: str) -> bool:
+    printed = "!" <= character <= "~" and not character.isalnum()
+    return printed or unicodedata.category(character).startswith("P")

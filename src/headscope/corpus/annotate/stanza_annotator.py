@@ -1,4 +1,4 @@
-"""How does a stanza pipeline become an annotator?"""
+"""Annotate text with a stanza pipeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.annotate.annotator import Parser, Tree
+from headscope.corpus.annotate import Parser, Tree
 from headscope.corpus.document import Word
 from headscope.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Is this checkpoint fit for the task, and what does its head say?
+"""Load a checkpoint with its classification head, and check that it fits the task.
 
 As `headscope.load`, with the network's classification head: safetensors only, remote code off
 unless asked for. The order of the classes is held against the checkpoint's own configuration.

@@ -1,4 +1,4 @@
-"""Which sentences share a window, where is it split in two, and where is a long one cut?
+"""Fill windows with sentences, cut long texts, and put examples of like length into one batch.
 
 Pure functions of lengths; nothing here sees a token. The windows are those of Clark et al. (2019,
 section 3), who follow BERT's pre-training: `[CLS] A [SEP] B [SEP]`, A and B consecutive text of
@@ -9,10 +9,12 @@ and a window ends before the sentence that would overfill it, so that every toke
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 
 import numpy as np
 import numpy.typing as npt
+
+from headscope.errors import InputError
 
 
 def fill(lengths: Sequence[int], *, capacity: int) -> Iterator[range]:
@@ -60,3 +62,41 @@ def windows(
             end = first if first > start else end
         yield slice(start, end)
         start = end
+
+
+# Batches come in few shapes: matrix libraries compile a product for every new one and keep it, so
+# that memory would grow with the corpus. Lengths up to 32 are padded to a multiple of 4, longer
+# ones to a multiple of 8; a full batch of more than 8 examples holds a multiple of 8.
+SHORT = 32
+COUNT_STEP = 8
+
+
+def padded_length(longest: int) -> int:
+    """To how many tokens a batch is padded whose longest example has so many."""
+    step = 4 if longest <= SHORT else 8
+    return -(-longest // step) * step
+
+
+def batches(examples: Sequence[Sized], *, budget: int) -> Iterator[list[int]]:
+    """Indices of the examples of each batch, shortest examples first.
+
+    examples  anything with a length in tokens
+    budget    padded tokens of a batch at most: its padded length times its size
+    yields    every index once; equal lengths keep their order. An example longer than the budget
+              makes a batch of its own; full batches hold a multiple of 8 examples, if they hold
+              more than 8
+
+    raises  InputError if the budget is less than 1
+    """
+    if budget < 1:
+        raise InputError(f"a batch budget of {budget} tokens; wanted at least 1")
+    batch: list[int] = []
+    for index in sorted(range(len(examples)), key=lambda i: len(examples[i])):
+        # Lengths ascend, so this example would be the longest of the batch.
+        while batch and padded_length(len(examples[index])) * (len(batch) + 1) > budget:
+            full = len(batch) - len(batch) % COUNT_STEP or len(batch)
+            yield batch[:full]
+            batch = batch[full:]
+        batch.append(index)
+    if batch:
+        yield batch

@@ -1,4 +1,4 @@
-"""Which model inputs does a document give, and what happens to what is too long or unreadable?"""
+"""Turn documents into model inputs, and deal with what is too long or unreadable."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from headscope.corpus.counts import EncodeCounts
+from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Document, Example, Passage
-from headscope.corpus.pack import fill, split_point, windows
-from headscope.corpus.tokens import Ids, Reader, UnknownToken
+from headscope.corpus.packing import fill, split_point, windows
+from headscope.corpus.tokenizer import Ids, TokenizerReader, UnknownToken
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
 
 LONG = ("window", "skip", "error")
 SEGMENT_IDS = ("auto", "zeros")
@@ -79,7 +80,7 @@ class Encoder:
             raise InputError(f"long={long!r}; wanted one of {', '.join(LONG)}")
         if segment_ids not in SEGMENT_IDS:
             raise InputError(f"segment_ids={segment_ids!r}; wanted one of {', '.join(SEGMENT_IDS)}")
-        self.reader = Reader(tokenizer)
+        self.reader = TokenizerReader(tokenizer)
         self.model_limit = model_limit
         self.limit = model_limit if max_length is None else max_length
         self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length

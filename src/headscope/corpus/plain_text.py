@@ -1,4 +1,4 @@
-"""How does plain text become documents and passages?"""
+"""Read plain text files as documents of sentences or lines."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from typing import Any, Literal
 
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import (
+    FileLine,
     Files,
-    Line,
+    OnError,
     UniqueNames,
     checked_files,
+    checked_policy,
     described,
+    described_policy,
     labels,
+    left_out,
+    obeyed,
     read_lines,
 )
-from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed
 from headscope.errors import InputError
 
 DOCUMENTS = ("blank_line", "file", "heading")
@@ -97,9 +101,9 @@ class TextCorpus:
             if not found:
                 yield left_out(label, f"{path} holds only white space; wanted lines of text")
 
-    def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[Line]]]:
+    def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[FileLine]]]:
         """The name and the non-blank lines of each document of one file."""
-        name, lines = label, list[Line]()
+        name, lines = label, list[FileLine]()
         for line in read_lines(path):
             text = line.text.strip()
             headings = self.documents == "heading" and not line.fault
@@ -113,14 +117,14 @@ class TextCorpus:
             elif not lines and self.documents == "blank_line":
                 name = f"{label}:{line.number}"
             if text:
-                lines.append(Line(line.number, text, line.fault))
+                lines.append(FileLine(line.number, text, line.fault))
         if lines:
             yield name, lines
 
-    def _passages(self, path: Path, label: str, lines: list[Line]) -> tuple[Passage, ...]:
+    def _passages(self, path: Path, label: str, lines: list[FileLine]) -> tuple[Passage, ...]:
         return tuple(passage for line in lines for passage in self._line(path, label, line))
 
-    def _line(self, path: Path, label: str, line: Line) -> Iterator[Passage]:
+    def _line(self, path: Path, label: str, line: FileLine) -> Iterator[Passage]:
         place = f"{label}:{line.number}"
         if line.fault:
             yield Passage(place, fault=f"{path}:{line.number}: {line.fault}")

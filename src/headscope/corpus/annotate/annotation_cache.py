@@ -1,6 +1,6 @@
-"""Where are annotated sentences kept, and how are they found again?
+"""Store annotated sentences in a CoNLL-U file beside the corpus, and find them again.
 
-In a CoNLL-U file beside the corpus, one for each corpus, parser and way of reading:
+There is one file for each corpus, parser and way of reading:
 
     wiki.txt.spacy-en_core_web_sm-3.8.0-spaCy-3.8.18.1f0c9a6be5d2.conllu
 
@@ -21,8 +21,8 @@ from typing import Any
 
 from headscope import __version__
 from headscope.core.whole_file import write_whole
-from headscope.corpus.annotate.annotator import Annotator, Tree
-from headscope.corpus.conllu import TreebankCorpus
+from headscope.corpus.annotate import Annotator, Tree
+from headscope.corpus.treebank import TreebankCorpus
 
 RULES = 1  # to be raised when texts are cut, or words written, in another way within a version
 FIRST_LINE = "# headscope annotation {key} sha256 {digest}\n"

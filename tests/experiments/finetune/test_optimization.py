@@ -8,7 +8,14 @@ import transformers as T
 from torch import nn
 from transformers import AutoModelForSequenceClassification
 
-from headscope.tasks.parts import Part, gradient_norm, norm, parts_of, rates, relative_change
+from headscope.experiments.finetune.optimization import (
+    ParameterGroup,
+    gradient_norm,
+    norm,
+    parts_of,
+    rates,
+    relative_change,
+)
 from tasks.made import config
 
 SMALL = {"vocab_size": 50, "num_labels": 2, "pad_token_id": 0}
@@ -41,12 +48,12 @@ def test_every_parameter_of_a_family_is_in_one_part(family):
     assert [part.layer for part in parts if part.layer is not None] == list(range(layers))
     base = getattr(network, network.base_model_prefix)
     words = base.get_input_embeddings().weight
-    assert any(p is words for p in parts[Part("embeddings")].values())
+    assert any(p is words for p in parts[ParameterGroup("embeddings")].values())
     inside = {id(p) for p in base.parameters()}
-    head = parts[Part("head")]
+    head = parts[ParameterGroup("head")]
     assert {id(p) for p in network.parameters()} - inside <= {id(p) for p in head.values()}
-    assert next(iter(parts)) == Part("embeddings")
-    assert list(parts)[-1] == Part("head")
+    assert next(iter(parts)) == ParameterGroup("embeddings")
+    assert list(parts)[-1] == ParameterGroup("head")
 
 
 def test_berts_parts_are_the_ones_its_names_say():
@@ -64,7 +71,12 @@ def test_berts_parts_are_the_ones_its_names_say():
 
 
 def test_each_layer_learns_more_slowly_than_the_one_above():
-    parts = [Part("embeddings"), *(Part("layer", n) for n in range(3)), Part("rest"), Part("head")]
+    parts = [
+        ParameterGroup("embeddings"),
+        *(ParameterGroup("layer", n) for n in range(3)),
+        ParameterGroup("rest"),
+        ParameterGroup("head"),
+    ]
     found = rates(dict.fromkeys(parts), rate=8.0, decay=0.5)
     assert [found[part] for part in parts] == [0.5, 1.0, 2.0, 4.0, 4.0, 8.0]
     assert set(rates(dict.fromkeys(parts), rate=8.0, decay=1.0).values()) == {8.0}

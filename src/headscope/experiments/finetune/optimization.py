@@ -1,20 +1,25 @@
-"""To which part of a network does a parameter belong, and how fast may each part learn?"""
+"""The parts of a network, how fast each part learns, and the order in which examples are seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import Sampler
 from transformers import PreTrainedModel
+
+from headscope.core.accumulators import generator
 
 WEIGHT_DECAY = 0.01  # BERT's own (Devlin et al. 2019, appendix A.2)
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterGroup:
     """The embeddings, one layer, the head of the task, or what closes the stack.
 
     name   "embeddings", "layer", "head" (with the pooler before it) or "rest"
@@ -30,7 +35,7 @@ class Part:
         return self.name if self.layer is None else f"layer {self.layer + 1}"
 
 
-def parts_of(network: PreTrainedModel) -> dict[Part, dict[str, nn.Parameter]]:
+def parts_of(network: PreTrainedModel) -> dict[ParameterGroup, dict[str, nn.Parameter]]:
     """Every parameter once, by part and name, from the embeddings to the head.
 
     A layer is what stands under the first number in a parameter's path. A network that uses one
@@ -39,7 +44,7 @@ def parts_of(network: PreTrainedModel) -> dict[Part, dict[str, nn.Parameter]]:
     embeddings = {
         f"{path}.weight" for path, m in network.named_modules() if isinstance(m, nn.Embedding)
     }
-    found: dict[Part, dict[str, nn.Parameter]] = {}
+    found: dict[ParameterGroup, dict[str, nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         part = _part(name, network.base_model_prefix, embeddings)
         found.setdefault(part, {})[name] = parameter
@@ -48,16 +53,18 @@ def parts_of(network: PreTrainedModel) -> dict[Part, dict[str, nn.Parameter]]:
     return {part: found[part] for part in ordered}
 
 
-def _part(name: str, base: str, embeddings: set[str]) -> Part:
+def _part(name: str, base: str, embeddings: set[str]) -> ParameterGroup:
     if not name.startswith(f"{base}.") or "pooler" in name:
-        return Part("head")
+        return ParameterGroup("head")
     numbers = [int(step) for step in name.split(".") if step.isdigit()]
     if numbers:
-        return Part("layer", numbers[0])
-    return Part("embeddings" if name in embeddings or "embed" in name else "rest")
+        return ParameterGroup("layer", numbers[0])
+    return ParameterGroup("embeddings" if name in embeddings or "embed" in name else "rest")
 
 
-def rates(parts: Mapping[Part, object], *, rate: float, decay: float) -> dict[Part, float]:
+def rates(
+    parts: Mapping[ParameterGroup, object], *, rate: float, decay: float
+) -> dict[ParameterGroup, float]:
     """How fast each part learns: the head at `rate`, each layer below it at `decay` times less.
 
     The last layer learns at rate·decay, the one before it at rate·decay², the embeddings below the
@@ -67,7 +74,7 @@ def rates(parts: Mapping[Part, object], *, rate: float, decay: float) -> dict[Pa
     layers = sorted(part.layer for part in parts if part.layer is not None)
     below = {layer: len(layers) - at for at, layer in enumerate(layers)}
 
-    def steps(part: Part) -> int:
+    def steps(part: ParameterGroup) -> int:
         if part.layer is not None:
             return below[part.layer]
         return {"embeddings": len(layers) + 1, "rest": 1, "head": 0}[part.name]
@@ -76,7 +83,8 @@ def rates(parts: Mapping[Part, object], *, rate: float, decay: float) -> dict[Pa
 
 
 def optimizer(
-    parts: Mapping[Part, Mapping[str, nn.Parameter]], speeds: Mapping[Part, float]
+    parts: Mapping[ParameterGroup, Mapping[str, nn.Parameter]],
+    speeds: Mapping[ParameterGroup, float],
 ) -> torch.optim.AdamW:
     """AdamW with each part's own rate; biases and norms, which are vectors, do not decay."""
     groups: list[dict[str, Any]] = []
@@ -107,3 +115,42 @@ def relative_change(before: Mapping[str, torch.Tensor], after: Mapping[str, torc
     moved = {name: after[name].detach().cpu() - before[name] for name in before}
     start = norm(before)
     return norm(moved) / start if start > 0 else float("nan")
+
+
+# Batches that are cut from one pool of examples in order of length: few enough that every epoch
+# mixes examples anew, enough that those of a batch are alike (a third to a half of all padding).
+POOL = 16
+
+
+class Batches(Sampler[list[int]]):
+    """Every example once an epoch: shuffled, pooled, sorted by length, cut, and shuffled again.
+
+    The order depends on the seed and the epoch only, so that a training that goes on sees what it
+    would have seen.
+
+    lengths      [example] tokens
+    steps_done   how many batches were trained on so far, in all epochs
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], *, size: int, seed: int, steps_done: Callable[[], int]
+    ) -> None:
+        self.lengths = np.asarray(lengths)
+        self.size, self.seed, self.steps_done = size, seed, steps_done
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.lengths) / self.size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        epoch = self.steps_done() // len(self)
+        random = generator(self.seed, "order of training", str(epoch))
+        order = random.permutation(len(self.lengths))
+        pools = [order[at : at + POOL * self.size] for at in range(0, len(order), POOL * self.size)]
+        sorted_pools = [pool[np.argsort(self.lengths[pool], kind="stable")] for pool in pools]
+        batches = [
+            pool[at : at + self.size].tolist()
+            for pool in sorted_pools
+            for at in range(0, len(pool), self.size)
+        ]
+        for at in random.permutation(len(batches)):
+            yield batches[at]

@@ -1,4 +1,4 @@
-"""What are the texts and labels of a task, from a file, a folder, or the hub?"""
+"""Read the texts and labels of a task from a file, a folder, or the hub."""
 
 from __future__ import annotations
 
@@ -13,16 +13,31 @@ import numpy.typing as npt
 
 from headscope.core.accumulators import generator
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.columns import COLA, SINGLE_TASKS, Columns, choose
-from headscope.tasks.hub import hub_table
-from headscope.tasks.labelling import LabelFault, all_alike, guessed_task, reader_of
-from headscope.tasks.places import file_of_split
-from headscope.tasks.tables import Record, Table, first_line, read_table
-from headscope.tasks.task import GLUE, Task, find_task, is_known
+from headscope.tasks.splits import file_of_split, hub_table
+from headscope.tasks.table_files import (
+    COLA,
+    SINGLE_TASKS,
+    Columns,
+    Record,
+    TableFile,
+    choose,
+    first_line,
+    read_table,
+)
+from headscope.tasks.task import (
+    GLUE,
+    LabelFault,
+    Task,
+    all_alike,
+    find_task,
+    guessed_task,
+    is_known,
+    reader_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TaskExample:
     """One example: one text or two, and its label (a class by its id, or a number).
 
     id  what the file calls it; else its 0-based number in the file
@@ -44,7 +59,7 @@ class TaskData:
     """
 
     task: Task
-    rows: tuple[Row, ...]
+    rows: tuple[TaskExample, ...]
     source: str
     sha256: str
     notes: tuple[str, ...] = ()
@@ -122,7 +137,7 @@ def _headless(path: Path, name: str) -> tuple[str, ...] | None:
     return COLA if len(cells) == len(COLA) and not {"sentence", "label"} & set(cells) else None
 
 
-def _whole(table: Table, source: str, *, spare_faulty: bool) -> tuple[list[Record], list[str]]:
+def _whole(table: TableFile, source: str, *, spare_faulty: bool) -> tuple[list[Record], list[str]]:
     """The rows that can be read. QQP as GLUE ships it has broken ones, which GLUE leaves out."""
     records = list(table.records)
     faulty = [record for record in records if record.fault is not None]
@@ -142,7 +157,7 @@ def _whole(table: Table, source: str, *, spare_faulty: bool) -> tuple[list[Recor
     return whole, notes
 
 
-def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -> list[Row]:
+def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -> list[TaskExample]:
     label_of = reader_of(task)
     ids = _ids(records, chosen.id)
     rows = []
@@ -154,7 +169,7 @@ def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -
             raise CorpusError(f"{place}: label {fault} (column {chosen.label!r})") from fault
         first = _text(record, chosen.text_a, place)
         second = None if chosen.text_b is None else _text(record, chosen.text_b, place)
-        rows.append(Row(row_id, first, second, label))
+        rows.append(TaskExample(row_id, first, second, label))
     return rows
 
 
@@ -174,7 +189,7 @@ def _text(record: Record, column: str, place: str) -> str:
     return text
 
 
-def _drawn(rows: list[Row], limit: int, seed: int) -> list[Row]:
+def _drawn(rows: list[TaskExample], limit: int, seed: int) -> list[TaskExample]:
     if limit < 1:
         raise InputError(f"a limit of {limit} examples; wanted 1 or more")
     drawn = generator(seed, "examples of a task").choice(len(rows), limit, replace=False)
@@ -192,7 +207,7 @@ def _sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sha256_of_rows(rows: Sequence[Row]) -> str:
+def _sha256_of_rows(rows: Sequence[TaskExample]) -> str:
     digest = hashlib.sha256()
     for row in rows:
         text = "\x1f".join((row.id, row.text_a, row.text_b or "", repr(row.label)))
