@@ -80,7 +80,7 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path):
     second = save_figures(tree, tmp_path / "b")
     assert [path.name for path in first] == [
         f"{name}.{kind}"
-        for name in ("surface_by_layer", "head_grid", "mixing")
+        for name in ("head_grid", "surface_by_layer", "mixing")
         for kind in ("svg", "png")
     ]
     for one, other in zip(first, second, strict=True):

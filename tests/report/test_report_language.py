@@ -10,11 +10,11 @@ import pytest
 
 from headscope.analyses.language.accuracy_tables import coreference_table, syntax_table
 from headscope.analyses.language.attention_tables import features_table, frames_table
-from headscope.analyses.language.claims import FUNCTIONS
-from headscope.analyses.language.section import PARTS
 from headscope.core.head_labels import head_labels
+from headscope.core.question import questions
 from headscope.draw.figures import pictures
 from headscope.heads.telling import telling_heads
+from headscope.page.sections import LANGUAGE
 from headscope.report.build import render
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
@@ -28,12 +28,16 @@ from report.synthetic_language import (
 from report.synthetic_patterns import add_patterns
 
 MINUS = "−"
+FUNCTIONS = ("dependency", "coreference", "frames")
+PARTS = [
+    plan for one in questions() for plan in one.part("section", ()) if plan.chapter == LANGUAGE
+]
 
 
 @pytest.fixture
 def no_pictures(monkeypatch):
     """A page without pictures of language, which take most of its time."""
-    monkeypatch.setattr("headscope.analyses.language.section.pictures()", {})
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
 
 
 @pytest.fixture(scope="module")
