@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.core.top_records import Best
+from headscope.core.top_records import TopRecords
 
 RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("what", "i4", 2)])
 KEPT = 3
@@ -18,7 +18,7 @@ offers = st.lists(
 
 
 def kept_of(offered):
-    best = Best.zeros(2, KEPT, record=RECORD)
+    best = TopRecords.zeros(2, KEPT, record=RECORD)
     for cell, score, key in offered:
         scores = np.zeros(2)
         scores[cell] = score / 4
@@ -58,10 +58,10 @@ def test_what_two_have_kept_merges_into_what_one_would_have_kept(offered, cut):
 def test_records_keep_what_goes_with_them():
     best = kept_of([(1, 4, 7), (1, 2, 9)])
     np.testing.assert_array_equal(best.records[1]["what"], [[7, -7], [9, -9], [0, 0]])
-    again = Best(best.array.copy(), RECORD)
+    again = TopRecords(best.array.copy(), RECORD)
     np.testing.assert_array_equal(again.records[1]["what"], best.records[1]["what"])
 
 
 def test_other_shapes_do_not_merge():
     with pytest.raises(ValueError, match="not of the same run"):
-        Best.zeros(2, 3, record=RECORD).merge(Best.zeros(2, 2, record=RECORD))
+        TopRecords.zeros(2, 3, record=RECORD).merge(TopRecords.zeros(2, 2, record=RECORD))

@@ -19,7 +19,7 @@ import torch
 from headscope.analyses.frames.measure import Frames
 from headscope.corpus import Document, Encoder, FramesCorpus, Passage
 from headscope.corpus.document import Example, Frame, FrameElement
-from headscope.corpus.framenet.plain_words import overlapping, word_spans, words_at
+from headscope.corpus.framenet_exemplars import overlapping, word_spans, words_at
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, forward, load

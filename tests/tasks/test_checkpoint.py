@@ -12,8 +12,8 @@ from transformers import AutoModelForSequenceClassification, BartConfig, BartMod
 
 from headscope.errors import InputError, ModelError
 from headscope.model.model import load
-from headscope.tasks.checkpoint import load_for_task, task_of
 from headscope.tasks.task import GLUE, Task
+from headscope.tasks.task_model import load_for_task, task_of
 from model.families.tokenizers_made import wordpiece
 from tasks.made import AMOUNT, MOOD, checkpoint
 
@@ -129,7 +129,7 @@ def test_classes_without_names_are_taken_in_order_and_told(tuned, tmp_path):
 @pytest.mark.parametrize("task", [GLUE["mnli"], GLUE["sts-b"]])
 def test_another_number_of_classes_is_an_error(tuned, task):
     with pytest.raises(
-        ModelError, match=r"tells 2 classes \(no, cat\), and (mnli has 3|sts-b has none)"
+        ModelError, match=r"has 2 classes \(no, cat\), and (mnli has 3|sts-b has none)"
     ):
         load_for_task(tuned, task)
 
@@ -137,7 +137,7 @@ def test_another_number_of_classes_is_an_error(tuned, task):
 def test_a_head_of_a_regression_fits_a_regression_only(tmp_path):
     folder = checkpoint(tmp_path / "model", head=AMOUNT)
     assert load_for_task(folder, AMOUNT).model.network.config.problem_type == "regression"
-    with pytest.raises(ModelError, match="tells 1 classes"):
+    with pytest.raises(ModelError, match="has 1 classes"):
         load_for_task(folder, MOOD)
 
 
@@ -174,16 +174,15 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
     """A token that also fills must not be taken for the end of a text, or the end for padding."""
     from transformers import GPT2Config, GPT2Model
 
-    from headscope.tasks.encode import encode
-    from headscope.tasks.evaluate import outputs
-    from headscope.tasks.read import Row, TaskData
+    from headscope.tasks.predict import encode, outputs
+    from headscope.tasks.task_data import TaskData, TaskExample
     from model.families.tokenizers_made import bytes_bpe
 
     config = GPT2Config(vocab_size=13, n_embd=16, n_layer=2, n_head=2, n_positions=32)
     GPT2Model(config).save_pretrained(tmp_path / "gpt")
     bytes_bpe(eos_token="<|end|>").save_pretrained(tmp_path / "gpt")
     model = load_for_task(tmp_path / "gpt", MOOD, new_head=True)
-    rows = tuple(Row(str(n), "a b a, b."[:n], None, n % 2) for n in (1, 3, 6, 9))
+    rows = tuple(TaskExample(str(n), "a b a, b."[:n], None, n % 2) for n in (1, 3, 6, 9))
     found = outputs(model, encode(model, TaskData(MOOD, rows, "", "")))
     for row, logits in zip(rows, found, strict=True):
         ids = model.model.tokenizer(row.text_a, return_tensors="pt")["input_ids"]
@@ -194,7 +193,7 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
 
 
 def test_asking_for_the_labels_of_a_glue_task_is_refused():
-    from headscope.cli.tasking import asked_task
+    from headscope.cli.task_options import TaskOptions, asked_task
 
     with pytest.raises(InputError, match="rte is a task of GLUE, whose labels are known"):
-        asked_task({"task": "rte", "labels": "a,b", "regression": False})
+        asked_task(TaskOptions(task="rte", labels="a,b"))

@@ -1,15 +1,20 @@
-"""How are corpus files opened, named and fingerprinted, and how does bad UTF-8 get its place?"""
+"""Open corpus files, name and fingerprint them, and decide what a malformed part of one means.
+
+Readers yield such a part as a passage with a `fault`: it ends the run, or is counted as left out.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from headscope.errors import CorpusError
+from headscope.core.whole_file import file_sha256
+from headscope.corpus.document import Document, Passage
+from headscope.errors import CorpusError, InputError
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -26,8 +31,8 @@ def checked_files(files: Files) -> tuple[Path, ...]:
         raise CorpusError("no corpus file was given; name at least one")
     for path in paths:
         if not path.is_file():
-            found = "is not a regular file" if path.exists() else "does not exist"
-            raise CorpusError(f"{path} {found}; wanted a file that can be read more than once")
+            problem = "is not a regular file" if path.exists() else "does not exist"
+            raise CorpusError(f"{path} {problem}; wanted a file that can be read more than once")
         if path.stat().st_size == 0:
             raise CorpusError(f"{path} is empty (0 bytes); wanted a corpus file with content")
     return paths
@@ -41,15 +46,10 @@ def labels(paths: tuple[Path, ...]) -> list[str]:
 
 def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
     """Name and sha256 of each file, read in pieces."""
-    found = []
-    for path in paths:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found.append({"name": path.name, "sha256": digest})
-    return found
+    return [{"name": path.name, "sha256": file_sha256(path)} for path in paths]
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """One line of a file; of one that is not UTF-8, the bad bytes as lone surrogates."""
 
     number: int
@@ -57,7 +57,7 @@ class Line(NamedTuple):
     fault: str | None = None  # what is wrong with its bytes
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: Path) -> Iterator[FileLine]:
     """Lines of a file with their numbers from 1, line ends and a byte order mark removed."""
     offset = 0
     try:
@@ -74,7 +74,7 @@ def read_lines(path: Path) -> Iterator[Line]:
                         f"byte 0x{body[error.start]:02x} at offset {place} is not valid UTF-8; "
                         "convert the file to UTF-8"
                     )
-                yield Line(number, text.rstrip("\r\n"), fault)
+                yield FileLine(number, text.rstrip("\r\n"), fault)
                 offset += len(raw)
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
@@ -91,3 +91,84 @@ class UniqueNames:
         unique = f"{name} ({place})" if name in self._used else name
         self._used.add(unique)
         return unique
+
+
+OnError = Literal["stop", "skip"]
+ON_ERROR = ("stop", "skip")
+
+
+class LineFault(ValueError):
+    """What is wrong with a part of a corpus, and in which line."""
+
+    def __init__(self, reason: str, *, line: int) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def checked_policy(on_error: str) -> OnError:
+    """The policy itself; raises InputError for one that does not exist."""
+    if on_error not in ON_ERROR:
+        raise InputError(f"on_error={on_error!r}; wanted one of {', '.join(ON_ERROR)}")
+    return on_error  # type: ignore[return-value]
+
+
+def described_policy(on_error: OnError) -> dict[str, Any]:
+    """The policy as an entry of a corpus's description; nothing for the default."""
+    return {} if on_error == "stop" else {"on_error": on_error}
+
+
+def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
+    """All documents (`skip`), or those before the first fault (`stop`: then CorpusError)."""
+    for document in documents:
+        for passage in document.passages:
+            if passage.fault is not None and on_error == "stop":
+                raise CorpusError(passage.fault)
+        yield document
+
+
+@dataclass(frozen=True, init=False)
+class FileCorpus:
+    """A corpus of one or more files; a subclass reads the documents of one file.
+
+    on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
+              it as malformed, with its place)
+    """
+
+    files: tuple[Path, ...]
+    on_error: OnError
+    kind: ClassVar[str]
+    empty: ClassVar[str] = ""  # what is wrong with a file without documents, if anything is
+
+    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
+        object.__setattr__(self, "files", checked_files(files))
+        object.__setattr__(self, "on_error", checked_policy(on_error))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents of all files, in order.
+
+        raises  CorpusError with file and line (and sentence) for what is malformed, and for a file
+                that holds nothing to read, unless on_error is `skip`
+        """
+        return stopped_at_faults(self._all_documents(), self.on_error)
+
+    def describe(self) -> dict[str, Any]:
+        """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
+        policy = described_policy(self.on_error)
+        return {"kind": self.kind, "files": described(self.files), **self._options(), **policy}
+
+    def _all_documents(self) -> Iterator[Document]:
+        names = UniqueNames()
+        for path, label in zip(self.files, labels(self.files), strict=True):
+            is_empty = True
+            for document in self._documents(path, label, names):
+                is_empty = False
+                yield document
+            if is_empty and self.empty:
+                yield Document(label, (Passage(label, fault=f"{path} {self.empty}"),))
+
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        """The documents of one file; what is malformed as a passage with a fault."""
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        return {}

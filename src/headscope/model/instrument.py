@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families import Site, find_sites, registered, unlisted_site
@@ -32,7 +32,7 @@ Observer = Callable[[LayerView], None]
 Intervention = Callable[[AttentionCall], None]
 
 
-class Instrument(Undoing):
+class Instrument(Reversible):
     """Reads, and on request changes, every attention layer of a model while the context is open.
 
     Instruments may be nested: the interventions of the outer one come first, and all observers see

@@ -20,7 +20,7 @@ from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
 from headscope.core import dictionary as terms
 from headscope.core.accumulators import halves
 from headscope.corpus import CorefCorpus, Encoder
-from headscope.corpus.coref import kinds as mention_kinds
+from headscope.corpus.coref import mentions as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
 from headscope.model.batch import Batch
 from headscope.model.instrument import AttentionCall

@@ -19,8 +19,8 @@ from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.sweep import Way, batch_of, mean_mixtures
 from headscope.experiments.ablation.variants import pairs, single_heads, variant_name, whole_layers
 from headscope.run.finished_run import open_run
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
+from headscope.tasks.predict import encode
+from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
 LAYERS, HEADS = 2, 3

@@ -14,7 +14,7 @@ from headscope.experiments.ablation.prune import Pruning, Settings, prune
 from headscope.experiments.ablation.readings import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.report.figures import PICTURES, draw
-from headscope.tasks.checkpoint import load_for_task
+from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_tree
 from tasks.made import MOOD, data
 

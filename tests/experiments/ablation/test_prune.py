@@ -26,11 +26,10 @@ from headscope.experiments.ablation.readings import best_order
 from headscope.experiments.ablation.removal import random
 from headscope.experiments.ablation.replace import StandIn
 from headscope.run.finished_run import open_run
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
-from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import resampled
+from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task import Task
+from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
 HEADS = [(layer, head) for layer in range(2) for head in range(3)]

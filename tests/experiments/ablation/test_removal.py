@@ -12,8 +12,8 @@ from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.removal import Pruner, alone, counts, given, greedy, random
 from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.sweep import Way, batch_of
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
+from headscope.tasks.predict import encode
+from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
 HEADS = [(layer, head) for layer in range(2) for head in range(3)]

@@ -17,8 +17,8 @@ from headscope.experiments.comparison.findings import findings
 from headscope.experiments.comparison.inputs import TaskCorpus, check_comparable, check_same_tokens
 from headscope.model.model import Model
 from headscope.run.plan import make_plan
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import encode
+from headscope.tasks.predict import encode
+from headscope.tasks.task_model import TaskModel
 from reference import similarity
 from tasks.made import checkpoint, data
 

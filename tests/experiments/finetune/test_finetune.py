@@ -29,13 +29,11 @@ from commands import PATIENCE, environment
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
 from headscope.experiments.finetune.finetune import finetune
+from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
 from headscope.experiments.finetune.saving import put_folder, replaceable, working_folder
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
-from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import score
-from headscope.tasks.parts import WEIGHT_DECAY, optimizer, parts_of
-from headscope.tasks.shuffle import Batches
+from headscope.tasks.predict import encode, outputs
+from headscope.tasks.task_model import load_for_task
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import AMOUNT, MOOD, checkpoint, config, data, tokenizer
 
@@ -293,7 +291,7 @@ def test_every_epoch_has_every_example_once_in_another_order():
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
-from headscope.tasks.checkpoint import load_for_task
+from headscope.tasks.task_model import load_for_task
 from headscope.experiments.finetune.finetune import finetune
 from tasks.made import MOOD, data
 def stop(done, total):

@@ -7,7 +7,7 @@ import pytest
 from headscope.experiments.ablation import ablate as ablation
 from headscope.experiments.importance.importance import importance
 from headscope.experiments.importance.settings import Running, Settings
-from headscope.tasks.checkpoint import load_for_task
+from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 
 STOCK = Running(linears="stock")

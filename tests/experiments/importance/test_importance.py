@@ -21,8 +21,8 @@ from headscope.experiments.importance.settings import Running, Settings
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
 from headscope.run.finished_run import open_run
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
+from headscope.tasks.predict import encode
+from headscope.tasks.task_model import load_for_task
 from reference.importance import maps_and_gradients, mean_magnitude
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 

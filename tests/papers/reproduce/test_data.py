@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.corpus.head_label import HeadLabelCorpus, is_head_label
+from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, InputError
 from headscope.papers.reproduce.data import KEYS, find_data
 from headscope.papers.reproduce.line import NotRun

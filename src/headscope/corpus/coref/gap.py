@@ -1,4 +1,4 @@
-"""How do the rows of GAP become documents with a pronoun and two names?"""
+"""Read the rows of GAP as documents with a pronoun and two names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from headscope.corpus.coref.heads import surface_head
-from headscope.corpus.coref.kinds import PRONOUN, PROPER
+from headscope.corpus.coref.mentions import PRONOUN, PROPER, surface_head
 from headscope.corpus.document import Mention, Passage, Word
-from headscope.corpus.files import Line, read_lines
-from headscope.corpus.policy import LineFault
+from headscope.corpus.files import FileLine, LineFault, read_lines
 
 COLUMNS = (
     "ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset",
@@ -52,8 +50,7 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         yield place, passage
 
 
-def _passage(line: Line, header: Sequence[str]) -> Passage:
-    """The words and mentions of one row; LineFault for what is wrong with it."""
+def _passage(line: FileLine, header: Sequence[str]) -> Passage:
     if line.fault:
         raise LineFault(line.fault, line=line.number)
     columns = line.text.split("\t")
@@ -98,11 +95,11 @@ def _span(row: Mapping[str, str], name: str) -> tuple[int, int]:
     """Where a name or pronoun begins and ends in the text, in characters."""
     wanted, stated, text = row[name], row[f"{name}-offset"], row["Text"]
     start = int(stated) if stated.isdecimal() and len(stated) <= len(str(len(text))) else len(text)
-    found = text[start : start + len(wanted)]
-    if not wanted.strip() or found != wanted:
+    there = text[start : start + len(wanted)]
+    if not wanted.strip() or there != wanted:
         raise ValueError(
             f"{name} {wanted!r} does not stand at {name}-offset {stated!r} of the text; found "
-            f"{found!r} there; wanted offsets in characters, from 0"
+            f"{there!r} there; wanted offsets in characters, from 0"
         )
     return start, start + len(wanted)
 

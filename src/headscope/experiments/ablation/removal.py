@@ -25,9 +25,8 @@ from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.sweep import Answers, Way, answering, small_batches, sweep
 from headscope.experiments.ablation.variants import Variant
 from headscope.model.linears import linears
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded
-from headscope.tasks.evaluate import outputs
+from headscope.tasks.predict import EncodedTask, outputs
+from headscope.tasks.task_model import TaskModel
 
 Head = tuple[int, int]
 LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
@@ -45,7 +44,7 @@ class Pruner:
     """
 
     model: TaskModel
-    choosing: Encoded
+    choosing: EncodedTask
     way: Way
     kind: str = "stock"
     batch_tokens: int = 2048
@@ -72,7 +71,9 @@ class Pruner:
         rises: list[float] = ((total[1:] - total[0]) / len(examples)).tolist()
         return rises
 
-    def answers_without(self, scoring: Encoded, removed: Sequence[Head]) -> npt.NDArray[np.float64]:
+    def answers_without(
+        self, scoring: EncodedTask, removed: Sequence[Head]
+    ) -> npt.NDArray[np.float64]:
         """[example, class] or [example] what the model answers once these heads are gone."""
         with self._without(removed):
             return outputs(self.model, scoring, batch_tokens=self.batch_tokens)

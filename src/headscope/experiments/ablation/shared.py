@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
 from headscope.experiments.ablation.passes import Again, Kept, Pass, Watch, instead_of
 from headscope.experiments.ablation.replace import StandIn
@@ -29,7 +29,7 @@ from headscope.model.families import find_sites
 from headscope.model.model import forward
 
 
-class SharedPrefix(Undoing):
+class SharedPrefix(Reversible):
     """Runs the variants of a network while the context is open.
 
     skip_projections  whether the maps to queries, keys and values of a changed layer are left out

@@ -14,8 +14,8 @@ from headscope.errors import InputError, RunFolderError
 from headscope.experiments.finetune.saving import RECORD, replaceable, told, working_folder
 from headscope.experiments.finetune.training import Schedule, last_state, precision
 from headscope.run.settings import differences, fingerprint
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.read import TaskData
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 
 SETTINGS = "settings.json"  # in the working folder
 Record = dict[str, Any]

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
 from headscope.experiments.importance.stream import LayerGradient, Observer, Streaming, frozen
 from headscope.model.families import find_sites, registered
@@ -33,7 +33,7 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
     return (Streaming if registered(network) else EagerMaps)(network, observer)
 
 
-class EagerMaps(Undoing):
+class EagerMaps(Reversible):
     """As `Streaming`, for families that compute attention by themselves."""
 
     def __init__(self, network: PreTrainedModel, observer: Observer) -> None:

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
 from headscope.model.attention import AttentionCall, for_each_head, listening, probabilities
 
@@ -46,7 +46,7 @@ class LayerGradient:
 Observer = Callable[[LayerGradient], None]
 
 
-class Streaming(Undoing):
+class Streaming(Reversible):
     """One forward and one backward pass, of which an observer sees every layer's gradients.
 
     observer  called with the layers from the last to the first

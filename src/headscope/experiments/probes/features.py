@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from headscope.corpus.batches import batches
+from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.probes.asking import Asking
 from headscope.experiments.probes.extract import (

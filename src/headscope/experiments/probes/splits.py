@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import generator
-from headscope.corpus.counts import EncodeCounts
-from headscope.corpus.encode import Encoder
+from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.probes.plan import Settings
 from headscope.experiments.probes.treebank import Sentence, Split, read_split

@@ -1,0 +1,122 @@
+"""Dependency treebanks as corpora: CoNLL-U, CoNLL-X, `head-label` lines, and the bundled texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
+
+from headscope.corpus.conllu import ConlluSentence, documents
+from headscope.corpus.coref.corefud import document_passage
+from headscope.corpus.document import Document, Passage, Word
+from headscope.corpus.files import (
+    FileCorpus,
+    FileLine,
+    Files,
+    OnError,
+    UniqueNames,
+    read_lines,
+)
+
+
+@dataclass(frozen=True, init=False)
+class TreebankCorpus(FileCorpus):
+    """CoNLL-U or CoNLL-X files; every sentence is a passage of syntactic words.
+
+    on_error     what to do with a malformed sentence, see `FileCorpus`
+    coreference  whether each document is read once more, behind its sentences, as one passage
+                 `…/document` of bare words with the mentions that CorefUD `Entity=` marks give
+
+    A document starts at each `# newdoc`. In a file without any, each sentence is a document of
+    its own. Words are the numbered rows: multiword ranges and empty nodes are left out. Labels may
+    be anything; a sentence may have several roots. The sentences carry no mentions: coreference is
+    asked of whole documents.
+    """
+
+    kind: ClassVar[str] = "treebank"
+    empty: ClassVar[str] = "holds no sentence; wanted CoNLL-U rows"
+    coreference: bool
+
+    def __init__(
+        self, files: Files, *, on_error: OnError = "stop", coreference: bool = False
+    ) -> None:
+        super().__init__(files, on_error=on_error)
+        object.__setattr__(self, "coreference", coreference)
+
+    def _options(self) -> dict[str, Any]:
+        return {"coreference": True} if self.coreference else {}
+
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, sentences in documents(path, label):
+            unique = names.of(name, place=sentences[0].name)
+            passages = [_passage(sentence) for sentence in sentences]
+            if self.coreference:
+                whole = document_passage(name, sentences)
+                passages.append(replace(whole, id=f"{unique}/document"))
+            yield Document(unique, tuple(passages))
+
+
+def _passage(sentence: ConlluSentence) -> Passage:
+    if sentence.fault is not None:
+        return Passage(sentence.name, fault=sentence.fault)
+    return Passage(sentence.name, words=sentence.words)
+
+
+_ROW = re.compile(r"(\S+)\s+(\d+)-(\S+)")
+
+
+@dataclass(frozen=True, init=False)
+class HeadLabelCorpus(FileCorpus):
+    """Trees written as a word and `head-label` per line; every sentence is a document.
+
+    The layout of the released code of Clark et al. (2019): a blank line between sentences, heads
+    count from 1, head 0 is the root. Labels may hold "-" here, and the last sentence needs no
+    blank line.
+    """
+
+    kind: ClassVar[str] = "treebank"
+
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for filled, lines in groupby(read_lines(path), key=lambda line: bool(line.text.strip())):
+            if filled:
+                rows = list(lines)
+                name = f"{label}:{rows[0].number}"
+                try:
+                    words = tuple(_word(row, len(rows), label) for row in rows)
+                    yield Document(name, (Passage(name, words=words),))
+                except ValueError as fault:
+                    yield Document(name, (Passage(name, fault=str(fault)),))
+
+
+def is_head_label(path: Path) -> bool:
+    """Whether the first line with anything on it is a word and `head-label`."""
+    first = next((line.text for line in read_lines(path) if line.text.strip()), "")
+    return _ROW.fullmatch(first.strip()) is not None
+
+
+def _word(line: FileLine, words: int, label: str) -> Word:
+    match = _ROW.fullmatch(line.text.strip())
+    if line.fault or match is None or int(match[2]) > words:
+        reason = line.fault or f"found {line.text.strip()[:60]!r}"
+        raise ValueError(
+            f"{label}:{line.number}: {reason}; wanted a word and head-label, say 'cat 3-nsubj', "
+            f"with a head from 0 (the root) to {words}"
+        )
+    return Word(match[1], head=int(match[2]) - 1, relation=match[3])
+
+
+DEMO_FOLDER = "demo"
+
+
+def demo_corpus() -> TreebankCorpus:
+    """The bundled English documents, in the order of their names.
+
+    Each gives its sentences, with UD trees, and then the whole document once more, with mentions.
+    They were written for headscope and stand under its licence.
+    """
+    folder = Path(str(files("headscope.corpus"))) / DEMO_FOLDER
+    return TreebankCorpus(sorted(folder.glob("*.conllu")), coreference=True)
