@@ -15,8 +15,8 @@ import pytest
 import xarray as xr
 
 from headscope.core.dictionary import terms
-from headscope.core.terms import SOURCES
 from headscope.core.results import title_name
+from headscope.core.terms import SOURCES
 from headscope.page.policy import island
 from headscope.page.templates import unbroken
 from headscope.report.build import build_report, render

@@ -16,9 +16,10 @@ from headscope.core.question import Question, questions
 from headscope.core.results import counted, derived_once, model_name, printable, shape
 from headscope.core.terms import SOURCES
 from headscope.core.whole_file import write_whole
-from headscope.draw.figures import pictures
+from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.wording import over
+from headscope.heads.tables import write_tables
 from headscope.page.policy import content_policy, island
 from headscope.page.sections import (
     FINDINGS,
@@ -37,6 +38,7 @@ from headscope.page.theme import theme_css
 from headscope.report import facts, heads
 from headscope.report.cards import cards
 from headscope.report.example_views import example_views
+from headscope.run.store import why_unwritten
 
 # One module in one scope: what a file uses when it is read must stand before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
@@ -68,6 +70,23 @@ class LanguageChapter:
     absent: str
     chooses: bool
     notes: list[str]
+
+
+def write_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
+    """Writes tables, figures and report.html of a run into its folder; `Run.report` calls it.
+
+    tree, manifest  as for `build_report`
+    returns         the path of the page
+    raises          HeadscopeError if the folder cannot be written
+    """
+    panels = PanelStore(tree)
+    try:
+        with derived_once():
+            write_tables(tree, folder / "tables")
+            save_figures(tree, folder / "figures", panels=panels)
+            return build_report(tree, manifest, folder, panels=panels)
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
 
 
 def build_report(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.core.dictionary import SOURCES
+from headscope.core.terms import SOURCES
 from headscope.draw.figures import pictures
 from headscope.papers.reproduce.line import MARKS
 from headscope.papers.reproduce.papers import MAKERS, PAPERS, find_paper
