@@ -26,9 +26,7 @@ class FinetuneOptions:
 
     model: str = argument()
     output: Path = output_option(
-        "Folder of the checkpoint; a killed training goes on.",
-        metavar="CKPT",
-        heading="The result",
+        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
     )
     quiet: bool = flag("No progress bar.")
     as_json: bool = flag("The record on stdout.", names="--json")

@@ -13,6 +13,7 @@ from headscope.cli.options import (
     LengthOptions,
     ModelOptions,
     RunOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -91,15 +92,11 @@ def command(given: ImportanceOptions) -> None:
     # Everything that can be wrong with the request is found before a model is loaded.
     data = _asked(given)
     settings = _settings(given)
-    from headscope.run.store import RunFolder
 
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     texts = read_corpus(given.corpus, limit=given.limit) if data is None else None
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     if data is None:
         assert texts is not None
         run = _of_text(texts, settings, given)
@@ -116,11 +113,7 @@ def _of_text(texts: Corpus, settings: Settings, given: ImportanceOptions) -> Run
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
         return importance_to_text(
-            model,
-            texts,
-            output=given.output,
-            settings=settings,
-            running=_running(given, progress),
+            model, texts, output=given.output, settings=settings, running=_running(given, progress)
         )
 
 

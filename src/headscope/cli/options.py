@@ -12,7 +12,9 @@ from headscope.cli.typed_command import flag, option, several
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
+    from headscope.cli.terminal_output import ProgressBar
     from headscope.corpus import Corpus
+    from headscope.run.atlas import Execution
     from headscope.run.settings import Settings
 
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
@@ -38,8 +40,7 @@ class CorpusOptions:
         default="blank-line",
     )
     passages: Literal["packed", "line"] = option(
-        "--text: sentences packed into windows [CLS] A [SEP] B [SEP], or by line.",
-        default="packed",
+        "--text: sentences packed into windows [CLS] A [SEP] B [SEP], or by line.", default="packed"
     )
     on_error: Literal["stop", "skip"] = option(
         "What to do with a malformed part; skip counts and names it.", default="stop"
@@ -224,6 +225,29 @@ def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, 
 
 def _once(files: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(files))
+
+
+def check_run_folder(folder: Path) -> None:
+    """Raise InputError for a folder that cannot hold a run, before anything is computed."""
+    from headscope.run.store import RunFolder
+
+    RunFolder(folder).check()
+
+
+def execution_of(
+    how: RunOptions, batches: BatchOptions, progress: ProgressBar, *, workers: int = 1
+) -> Execution:
+    """How a run over a corpus is executed."""
+    from headscope.run.atlas import Execution
+
+    return Execution(
+        workers=workers,
+        threads=batches.threads,
+        linears=how.linears,
+        overwrite=how.overwrite,
+        progress=progress,
+        command=command_line(),
+    )
 
 
 def run_settings(

@@ -13,6 +13,7 @@ from headscope.cli.options import (
     BootstrapOptions,
     ModelOptions,
     RunOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -134,16 +135,12 @@ def command(given: ProbeOptions) -> None:
     headscope probe demo --train train.conllu --test dev.conllu --words glove.6B.100d.txt -o words
     headscope probe demo --train train.conllu --test dev.conllu --curve 100,300 -o curve
     """
-    from headscope.run.store import RunFolder
 
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     from headscope.experiments.probes.features import Place
     from headscope.experiments.probes.probe import probe
     from headscope.model.model import load
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     data, features, atlas = given.data, given.features, given.training.atlas
     settings = _settings(given)
     settings.run_probes(words=data.words is not None)  # fail before the model is loaded

@@ -15,6 +15,7 @@ from headscope.cli.options import (
     BootstrapOptions,
     LinearsOption,
     ModelOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -79,14 +80,13 @@ def command(given: PruneOptions) -> None:
     headscope prune bert-rte --task rte --data glue -o bert-rte-pruned
     headscope prune bert-rte --task rte --data glue --remove 40 --by greedy -o bert-rte-40
     """
-    from headscope.run.store import RunFolder
 
     orders = comma_separated(given.orders)
     if given.importance is not None and "given" not in orders:
         orders += ("given",)
     importance, name = _importance(given)
     if given.run is not None:
-        RunFolder(given.run).check()
+        check_run_folder(given.run)
     task = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     scoring = task_data(given.task, task, seed=given.chance.seed, limit=given.task.limit)
     choosing, notes = _choosing(given, scoring)
@@ -97,12 +97,9 @@ def command(given: PruneOptions) -> None:
         refuse_strangers,
         write_pruned,
     )
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given.output, checkpoint=given.checkpoint)
-    keep_freed_memory()
-    keep_few_products()
     settings = Settings(
         orders=orders,
         allowance=given.allowance,

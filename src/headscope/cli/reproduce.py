@@ -48,9 +48,7 @@ class ReproduceOptions:
     )
     loading: ModelOptions = group()
     output: Path = output_option(
-        "Folder for the page and the runs; re-running resumes.",
-        metavar="OUT",
-        heading="How to run",
+        "Folder for the page and the runs; re-running resumes.", metavar="OUT", heading="How to run"
     )
     seed: int = option(default=0, minimum=0)
     replicates: int = option("Of the bootstrap.", default=200, minimum=0)
@@ -93,10 +91,7 @@ def _run(given: ReproduceOptions) -> Outcome:
     from headscope.papers.reproduce.battery import reproduce
     from headscope.papers.reproduce.desk import Desk
     from headscope.papers.reproduce.papers import MAKERS, find_paper
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     paper = find_paper(given.paper)
     quiet = given.quiet or given.as_json
     desk = Desk(
