@@ -35,7 +35,7 @@ class AblateOptions:
     checkpoint: str = argument()
     task: TaskDataOptions = group("The task")
     replacement: Literal["uniform", "zero", "mean"] = option(
-        "What a head gives instead: even attention, nothing, or its mean.",
+        "What a head gives instead: even attention, nothing, or its mean output.",
         default="uniform",
         heading="What is switched off",
     )
@@ -55,7 +55,7 @@ class AblateOptions:
         "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
     )
     batch_tokens: int = option(
-        "Of a forward pass, all variants in it included.", default=2048, minimum=1
+        "Tokens of a forward pass at most, all variants included.", default=2048, minimum=1
     )
     how: RunOptions = group()
 

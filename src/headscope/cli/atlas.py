@@ -36,7 +36,7 @@ class AtlasOptions:
     corpus: CorpusOptions = group("What to read")
     limit: int | None = option("Read only the first N documents.")
     asked: AnalysisOptions = group("What to compute")
-    frequency: Path | None = option("Frequency ranks, lines 'rank count token-id'.")
+    frequency: Path | None = option("File of frequency ranks, lines 'rank count token-id'.")
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")

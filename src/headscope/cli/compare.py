@@ -52,7 +52,9 @@ class CompareOptions:
     limit: int | None = option("Read only the first N documents.")
     asked: QuickAnalysisOptions = group("What to compute")
     padded_to: int | None = option(
-        "Also the cosine of padded maps; Kovaleva et al.: 200.", metavar="TOKENS", minimum=4
+        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        metavar="TOKENS",
+        minimum=4,
     )
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")

@@ -39,7 +39,7 @@ NAMED = 5  # heads that the summary names of each method
 class MaskedBootstrapOptions(BootstrapOptions):
     """What is left to chance where tokens are masked as well."""
 
-    seed: int = option("Of masks, draws and the bootstrap.", default=0, minimum=0)
+    seed: int = option("Seed of masks, draws and the bootstrap.", default=0, minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +50,14 @@ class ImportanceOptions:
     task: TaskOptions = group("The examples of a task")
     corpus: CorpusOptions = group("Or any text")
     methods: str | None = option(
-        "Of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; all for a "
-        "task, all but the last for text.",
+        "Some of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; by "
+        "default all for a task, all but the last for text.",
         metavar="A,B,…",
         heading="What to compute",
     )
-    steps: int = option("Of attattr's integral.", default=5, minimum=1)
+    steps: int = option("Steps of attattr's integral.", default=5, minimum=1)
     ablation: Path | None = option(
-        "A run of `headscope ablate` to hold the importances against.", metavar="RUN2"
+        "A run of `headscope ablate` to compare the importances with.", metavar="RUN2"
     )
     ablate: Literal["uniform", "zero", "mean"] | None = option(
         "Make that run first, beside RUN: uniform, zero or mean.", metavar="HOW"
@@ -72,7 +72,7 @@ class ImportanceOptions:
         "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
     )
     batch_tokens: int = option(
-        "Of a forward pass, copies of an input included.", default=2048, minimum=1
+        "Tokens of a forward pass at most, copies of an input included.", default=2048, minimum=1
     )
     how: RunOptions = group()
 
