@@ -23,7 +23,7 @@ from torch.nn import functional
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.importance.gather import Gather
+from headscope.experiments.importance.gradients import Gather
 from headscope.experiments.importance.stream import Streaming
 from headscope.model import linears
 from headscope.model.model import forward, run_network

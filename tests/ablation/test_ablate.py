@@ -13,10 +13,9 @@ from sklearn.metrics import accuracy_score
 from headscope.errors import InputError, ModelError, RunFolderError
 from headscope.experiments.ablation import ablate as module
 from headscope.experiments.ablation.ablate import Settings, ablate, note_of
-from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.prune import Pruning, prune
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import Way, batch_of, mean_mixtures
+from headscope.experiments.ablation.variant_answers import Way, batch_of, mean_mixtures, naive
 from headscope.experiments.ablation.variants import pairs, single_heads, variant_name, whole_layers
 from headscope.run.finished_run import open_run
 from headscope.tasks.checkpoint import load_for_task

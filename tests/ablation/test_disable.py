@@ -8,9 +8,9 @@ import torch
 from ablation.classifiers import batch, classifier, sizes
 from families.tiny import FAMILIES
 from headscope.errors import ModelError
-from headscope.experiments.ablation.disable import check_disabled, disable, disabled
-from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.pruned_checkpoint import check_disabled, disable, disabled
 from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.variant_answers import naive
 from headscope.model.model import forward
 
 GONE = frozenset({(0, 1), (1, 0), (1, 3)})

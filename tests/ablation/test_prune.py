@@ -14,16 +14,15 @@ from transformers import AutoModelForSequenceClassification
 from ablation.test_ablate import one_by_one
 from headscope.errors import InputError, RunFolderError
 from headscope.experiments.ablation import prune as module
-from headscope.experiments.ablation.curves import Curves, pruning_result
 from headscope.experiments.ablation.prune import Pruning, Settings, prune
-from headscope.experiments.ablation.pruned import (
+from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
     refuse_strangers,
     write_pruned,
 )
 from headscope.experiments.ablation.readings import best_order
-from headscope.experiments.ablation.removal import random
+from headscope.experiments.ablation.removal_curves import Curves, pruning_result, random
 from headscope.experiments.ablation.replace import StandIn
 from headscope.run.finished_run import open_run
 from headscope.tasks.checkpoint import load_for_task

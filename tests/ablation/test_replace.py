@@ -8,8 +8,8 @@ import torch
 
 from ablation.classifiers import batch, classifier, sizes
 from headscope.errors import InputError
-from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.replace import MeanMixtures, StandIn, even, visible
+from headscope.experiments.ablation.variant_answers import naive
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, forward
 

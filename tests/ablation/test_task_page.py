@@ -19,11 +19,11 @@ from headscope.experiments.ablation.findings import (
 from headscope.experiments.ablation.prune import Pruning, Settings, prune
 from headscope.experiments.ablation.readings import most_moved, moves, verdict_words
 from headscope.experiments.ablation.section import answers_table, scores_table
-from headscope.experiments.finetune.history import history_of
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.summary import run_summary
 from headscope.tasks.checkpoint import load_for_task
+from headscope.tasks.training_record import history_of
 from report.synthetic import make_manifest, make_tree
 from tasks.made import MOOD, data
 

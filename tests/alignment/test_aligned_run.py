@@ -13,7 +13,7 @@ from families.tiny import FAMILIES
 from headscope.cli.main import group
 from headscope.errors import CorpusError, ModelError, RunFolderError
 from headscope.experiments.alignment.align import align
-from headscope.experiments.alignment.gold import read_gold
+from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import encode, load_translator
 from headscope.papers.reproduce.data import find_data
 from headscope.papers.reproduce.line import NotRun

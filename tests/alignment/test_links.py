@@ -9,8 +9,8 @@ import transformers as T
 
 from alignment.made import Slow, fast, gold_folder, translator
 from headscope.errors import ModelError
-from headscope.experiments.alignment.gold import Pair, read_gold
-from headscope.experiments.alignment.links import counts_of, links_of
+from headscope.experiments.alignment.align import counts_of, links_of
+from headscope.experiments.alignment.gold_alignments import Pair, read_gold
 from headscope.experiments.alignment.translator import Side, _tell_languages, encode
 from headscope.model.instrument import Instrument
 

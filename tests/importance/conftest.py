@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headscope.experiments.ablation import ablate as ablation
-from headscope.experiments.importance.importance import importance
-from headscope.experiments.importance.settings import Running, Settings
+from headscope.experiments.importance.importance import Running, Settings, importance
 from headscope.tasks.checkpoint import load_for_task
 from tasks.made import MOOD, checkpoint, data
 

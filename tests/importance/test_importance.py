@@ -11,12 +11,11 @@ import torch
 from scipy.stats import spearmanr
 
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError
+from headscope.experiments.importance import importance as module
 from headscope.experiments.importance import stream
-from headscope.experiments.importance import work as module
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.importance import Running, Settings, importance
 from headscope.experiments.importance.result import METHODS
-from headscope.experiments.importance.settings import Running, Settings
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
 from headscope.run.finished_run import open_run

@@ -13,10 +13,8 @@ from families.tiny import FAMILIES
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.importance.findings import integral_note
-from headscope.experiments.importance.importance import importance_to_text
-from headscope.experiments.importance.language import load_language_model
-from headscope.experiments.importance.masking import causal, masked
-from headscope.experiments.importance.settings import QUICK, Running, Settings
+from headscope.experiments.importance.importance import QUICK, Running, Settings, importance_to_text
+from headscope.experiments.importance.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
 from importance.made import language_model
 from tasks.made import checkpoint

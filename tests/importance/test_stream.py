@@ -12,8 +12,7 @@ from ablation.classifiers import CAUSAL, NAMES, batch, classifier, sizes
 from families.tiny import FAMILIES, sharpened
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.importance.eager import following
-from headscope.experiments.importance.gather import Gather
+from headscope.experiments.importance.gradients import Gather, following
 from headscope.experiments.importance.objectives import OfTask
 from headscope.experiments.importance.stream import Streaming
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary

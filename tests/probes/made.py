@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headscope.corpus.encode import Encoder
-from headscope.experiments.probes.treebank import Sentence, Split, read_split
+from headscope.experiments.probes.treebank_splits import Sentence, Split, read_split
 from headscope.model.model import Model, load
 from tasks.made import checkpoint
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from headscope.experiments.probes.decode import (
+from headscope.experiments.probes.tree_accuracy import (
     arborescence,
     gold_edges,
     spanning_edges,

@@ -16,11 +16,11 @@ import xarray as xr
 from families.tiny import tiny as family
 from families.tokenizers_made import bytes_bpe
 from headscope.errors import InputError
-from headscope.experiments.probes import features
-from headscope.experiments.probes.features import Place
+from headscope.experiments.probes import feature_files
+from headscope.experiments.probes.feature_files import Place
 from headscope.experiments.probes.findings import influential_heads, root_note
-from headscope.experiments.probes.plan import PROBES, Settings
 from headscope.experiments.probes.probe import probe
+from headscope.experiments.probes.settings import PROBES, Settings
 from headscope.model.model import load
 from headscope.report.figures import draw
 from probes.made import VECTORS, gold_maps, rows, tiny, treebank
@@ -67,7 +67,7 @@ def everything(model, desk):
 
 
 def test_attention_that_is_the_gold_tree_is_read_without_a_mistake(model, desk, monkeypatch):
-    monkeypatch.setattr(features, "attention_of", gold_maps)
+    monkeypatch.setattr(feature_files, "attention_of", gold_maps)
     found = run(model, desk, settings={"epochs": 30, "rate": 0.05, "tree": True})["probes"]
     for score in ("uas", "uas_with_punctuation", "uuas", "uas_of_tree"):
         assert float(found[score].sel(probe="attention")) == 1, score
@@ -152,7 +152,7 @@ def test_features_are_gone_at_the_end_and_progress_ends_at_all(everything) -> No
 
 
 def test_a_finished_run_is_opened_and_not_computed_again(everything, model, desk, monkeypatch):
-    monkeypatch.setattr(features, "attention_of", None)
+    monkeypatch.setattr(feature_files, "attention_of", None)
     settings = {
         "probes": None, "epochs": 2, "seeds": 2, "curve": (10, 20), "tree": True,
         "structural_epochs": 2,
@@ -206,7 +206,7 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 STOPPED = """
 import os, signal, sys
 from headscope.cli.main import main
-from headscope.experiments.probes import training, storage
+from headscope.experiments.probes import resumable_training, storage
 training.SAVE_SECONDS = storage.NOTE_SECONDS = 0
 how = int(sys.argv.pop())
 steps = 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.experiments.probes.scorers import (
+from headscope.experiments.probes.pair_scorers import (
     Attention,
     AttentionAndWords,
     DistancesAndWords,

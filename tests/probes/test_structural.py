@@ -19,7 +19,7 @@ from headscope.experiments.probes.structural import (
     squared_distances,
     structural_scores,
 )
-from headscope.experiments.probes.treebank import tree_metric
+from headscope.experiments.probes.treebank_splits import tree_metric
 from probes.made import split_of, tiny, treebank
 from reference import probes as reference
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from headscope.errors import HeadscopeError
-from headscope.experiments.probes import training
-from headscope.experiments.probes.training import Schedule, drawn_with, train
+from headscope.experiments.probes import resumable_training
+from headscope.experiments.probes.resumable_training import Schedule, drawn_with, train
 
 DATA = torch.linspace(-1, 1, 12)
 
@@ -46,7 +46,7 @@ def test_a_training_that_was_stopped_ends_in_the_same_bits(
 ) -> None:
     schedule = Schedule(epochs=3, batch=2, rate=0.1, plateau=0.1)
     whole = trained(tmp_path / "a", schedule)
-    monkeypatch.setattr(training, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "b", schedule, stop_after)
     assert (tmp_path / "b" / "state").exists() == (stop_after > 0)
@@ -55,7 +55,7 @@ def test_a_training_that_was_stopped_ends_in_the_same_bits(
 
 
 def test_the_state_of_another_training_is_not_taken(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(training, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path, Schedule(1, 1, 0.1), stop_after=5)
     line = Line()

@@ -29,8 +29,8 @@ from commands import PATIENCE, environment
 from families.tokenizers_made import bytes_bpe
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
+from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable, working_folder
 from headscope.experiments.finetune.finetune import finetune
-from headscope.experiments.finetune.saving import put_folder, replaceable, working_folder
 from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.encode import encode
 from headscope.tasks.evaluate import outputs
@@ -473,7 +473,7 @@ def test_a_crash_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         rename(a, b)
 
-    monkeypatch.setattr("headscope.experiments.finetune.saving.os.replace", crash)
+    monkeypatch.setattr("headscope.experiments.finetune.checkpoint_folder.os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
         put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"))
     monkeypatch.undo()

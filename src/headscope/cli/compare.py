@@ -95,7 +95,7 @@ def _run(base: str, tuned: str, given: dict[str, Any]) -> None:
     RunFolder(given["output"]).check()
     notes = [] if texts is None else annotate(texts, quiet=given["quiet"])
     from headscope.experiments.comparison.compare import compare
-    from headscope.experiments.comparison.inputs import TaskCorpus
+    from headscope.experiments.comparison.same_inputs import TaskCorpus
     from headscope.run.atlas import Execution
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.corpus import Corpus
-    from headscope.experiments.importance.settings import Running, Settings
+    from headscope.experiments.importance.importance import Running, Settings
     from headscope.run.finished_run import Run
     from headscope.tasks.read import TaskData
 
@@ -119,7 +119,7 @@ def _run(name: str, given: dict[str, Any]) -> None:
 
 def _of_text(name: str, texts: Corpus, settings: Settings, given: Mapping[str, Any]) -> Run:
     from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.language import load_language_model
+    from headscope.experiments.importance.language_model import load_language_model
 
     model = load_language_model(name, **{k: given[k] for k in LOADING})
     with Progress(quiet=given["quiet"], unit="input") as progress:
@@ -190,7 +190,7 @@ def _asked(given: Mapping[str, Any], name: str) -> TaskData | None:
 
 
 def _settings(given: Mapping[str, Any]) -> Settings:
-    from headscope.experiments.importance.settings import Settings
+    from headscope.experiments.importance.importance import Settings
 
     asked = given["methods"]
     methods = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
@@ -200,7 +200,7 @@ def _settings(given: Mapping[str, Any]) -> Settings:
 
 
 def _running(given: Mapping[str, Any], progress: Progress) -> Running:
-    from headscope.experiments.importance.settings import Running
+    from headscope.experiments.importance.importance import Running
 
     line = ["headscope", *sys.argv[1:]]
     return Running(given["linears"], given["overwrite"], line, progress)

@@ -140,9 +140,9 @@ def _run(name: str, given: dict[str, Any]) -> None:
     from headscope.run.store import RunFolder
 
     RunFolder(given["output"]).check()
-    from headscope.experiments.probes.features import Place
-    from headscope.experiments.probes.plan import Settings
+    from headscope.experiments.probes.feature_files import Place
     from headscope.experiments.probes.probe import probe
+    from headscope.experiments.probes.settings import Settings
     from headscope.model.model import load
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 

@@ -97,7 +97,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     scoring = task_data(given, task)
     choosing, notes = _choosing(given, scoring)
     from headscope.experiments.ablation.prune import Pruning, Settings, prune
-    from headscope.experiments.ablation.pruned import (
+    from headscope.experiments.ablation.pruned_checkpoint import (
         chosen_heads,
         note_of,
         refuse_strangers,

@@ -36,14 +36,11 @@ from headscope.draw.panel import Picture, compose
 from headscope.draw.saving import write_picture
 from headscope.draw.style import DOUBLE
 from headscope.experiments.ablation import figure as ablation
-from headscope.experiments.ablation import figure_pruning as pruning
 from headscope.experiments.alignment import figure as alignment
 from headscope.experiments.comparison import figure as similarity
 from headscope.experiments.comparison import figure_change as change
 from headscope.experiments.importance import figure as importance
 from headscope.experiments.probes import figure as probes
-from headscope.experiments.probes import figure_heads as probe_heads
-from headscope.experiments.probes import figure_structural as structural
 
 PICTURES: dict[str, Picture] = {
     picture.name: picture
@@ -79,13 +76,13 @@ PICTURES: dict[str, Picture] = {
         change.WORDS,
         ablation.PICTURE,
         ablation.LOSS,
-        pruning.PICTURE,
+        ablation.PRUNING,
         importance.GRADIENTS,
         importance.PICTURE,
         importance.AGAINST,
         probes.PICTURE,
-        probe_heads.PICTURE,
-        structural.PICTURE,
+        probes.HEADS,
+        probes.STRUCTURAL,
         alignment.PICTURE,
     )
 }

@@ -25,12 +25,12 @@ import xarray as xr
 import headscope
 from headscope.corpus.counts import EncodeCounts
 from headscope.corpus.document import Example
-from headscope.experiments.finetune.history import history_of
 from headscope.model.model import Model
 from headscope.run.finished_run import Run, open_run
 from headscope.run.manifest import differs, found_manifest, label, manifest_of
 from headscope.run.store import RunFolder, State
 from headscope.tasks.read import TaskData
+from headscope.tasks.training_record import history_of
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from headscope.experiments.ablation.effects import effects
 from headscope.experiments.ablation.readings import most_moved
 from headscope.experiments.ablation.replace import WAYS, StandIn
 from headscope.experiments.ablation.result import Answers, Asking, ablation_result
-from headscope.experiments.ablation.sweep import (
+from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     Way,
     answering,

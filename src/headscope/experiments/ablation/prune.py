@@ -19,20 +19,26 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.errors import InputError
-from headscope.experiments.ablation.curves import Curves, pruning_result
-from headscope.experiments.ablation.disable import check_disabled, projections_of
+from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
 from headscope.experiments.ablation.readings import RANDOM
-from headscope.experiments.ablation.removal import (
+from headscope.experiments.ablation.removal_curves import (
+    Curves,
     Head,
     Pruner,
     alone,
     counts,
     given,
     greedy,
+    pruning_result,
     random,
 )
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import BATCH_TOKENS, batch_of, choose_way, fastest_linears
+from headscope.experiments.ablation.variant_answers import (
+    BATCH_TOKENS,
+    batch_of,
+    choose_way,
+    fastest_linears,
+)
 from headscope.experiments.ablation.variants import single_heads
 from headscope.model.model import evaluating
 from headscope.run.finished_run import Run

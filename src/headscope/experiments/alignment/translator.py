@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from headscope.errors import ModelError
-from headscope.experiments.alignment.gold import Pair
+from headscope.experiments.alignment.gold_alignments import Pair
 from headscope.model.checkpoint import (
     Checkpoint,
     device_of,

@@ -17,11 +17,10 @@ from typing import Any
 import headscope
 from headscope.corpus import Corpus
 from headscope.errors import InputError
-from headscope.experiments.comparison.inputs import check_comparable, check_same_tokens
-from headscope.experiments.comparison.pairs import Work
+from headscope.experiments.comparison.layer_change import read_training
+from headscope.experiments.comparison.paired_reading import Work
 from headscope.experiments.comparison.running import Job, run_job
-from headscope.experiments.comparison.training import RECORD, read_training
-from headscope.experiments.finetune.history import history_of
+from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
@@ -36,6 +35,7 @@ from headscope.run.manifest import Manifest, differs, found_manifest, manifest_o
 from headscope.run.plan import Plan, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
+from headscope.tasks.training_record import RECORD, history_of
 
 # Of one model's heads among each other, or without a number per head, or as dear as all the rest
 # together (neurons). Named in `analyses` they run all the same.

@@ -13,9 +13,9 @@ from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.errors import RunStopped
 from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.pairs import AFTER, BEFORE, PairReader, Sides, Work
+from headscope.experiments.comparison.layer_change import Training
+from headscope.experiments.comparison.paired_reading import AFTER, BEFORE, PairReader, Sides, Work
 from headscope.experiments.comparison.shown import example_maps, find_changed, listed
-from headscope.experiments.comparison.training import Training
 from headscope.model.model import Model
 from headscope.run.atlas import with_n
 from headscope.run.finished_run import Run, open_run

@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.core.results import printable
 from headscope.corpus import Corpus, Example
-from headscope.experiments.comparison.pairs import AFTER, BEFORE, Work, reading
+from headscope.experiments.comparison.paired_reading import AFTER, BEFORE, Work, reading
 from headscope.experiments.stored_maps import maps_of, text_of
 from headscope.model.model import Model
 from headscope.run.plan import Plan, Reader

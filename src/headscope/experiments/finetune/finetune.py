@@ -23,7 +23,7 @@ import transformers
 import headscope
 from headscope.core.accumulators import Float64
 from headscope.errors import RunStopped
-from headscope.experiments.finetune.saving import RECORD, put_folder, told
+from headscope.experiments.finetune.checkpoint_folder import put_folder, told
 from headscope.experiments.finetune.training import (
     SAVE_SECONDS,
     Progress,
@@ -32,7 +32,14 @@ from headscope.experiments.finetune.training import (
     last_state,
     train,
 )
-from headscope.experiments.finetune.wanted import Record, Wanted, check, done, identity, open_work
+from headscope.experiments.finetune.training_plan import (
+    Record,
+    Wanted,
+    check,
+    done,
+    identity,
+    open_work,
+)
 from headscope.model.checkpoint import quietly
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import MAX_LENGTH, Encoded, encode
@@ -40,6 +47,7 @@ from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.parts import Part, norm, parts_of, rates, relative_change
 from headscope.tasks.read import TaskData
+from headscope.tasks.training_record import RECORD
 
 REPLICATES = 1000  # of the bootstrap over dev examples
 

@@ -1,4 +1,4 @@
-"""How well do probes find the syntactic head of a word, on attention, on words, on hidden states?
+"""Trains probes that find the syntactic head of a word, on attention, on words, on hidden states.
 
     run = probe(load("demo"), ["train.conllu"], ["test.conllu"], output="run")
     run["probes"]["uas"].sel(probe="attention")
@@ -9,22 +9,22 @@ are trained on them a sentence at a time, and the features are deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import xarray as xr
 
-from headscope.experiments.probes.asking import Asking
-from headscope.experiments.probes.extract import fastest_linears
-from headscope.experiments.probes.features import FeatureFolder, Place, check_size, folder_of
-from headscope.experiments.probes.meter import Meter
-from headscope.experiments.probes.plan import NETWORK, Job, Settings
+from headscope.experiments.probes.feature_files import FeatureFolder, Place, check_size, folder_of
+from headscope.experiments.probes.probe_plan import Asking, Job
 from headscope.experiments.probes.result import Found, probe_result
-from headscope.experiments.probes.splits import corpus_of, counts_of, read_splits
+from headscope.experiments.probes.settings import NETWORK, Settings
 from headscope.experiments.probes.structural import Data, structural_scores
-from headscope.experiments.probes.trials import head_spread, right_branching, trial
+from headscope.experiments.probes.train_and_test import head_spread, right_branching, trial
+from headscope.experiments.probes.treebank_splits import corpus_of, counts_of, read_splits
+from headscope.experiments.probes.word_features import fastest_linears
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model, evaluating
 from headscope.run.finished_run import Run
@@ -169,3 +169,33 @@ class _Work:
             seed=settings.seed, state=features.scratch(name), key=f"{features.key} {name}",
             progress=self.meter.advance,
         )  # fmt: skip
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+class Meter:
+    """Counts items of all stages together.
+
+    total     of all stages
+    progress  called as progress(done, total)
+    """
+
+    def __init__(self, total: int = 0, progress: Callable[[int, int], None] | None = None) -> None:
+        self.total, self.progress = total, progress
+        self.done = self._end = 0
+
+    def advance(self, count: int) -> None:
+        """So many more items are done; never more than the stage has."""
+        self.done = min(self.done + count, self._end)
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    @contextmanager
+    def stage(self, size: int) -> Iterator[None]:
+        """Inside the context a stage of so many items runs; afterwards all of them count."""
+        start = self.done
+        self._end = start + size
+        yield
+        self.done = start
+        self.advance(size)

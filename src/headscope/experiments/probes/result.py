@@ -13,9 +13,8 @@ import xarray as xr
 from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable, labelled
 from headscope.core.results import printable
-from headscope.experiments.probes.asking import Asking
-from headscope.experiments.probes.marks import Marks
-from headscope.experiments.probes.plan import Job
+from headscope.experiments.probes.probe_plan import Asking, Job
+from headscope.experiments.probes.tree_accuracy import Marks
 from headscope.run.store import State
 
 CLARK = "Clark et al. 2019, §5"

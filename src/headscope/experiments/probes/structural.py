@@ -17,14 +17,14 @@ import torch
 from scipy.stats import rankdata
 from torch import nn
 
-from headscope.experiments.probes.decode import undirected_right
-from headscope.experiments.probes.storage import Features
-from headscope.experiments.probes.training import Schedule, drawn_with, train
-from headscope.experiments.probes.treebank import ROOT, Sentence
+from headscope.experiments.probes.feature_files import Features
+from headscope.experiments.probes.resumable_training import Schedule, drawn_with, train
+from headscope.experiments.probes.tree_accuracy import undirected_right
+from headscope.experiments.probes.treebank_splits import ROOT, Sentence
 from headscope.run.store import State
 
 BEGIN = 0.05  # B is drawn from ±this
-BATCH, RATE, PLATEAU, EPOCHS = 20, 1e-3, 0.1, 40
+BATCH, RATE, PLATEAU = 20, 1e-3, 0.1
 MEASURES = ("distance", "depth")
 
 Floats = npt.NDArray[np.float64]

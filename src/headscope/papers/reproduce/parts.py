@@ -118,7 +118,7 @@ def alignment(desk: Desk, part: str) -> Run:
     """Which words cross-attention aligns (Kobayashi et al. 2020, §5), of another model."""
     given, translator = (desk.data.need(key) for key in ("alignment", "translator"))
     from headscope.experiments.alignment.align import align
-    from headscope.experiments.alignment.gold import read_gold
+    from headscope.experiments.alignment.gold_alignments import read_gold
     from headscope.experiments.alignment.translator import load_translator
 
     gold = read_gold(given.paths)
@@ -173,9 +173,8 @@ def tokens(desk: Desk, part: str) -> Run:
 def gradients(desk: Desk, part: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(desk)
-    from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.language import load_language_model
-    from headscope.experiments.importance.settings import Running, Settings
+    from headscope.experiments.importance.importance import Running, Settings, importance_to_text
+    from headscope.experiments.importance.language_model import load_language_model
 
     try:
         model = load_language_model(desk.model_name, **desk.loading)
@@ -194,8 +193,8 @@ def gradients(desk: Desk, part: str) -> Run:
 def probes(desk: Desk, part: str) -> Run:
     """Heads in combination (Clark et al. 2019, §5)."""
     train, test = (desk.data.need(key) for key in ("probe_train", "probe_test"))
-    from headscope.experiments.probes.plan import Settings
     from headscope.experiments.probes.probe import probe
+    from headscope.experiments.probes.settings import Settings
 
     layer = layer_at(STRUCTURAL_LAYER, desk.model.shape.layers)
     settings = Settings(

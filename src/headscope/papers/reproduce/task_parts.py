@@ -15,9 +15,8 @@ from headscope.errors import CorpusError
 from headscope.experiments.ablation.ablate import Settings as Ablating
 from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.inputs import TaskCorpus
+from headscope.experiments.comparison.same_inputs import TaskCorpus
 from headscope.experiments.finetune.finetune import finetune
-from headscope.experiments.finetune.saving import RECORD
 from headscope.model.model import load
 from headscope.papers.reproduce.desk import Desk
 from headscope.papers.reproduce.line import NotRun
@@ -28,6 +27,7 @@ from headscope.tasks.checkpoint import load_for_task
 from headscope.tasks.places import file_of_split
 from headscope.tasks.read import TaskData, read_task
 from headscope.tasks.task import find_task, plain
+from headscope.tasks.training_record import RECORD
 
 SAMPLED = 1000  # examples at most, Kovaleva et al. 2019, §4.1
 LENGTH = 128  # tokens of an example

@@ -1,15 +1,21 @@
-"""What does a probe see of a sentence: attention between its words, or their hidden states?"""
+"""Computes what a probe sees of a sentence: attention between its words, or their hidden states."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
+from transformers import PreTrainedModel
 
-from headscope.experiments.probes.storage import Features, Shape
-from headscope.experiments.probes.treebank import Sentence
+from headscope.experiments.probes.feature_files import Features, Shape
+from headscope.experiments.probes.resumable_training import drawn_with
+from headscope.experiments.probes.treebank_splits import Sentence
 from headscope.model.batch import Batch
+from headscope.model.checkpoint import parameters_sha256
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.linears import choose
@@ -123,3 +129,25 @@ def _places(batch: Batch, row: int, sentence: Sentence) -> tuple[torch.Tensor, t
     both = there[:, None] & there[None]
     device = batch.mask.device
     return torch.from_numpy(at).to(device), torch.from_numpy(both).to(device)
+
+
+# --- a model with random weights --------------------------------------------------------------
+
+
+def randomised(model: Model, *, seed: int) -> Model:
+    """The same network with random weights, as its family begins a training with.
+
+    Kept are all embeddings: of words, of positions, and of segments, of which single sentences use
+    one (Clark et al. 2019, §5, name words and positions).
+    """
+    with drawn_with(seed, "random model"):
+        network: PreTrainedModel = type(model.network)(copy.deepcopy(model.network.config))
+    moved: Any = network  # whose `to` is typed for no call
+    moved.to(device=model.device, dtype=model.network.dtype).eval()
+    with torch.no_grad():
+        for name, module in model.network.named_modules():
+            if isinstance(module, nn.Embedding):
+                fresh = network.get_submodule(name)
+                assert isinstance(fresh, nn.Embedding)
+                fresh.weight.copy_(module.weight)
+    return Model(network, model.tokenizer, model.name, "", parameters_sha256(network))

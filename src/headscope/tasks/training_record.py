@@ -1,4 +1,4 @@
-"""How did a checkpoint come to be, and what did it score before and after?
+"""Reads how a checkpoint was trained, and what it scored before and after.
 
 `headscope finetune` writes that beside the weights; a run about the checkpoint keeps what a reader
 of its numbers asks first.
@@ -11,8 +11,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from headscope.experiments.finetune.saving import RECORD
-
+RECORD = "finetuned.json"  # beside the weights
 SETTINGS = ("epochs", "batch", "rate", "layer_decay", "seed")
 
 

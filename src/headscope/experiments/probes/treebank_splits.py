@@ -1,9 +1,9 @@
-"""Which sentences of a treebank can a probe be asked about, and what is right in them?"""
+"""Reads the sentences that a run trains on, chooses by and tests on, and what is right in them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from headscope.corpus.counts import EncodeCounts
 from headscope.corpus.document import Document, Example, Passage
 from headscope.corpus.encode import Encoder
 from headscope.corpus.files import UniqueNames
-from headscope.errors import InputError
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.probes.settings import Settings
+from headscope.model.model import Model, file_sha256
 from headscope.model.words import Words
 
 ROOT = 0  # as a head; words count from 1
@@ -30,6 +32,7 @@ PUNCTUATION_TAGS = frozenset({"''", ",", ".", ":", "``", "-LRB-", "-RRB-"})
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int16]  # there are many
 Bools = npt.NDArray[np.bool_]
+DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +90,9 @@ class Split:
             text = "\x1f".join((*sentence.forms, *sentence.relations)) + "\x1e"
             digest.update(text.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
+
+
+Splits = tuple[Split, Split, Split]
 
 
 def read_split(
@@ -166,3 +172,78 @@ def tree_metric(head: Ints) -> tuple[Shorts, Shorts]:
     shared = above.astype(np.int64) @ above.T.astype(np.int64)  # [word, word] nodes above both
     distance = (depth[:, None] + 1) + (depth[None, :] + 1) - 2 * shared
     return distance.astype(np.int16), depth.astype(np.int16)
+
+
+# --- train, dev and test ----------------------------------------------------------------------
+
+
+def read_splits(
+    model: Model, files: Mapping[str, Sequence[Path]], settings: Settings, probes: Sequence[str]
+) -> Splits:
+    """Train, dev and test.
+
+    files   of "train", "test" and, where there are any, "dev"; without these, a tenth of train is
+            held out where it is needed: for several epochs, and for the structural probe
+    raises  CorpusError and InputError, also for a file that is named twice
+    """
+    _check_distinct(files)
+
+    def read(name: str, limit: int | None = None) -> Split:
+        encoder = Encoder(
+            model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
+            max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
+
+    train, test = read("train", settings.limit), read("test", settings.test_limit)
+    if settings.epochs == 1 and "structural" not in probes:
+        return train, Split("dev", ()), test
+    if files.get("dev"):
+        return train, read("dev"), test
+    return (*_held_out(train, seed=settings.seed), test)
+
+
+def corpus_of(splits: Splits) -> dict[str, Any]:
+    """All files, as `Corpus.describe`."""
+    files = [file for split in splits for file in split.description.get("files", [])]
+    return {"kind": "treebank", "files": files, "counted": "sentences"}
+
+
+def counts_of(splits: Splits) -> dict[str, Any]:
+    """What became of long and unreadable sentences, for a manifest."""
+    counts = EncodeCounts()
+    for split in splits:
+        counts.add(split.counts)
+    every = counts.as_dict()
+    return {name: every[name] for name in ("skipped", "windowed", "reasons")}
+
+
+def _held_out(train: Split, *, seed: int) -> tuple[Split, Split]:
+    """Train without a tenth of its sentences, and these."""
+    if len(train.sentences) < 2:
+        raise InputError("found one sentence to train on; wanted two or more, or --dev FILE")
+    order = generator(seed, "dev").permutation(len(train.sentences)).tolist()
+    held = set(order[: max(1, len(order) // DEV_SHARE)])
+    parts: tuple[list[Sentence], list[Sentence]] = ([], [])
+    for at, sentence in enumerate(train.sentences):
+        parts[at in held].append(sentence)
+    kept = Split("train", tuple(parts[0]), train.counts, train.description)
+    return kept, Split("dev", tuple(parts[1]))
+
+
+def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
+    """Raises InputError where one file is in two parts, whatever its name."""
+    seen: dict[str, tuple[str, Path]] = {}
+    for name, paths in files.items():
+        for path in paths:
+            try:
+                digest = file_sha256(path)
+            except OSError as error:
+                raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+            if digest in seen:
+                other, there = seen[digest]
+                raise InputError(
+                    f"--{other} {there} and --{name} {path} are the same file; wanted different "
+                    "sentences to learn from and to be tested on"
+                )
+            seen[digest] = (name, path)

@@ -10,17 +10,22 @@ import torch
 from torch import nn
 
 from headscope.core.accumulators import generator
-from headscope.experiments.probes.decode import arborescence, undirected_right, undirected_weights
-from headscope.experiments.probes.features import FeatureFolder
-from headscope.experiments.probes.plan import NEED_WORDS, NETWORK, Job
-from headscope.experiments.probes.scorers import (
+from headscope.experiments.probes.feature_files import FeatureFolder
+from headscope.experiments.probes.pair_scorers import (
     Attention,
     AttentionAndWords,
     DistancesAndWords,
     Look,
 )
-from headscope.experiments.probes.training import Schedule, drawn_with, train
-from headscope.experiments.probes.treebank import UNASKED, Sentence
+from headscope.experiments.probes.probe_plan import Job
+from headscope.experiments.probes.resumable_training import Schedule, drawn_with, train
+from headscope.experiments.probes.settings import NEED_WORDS, NETWORK
+from headscope.experiments.probes.tree_accuracy import (
+    arborescence,
+    undirected_right,
+    undirected_weights,
+)
+from headscope.experiments.probes.treebank_splits import UNASKED, Sentence
 from headscope.experiments.probes.word_vectors import Vectors
 from headscope.run.store import State
 

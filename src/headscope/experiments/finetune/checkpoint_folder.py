@@ -15,8 +15,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from headscope.errors import HeadscopeError, RunFolderError
-
-RECORD = "finetuned.json"  # beside the weights; only a folder with it is ever replaced
+from headscope.tasks.training_record import RECORD
 
 
 def draft_of(folder: Path) -> Path:

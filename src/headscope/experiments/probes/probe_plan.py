@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from headscope.errors import InputError
-from headscope.experiments.probes.plan import NETWORK, Job, Settings, jobs
-from headscope.experiments.probes.splits import Splits
+from headscope.experiments.probes.settings import NETWORK, TRAINED, Settings
+from headscope.experiments.probes.treebank_splits import Splits
 from headscope.experiments.probes.word_vectors import Vectors
 from headscope.model.model import Model
 
@@ -71,3 +71,30 @@ class Asking:
             "words": None if self.vectors is None else self.vectors.sha256,
             "labels": self.labels,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: a probe on the first `size` sentences in random order, from one seed."""
+
+    probe: str
+    size: int
+    seed: int
+
+
+def jobs(probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int) -> list[Job]:
+    """All trainings of probes that score pairs, in a fixed order; the curve from the first seed.
+
+    raises  InputError for a training set of the curve that is larger than there are sentences
+    """
+    if too_large := [part for part in curve if part > size]:
+        raise InputError(
+            f"found {too_large[0]} sentences in --curve, and {size} to train on; give sizes below"
+        )
+    sizes = sorted({part for part in curve if part < size})
+    found = []
+    for probe in TRAINED:
+        if probe in probes:
+            found += [Job(probe, size, seed) for seed in range(seeds)]
+            found += [Job(probe, part, 0) for part in sizes]
+    return found
