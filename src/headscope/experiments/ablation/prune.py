@@ -23,7 +23,6 @@ from headscope.experiments.ablation.pruned_checkpoint import check_disabled, pro
 from headscope.experiments.ablation.readings import RANDOM
 from headscope.experiments.ablation.removal_curves import (
     Curves,
-    Head,
     Pruner,
     alone,
     counts,
@@ -39,7 +38,7 @@ from headscope.experiments.ablation.variant_answers import (
     choose_way,
     fastest_linears,
 )
-from headscope.experiments.ablation.variants import single_heads
+from headscope.experiments.ablation.variants import Head, single_heads
 from headscope.model.model import evaluating
 from headscope.run.finished_run import Run
 from headscope.run.store import State

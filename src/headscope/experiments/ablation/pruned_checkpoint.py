@@ -25,10 +25,9 @@ import headscope
 from headscope.core.results import estimate, head_name
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.readings import best_order
-from headscope.experiments.ablation.removal_curves import Head
 from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import Variant, heads_in
+from headscope.experiments.ablation.variants import Head, Variant, heads_in
 from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly, weights_sha256

@@ -34,7 +34,7 @@ from headscope.experiments.ablation.variant_answers import (
     small_batches,
     sweep,
 )
-from headscope.experiments.ablation.variants import Variant
+from headscope.experiments.ablation.variants import Head, Variant
 from headscope.model.linears import linears
 from headscope.tasks.checkpoint import TaskModel
 from headscope.tasks.encode import Encoded
@@ -42,7 +42,6 @@ from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import main_score, resampled
 from headscope.tasks.task import Task
 
-Head = tuple[int, int]
 LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
 Told = Callable[[], object]
 OURS = "headscope"

@@ -28,6 +28,8 @@ from headscope.experiments.probes.probe_plan import Asking
 from headscope.experiments.probes.treebank_splits import Split
 from headscope.experiments.probes.word_features import (
     Extract,
+    Features,
+    Shape,
     attention_of,
     attention_shape,
     hidden_of,
@@ -42,9 +44,6 @@ LIMIT_GB = 20.0  # ours
 FOLDER = "features"  # in a run folder
 KIND = np.dtype(np.float16)
 NOTE_SECONDS = 5.0  # so much work is lost at most when the process is killed
-
-Features = npt.NDArray[np.float16]
-Shape = tuple[int, ...]
 
 
 class Store:

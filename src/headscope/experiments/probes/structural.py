@@ -17,10 +17,10 @@ import torch
 from scipy.stats import rankdata
 from torch import nn
 
-from headscope.experiments.probes.feature_files import Features
 from headscope.experiments.probes.resumable_training import Schedule, drawn_with, train
 from headscope.experiments.probes.tree_accuracy import undirected_right
 from headscope.experiments.probes.treebank_splits import ROOT, Sentence
+from headscope.experiments.probes.word_features import Features
 from headscope.run.store import State
 
 BEGIN = 0.05  # B is drawn from ±this

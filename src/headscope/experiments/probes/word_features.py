@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.experiments.probes.feature_files import Features, Shape
 from headscope.experiments.probes.resumable_training import drawn_with
 from headscope.experiments.probes.treebank_splits import Sentence
 from headscope.model.batch import Batch
@@ -22,6 +22,8 @@ from headscope.model.linears import choose
 from headscope.model.model import Model, evaluating, forward, run_network
 
 LARGEST = float(np.finfo(np.float16).max)
+Features = npt.NDArray[np.float16]
+Shape = tuple[int, ...]
 Extract = Callable[[Sequence[Sentence]], list[Features]]
 
 
