@@ -11,7 +11,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 from headscope.corpus import Example, batches
-from headscope.corpus.batches import padded_length
+from headscope.corpus.packing import padded_length
 from headscope.model.batch import Batch, Vocabulary
 from headscope.run.settings import BATCH_TOKENS
 

@@ -17,7 +17,7 @@ from torch import nn
 from transformers import BertModel
 
 from benchmarks.inputs import FULL, SPECIAL, Inputs
-from headscope.corpus.annotations import Annotations
+from headscope.corpus.contents import Annotations
 from headscope.model import linears
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument

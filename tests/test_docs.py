@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
-from alignment.made import gold_folder, saved
 from corpus.framenet_release import Sentence, Unit, write_release
+from experiments.alignment.made import gold_folder, saved
+from experiments.importance.made import language_model
 from headscope.cli.main import group
 from headscope.heads.label_rules import RULES
 from headscope.model.checkpoint import demo_place
@@ -24,7 +25,6 @@ from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
 from headscope.views.view import View
-from importance.made import language_model
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,8 +110,8 @@ def _shorten_the_bundled_corpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         sentences = source.read_text("utf-8").split("\n\n")[:5]
         short = "\n\n".join(sentences) + "\n\n"
         (folder / f"{source.name[:2]}.conllu").write_text(short, "utf-8")
-    module = import_module("headscope.corpus.demo_corpus")
-    monkeypatch.setattr(module, "FOLDER", str(folder))
+    module = import_module("headscope.corpus.treebank")
+    monkeypatch.setattr(module, "DEMO_FOLDER", str(folder))
 
 
 @pytest.fixture(scope="module")

@@ -31,3 +31,11 @@ def test_a_finished_run_is_opened_and_reported_without_torch():
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "set()"
+
+
+def test_a_setting_of_mkl_that_the_user_made_stays():
+    found = subprocess.run(
+        [sys.executable, "-c", "import headscope, os; print(os.environ['MKL_CBWR'])"],
+        env=environment() | {"MKL_CBWR": "COMPATIBLE"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout == "COMPATIBLE\n"

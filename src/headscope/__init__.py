@@ -7,8 +7,13 @@
 This page lists what is public; each name is imported when it is first used.
 """
 
+import os
 from importlib import import_module
 from typing import Any
+
+# Otherwise MKL, torch's products on Intel processors, splits small products among its threads, and
+# their last bits depend on how many there are. MKL reads this at its first product.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 __version__ = "0.1.0"
 

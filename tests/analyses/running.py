@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.corpus.annotations import Annotations
+from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Call, Instrument

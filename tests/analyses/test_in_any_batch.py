@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from analyses.running import run
-from families.tiny import tiny
 from headscope.analyses.flow.methods import METHODS
 from headscope.model.batch import Vocabulary
 from headscope.run.contract_bench import tiny_examples
+from model.families.tiny import tiny
 
 FAMILIES = (
     "ALBERT",

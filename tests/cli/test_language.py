@@ -16,8 +16,8 @@ from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.cli import options
 from headscope.cli.atlas import SECTIONS
 from headscope.cli.main import group
-from headscope.corpus.annotate import annotated, cache
-from headscope.corpus.annotate.by_spacy import SpacyAnnotator, installed_pipelines
+from headscope.corpus.annotate import annotated, annotation_cache
+from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
 from headscope.run.analysis import MEASURES, known_analyses, options_of
 
@@ -216,8 +216,8 @@ def refusing(monkeypatch, *folders):
             raise PermissionError(13, "Permission denied", str(path))
         return write_whole(path, write)
 
-    write_whole = cache.write_whole
-    monkeypatch.setattr(cache, "write_whole", whole)
+    write_whole = annotation_cache.write_whole
+    monkeypatch.setattr(annotation_cache, "write_whole", whole)
 
 
 def test_an_annotation_that_lies_elsewhere_is_said_once(run, chain, texts, monkeypatch):
@@ -329,7 +329,7 @@ def test_every_corpus_option_is_read():
 
 
 def test_doctor_says_which_parsers_there_are(headscope, monkeypatch):
-    parsers = "headscope.corpus.annotate.parsers.installed_parsers"
+    parsers = "headscope.corpus.annotate.annotated.installed_parsers"
     monkeypatch.setattr(parsers, lambda: ["spacy:en_x 1.0"])
     assert "ok  annotation of text    spacy:en_x 1.0" in headscope("doctor").out
     monkeypatch.setattr(parsers, list)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from cli.conftest import refused
+from experiments.probes.made import VECTORS, tiny, treebank
 from headscope.heads.labels import run_labels
 from headscope.run.finished_run import open_run
-from probes.made import VECTORS, tiny, treebank
 from tasks.made import checkpoint
 
 QUICK = ("--replicates", 20, "--linears", "stock", "--structural-epochs", 1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.corpus import batches
-from headscope.corpus.batches import padded_length
+from headscope.corpus.packing import padded_length
 from headscope.errors import InputError
 
 LENGTHS = st.lists(st.integers(0, 300), max_size=200)

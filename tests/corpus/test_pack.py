@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headscope.corpus import Document, Encoder, Passage
-from headscope.corpus.pack import fill, split_point, windows
+from headscope.corpus.packing import fill, split_point, windows
 
 LENGTHS = st.lists(st.integers(1, 40), max_size=40)
 SENTENCE = st.lists(

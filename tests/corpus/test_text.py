@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.corpus import Concatenation, Document, MemoryCorpus, Passage, TextCorpus
-from headscope.corpus.text import sentences
+from headscope.corpus.plain_text import sentences
 from headscope.errors import CorpusError, InputError
 
 

@@ -17,10 +17,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from families.tokenizers_made import wordpiece
 from headscope.model.checkpoint import quietly
-from headscope.tasks.read import Row, TaskData
 from headscope.tasks.task import Task
+from headscope.tasks.task_data import TaskData, TaskExample
+from model.families.tokenizers_made import wordpiece
 
 MOOD = Task("mood", ("no", "cat"), ("accuracy", "f1"))
 AMOUNT = Task("amount", (), ("pearson", "spearman"))
@@ -63,7 +63,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def rows(
     count: int, *, seed: int = 0, pair: bool = False, regression: bool = False
-) -> tuple[Row, ...]:
+) -> tuple[TaskExample, ...]:
     rng = np.random.default_rng(seed)
     found = []
     for at in range(count):
@@ -72,7 +72,9 @@ def rows(
         for _ in range(cats):
             words.insert(int(rng.integers(0, len(words) + 1)), "cat")
         second = " ".join(rng.choice(WORDS, rng.integers(1, 9))) if pair else None
-        found.append(Row(f"r{at}", " ".join(words), second, float(cats) if regression else cats))
+        found.append(
+            TaskExample(f"r{at}", " ".join(words), second, float(cats) if regression else cats)
+        )
     return tuple(found)
 
 
@@ -81,7 +83,7 @@ def data(count: int, *, seed: int = 0, task: Task = MOOD, pair: bool = False) ->
     return TaskData(task, made, f"made {seed}", "0" * 64)
 
 
-def write_tsv(path: Path, made: tuple[Row, ...]) -> Path:
+def write_tsv(path: Path, made: tuple[TaskExample, ...]) -> Path:
     lines = [f"{row.text_a}\t{row.label}" for row in made]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["sentence\tlabel", *lines]) + "\n", "utf-8")

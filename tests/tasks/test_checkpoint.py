@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, BartConfig, BartModel
 
-from families.tokenizers_made import wordpiece
 from headscope.errors import InputError, ModelError
 from headscope.model.model import load
-from headscope.tasks.checkpoint import load_for_task, task_of
 from headscope.tasks.task import GLUE, Task
+from headscope.tasks.task_model import load_for_task, task_of
+from model.families.tokenizers_made import wordpiece
 from tasks.made import AMOUNT, MOOD, checkpoint
 
 
@@ -174,16 +174,15 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
     """A token that also fills must not be taken for the end of a text, or the end for padding."""
     from transformers import GPT2Config, GPT2Model
 
-    from families.tokenizers_made import bytes_bpe
-    from headscope.tasks.encode import encode
-    from headscope.tasks.evaluate import outputs
-    from headscope.tasks.read import Row, TaskData
+    from headscope.tasks.predict import encode, outputs
+    from headscope.tasks.task_data import TaskData, TaskExample
+    from model.families.tokenizers_made import bytes_bpe
 
     config = GPT2Config(vocab_size=13, n_embd=16, n_layer=2, n_head=2, n_positions=32)
     GPT2Model(config).save_pretrained(tmp_path / "gpt")
     bytes_bpe(eos_token="<|end|>").save_pretrained(tmp_path / "gpt")
     model = load_for_task(tmp_path / "gpt", MOOD, new_head=True)
-    rows = tuple(Row(str(n), "a b a, b."[:n], None, n % 2) for n in (1, 3, 6, 9))
+    rows = tuple(TaskExample(str(n), "a b a, b."[:n], None, n % 2) for n in (1, 3, 6, 9))
     found = outputs(model, encode(model, TaskData(MOOD, rows, "", "")))
     for row, logits in zip(rows, found, strict=True):
         ids = model.model.tokenizer(row.text_a, return_tensors="pt")["input_ids"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from families.tokenizers_made import wordpiece
 from headscope.errors import InputError
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
-from headscope.tasks.read import Row, TaskData, read_task
+from headscope.tasks.predict import encode
+from headscope.tasks.task_data import TaskData, TaskExample, read_task
+from headscope.tasks.task_model import load_for_task
+from model.families.tokenizers_made import wordpiece
 from tasks.made import MOOD, checkpoint, data
 
 
@@ -41,7 +41,7 @@ def test_every_row_is_what_the_tokenizer_makes_of_it_alone(model, pair, limit):
 
 
 def test_the_longer_text_of_a_pair_loses_its_end_first(model):
-    row = Row("x", "a b a b a b a b", "the cat", 0)
+    row = TaskExample("x", "a b a b a b a b", "the cat", 0)
     (found,) = encode(model, TaskData(MOOD, (row,), "", ""), max_length=9).examples
     tokens = model.model.tokenizer.convert_ids_to_tokens(found.input_ids)
     assert tokens == ["[CLS]", "a", "b", "a", "b", "[SEP]", "the", "cat", "[SEP]"]
@@ -64,7 +64,7 @@ def test_cuts_are_told_and_no_cut_is_not(model):
 
 
 def test_never_more_tokens_than_the_model_takes(model):
-    row = Row("x", "a " * 100, None, 0)
+    row = TaskExample("x", "a " * 100, None, 0)
     found = encode(model, TaskData(MOOD, (row,), "", ""), max_length=4000)
     assert (len(found.examples[0]), found.limit, found.cut) == (48, 48, 1)
 

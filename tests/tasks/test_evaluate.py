@@ -7,9 +7,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.encode import encode
-from headscope.tasks.evaluate import outputs
+from headscope.tasks.predict import encode, outputs
+from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 
 

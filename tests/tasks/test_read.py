@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from headscope.errors import CorpusError, HeadscopeError, InputError
-from headscope.tasks.read import read_task
 from headscope.tasks.task import GLUE, Task, find_task
+from headscope.tasks.task_data import read_task
 
 # The layouts as GLUE ships them: header (none in CoLA's), two rows, and what they say.
 OFFICIAL = {

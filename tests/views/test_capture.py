@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from families.tiny import FAMILIES, tiny
-from families.tokenizers_made import bytes_bpe, wordpiece
 from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.views.capture import show
+from model.families.tiny import FAMILIES, tiny
+from model.families.tokenizers_made import bytes_bpe, wordpiece
 
 CAT = "The cat sat on the mat unbelievably."
 TINY = "the cat . a b , the cats a b the a b ."

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
-from families.tiny import tiny
-from families.tokenizers_made import wordpiece
 from headscope.analyses.flow.methods import LABELS, METHODS
 from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model
 from headscope.views.payload import payload
+from model.families.tiny import tiny
+from model.families.tokenizers_made import wordpiece
 from views.test_payload import raw
 
 CAT = "The cat sat on the mat unbelievably."

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import headscope as hs
-from families.tiny import tiny
-from families.tokenizers_made import wordpiece
 from headscope.cli.main import group
 from headscope.errors import InputError
 from headscope.heads.labels import run_labels
 from headscope.heads.roles import head_roles
 from headscope.model.model import Model
 from headscope.views.payload import payload
+from model.families.tiny import tiny
+from model.families.tokenizers_made import wordpiece
 
 CAT = "The cat sat on the mat unbelievably."
 

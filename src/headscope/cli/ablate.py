@@ -83,7 +83,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     data = task_data(given, asked_task(given, checkpoint))
     from headscope.experiments.ablation.ablate import Settings, ablate
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     keep_freed_memory()
     keep_few_products()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.model.model import Model
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 SECTIONS = {
     "The examples of a task": QUESTION,

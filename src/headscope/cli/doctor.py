@@ -81,7 +81,7 @@ def _installation(findings: Findings) -> None:
         else:
             say("none; the CPU is used", verdict=WARN)
     with findings.check("annotation of text") as say:
-        from headscope.corpus.annotate.parsers import installed_parsers
+        from headscope.corpus.annotate.annotated import installed_parsers
 
         parsers = installed_parsers()
         say(", ".join(parsers) or 'no parser: pip install "headscope[annotate]"',

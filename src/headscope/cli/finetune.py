@@ -17,7 +17,7 @@ from headscope.cli.terminal import say
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 SECTIONS = {
     "The result": ("output", "quiet", "as_json"),
@@ -60,7 +60,7 @@ def command(model: str, output: Path, **given: Any) -> None:
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """  # fmt: skip
     from headscope.experiments.finetune.finetune import finetune
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     train, dev = _both(given)
     start = load_for_task(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.experiments.importance.importance import Running, Settings
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 SECTIONS = {
     "The examples of a task": QUESTION,
@@ -134,7 +134,7 @@ def _of_task(
 ) -> tuple[Run, list[str]]:
     from headscope.experiments.importance.importance import importance
     from headscope.run.finished_run import open_run
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     against = None if given["ablation"] is None else open_run(given["ablation"])
     model = load_for_task(name, data.task, **{k: given[k] for k in LOADING})

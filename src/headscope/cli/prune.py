@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from headscope.run.finished_run import Run
-    from headscope.tasks.read import TaskData
+    from headscope.tasks.task_data import TaskData
 
 SECTIONS = {
     "The task": ASKING,
@@ -104,7 +104,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
         write_pruned,
     )
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
-    from headscope.tasks.checkpoint import load_for_task
+    from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given["output"], checkpoint=checkpoint)
     keep_freed_memory()

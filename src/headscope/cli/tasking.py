@@ -12,8 +12,8 @@ from headscope.cli.options import FILE
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.tasks.read import TaskData
     from headscope.tasks.task import Task
+    from headscope.tasks.task_data import TaskData
 
 QUESTION = ("task", "data", "split", "columns", "labels", "regression")
 ASKING = (*QUESTION, "max_length", "limit")
@@ -78,7 +78,7 @@ def asked_task(given: Mapping[str, Any], checkpoint: str | None = None) -> Task 
     if labels or regression:
         return own_task(name, None if regression else [x.strip() for x in labels.split(",")])
     if checkpoint is not None:
-        from headscope.tasks.checkpoint import task_of
+        from headscope.tasks.task_model import task_of
 
         return task_of(checkpoint, name, revision=given.get("revision"))
     return str(name)
@@ -93,7 +93,7 @@ def task_data(
     limit: int | None = None,
 ) -> TaskData:
     """The examples that the options name; `split`, `data` and `limit` instead of theirs."""
-    from headscope.tasks.read import read_task
+    from headscope.tasks.task_data import read_task
 
     return read_task(
         task, data or given["data"], split=split or given["split"],

@@ -9,7 +9,7 @@ from typing import Self
 from headscope.errors import HeadscopeError
 
 
-class Undoing:
+class Reversible:
     """A context that is opened in steps, each with what undoes it.
 
     A subclass has `_open`, which takes the steps, and perhaps `_forget`, for what it collected.

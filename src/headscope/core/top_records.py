@@ -12,7 +12,7 @@ from headscope.core.accumulators import Array, Float64, same_cells
 
 
 @dataclass
-class Best:
+class TopRecords:
     """The few best records of each cell, in whatever order they came.
 
     rows    [*cell, rank, byte] uint8  the records, the best first
@@ -25,7 +25,7 @@ class Best:
     nothing: ClassVar[float] = 0
 
     @classmethod
-    def zeros(cls, *cell: int, record: np.dtype[np.void]) -> Best:
+    def zeros(cls, *cell: int, record: np.dtype[np.void]) -> TopRecords:
         """Nothing kept yet; the last of the cell's sizes is how many are kept."""
         return cls(np.zeros((*cell, record.itemsize), np.uint8), record)
 
@@ -53,7 +53,7 @@ class Best:
         there[-1] = record
         there[:] = there[_ranks(there)]
 
-    def merge(self, other: Best) -> None:
+    def merge(self, other: TopRecords) -> None:
         """Keep the best of what both have kept."""
         same_cells(self.rows, other.rows)
         both = np.concatenate([self.records, other.records], axis=-1)  # [*cell, 2·rank]

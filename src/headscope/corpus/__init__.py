@@ -3,13 +3,10 @@
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
 """
 
+from headscope.corpus.annotate import Annotator
 from headscope.corpus.annotate.annotated import AnnotatedCorpus
-from headscope.corpus.annotate.annotator import Annotator
-from headscope.corpus.batches import batches
-from headscope.corpus.conllu import TreebankCorpus
-from headscope.corpus.coref.reader import CorefCorpus
-from headscope.corpus.counts import EncodeCounts
-from headscope.corpus.demo_corpus import demo_corpus
+from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.coref.coref_corpus import CorefCorpus
 from headscope.corpus.document import (
     Corpus,
     Document,
@@ -20,12 +17,14 @@ from headscope.corpus.document import (
     Passage,
     Word,
 )
-from headscope.corpus.encode import Encoder
-from headscope.corpus.framenet.exemplars import FrameFilters
-from headscope.corpus.framenet.reader import FramesCorpus
+from headscope.corpus.encoder import Encoder
+from headscope.corpus.framenet import FramesCorpus
+from headscope.corpus.framenet_exemplars import FrameFilters
 from headscope.corpus.memory import Concatenation, MemoryCorpus
+from headscope.corpus.packing import batches
+from headscope.corpus.plain_text import TextCorpus
 from headscope.corpus.segments import SegmentsCorpus
-from headscope.corpus.text import TextCorpus
+from headscope.corpus.treebank import TreebankCorpus, demo_corpus
 
 __all__ = [
     "AnnotatedCorpus",

@@ -1,76 +1,259 @@
-"""How do dependency treebanks in CoNLL-U or CoNLL-X become documents?"""
+"""Read the sentences and documents of CoNLL-U and CoNLL-X files, and say what is wrong with each.
+
+A file is cut into sentences at blank lines before anything is parsed, so a malformed sentence
+spoils no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.coref.corefud import document_passage
-from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import Files, UniqueNames, checked_files, described, labels
-from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed
-from headscope.corpus.sentences import Sentence, documents
+from conllu.exceptions import ParseException
+from conllu.parser import DEFAULT_FIELD_PARSERS, DEFAULT_FIELDS, parse_line
+
+from headscope.corpus.document import Word
+from headscope.corpus.files import FileLine, read_lines
+
+COLUMNS = len(DEFAULT_FIELDS)  # CoNLL-U and CoNLL-X both have ten
+ENTITY_FIELDS = "eid-etype-head-other"  # CorefUD 1.0, where a file does not say otherwise
 
 
-@dataclass(frozen=True, init=False)
-class TreebankCorpus:
-    """CoNLL-U or CoNLL-X files; every sentence is a passage of syntactic words.
+def _plain(columns: list[str], index: int) -> str | None:
+    return None if columns[index] in ("", "_") else columns[index]
 
-    on_error     what to do with a malformed sentence: `stop`, or `skip` it and go on (the encoder
-                 counts it as malformed, with its place)
-    coreference  whether each document is read once more, behind its sentences, as one passage
-                 `…/document` of bare words with the mentions that CorefUD `Entity=` marks give
 
-    A document starts at each `# newdoc`. In a file without any, each sentence is a document of
-    its own. Words are the numbered rows: multiword ranges and empty nodes are left out. Labels may
-    be anything; a sentence may have several roots. The sentences carry no mentions: coreference is
-    asked of whole documents.
+# What is not needed is not parsed; MISC is kept whole because CorefUD writes more than pairs.
+FIELD_PARSERS = {**DEFAULT_FIELD_PARSERS, **dict.fromkeys(("feats", "deps", "misc"), _plain)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConlluSentence:
+    """One block of lines with rows in it.
+
+    name           its sent_id, or `file:line`
+    fault          what is wrong with it and where; then there are no words
+    rows           as the conllu package parses them, with `misc` left as text
+    lines          where each row stands: `file:line: sentence id`
+    entity_fields  names of the dash-separated parts of an opening `Entity=` mark
     """
 
-    files: tuple[Path, ...]
-    on_error: OnError
-    coreference: bool
-
-    def __init__(
-        self, files: Files, *, on_error: OnError = "stop", coreference: bool = False
-    ) -> None:
-        object.__setattr__(self, "files", checked_files(files))
-        object.__setattr__(self, "on_error", checked_policy(on_error))
-        object.__setattr__(self, "coreference", coreference)
-
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of all files, in order.
-
-        raises  CorpusError with file, line and sentence for a row, head or tree that is malformed,
-                unless on_error is `skip`
-        """
-        return obeyed(self._documents(), self.on_error)
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), options beside the default."""
-        extra = {"coreference": True} if self.coreference else {}
-        policy = described_policy(self.on_error)
-        return {"kind": "treebank", "files": described(self.files), **extra, **policy}
-
-    def _documents(self) -> Iterator[Document]:
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            found = False
-            for name, sentences in documents(path, label):
-                found = True
-                unique = names.of(name, place=sentences[0].name)
-                passages = [_passage(sentence) for sentence in sentences]
-                if self.coreference:
-                    whole = document_passage(name, sentences)
-                    passages.append(replace(whole, id=f"{unique}/document"))
-                yield Document(unique, tuple(passages))
-            if not found:
-                yield left_out(label, f"{path} holds no sentence; wanted CoNLL-U rows")
+    name: str
+    fault: str | None = None
+    words: tuple[Word, ...] = ()
+    rows: tuple[ConlluRow, ...] = ()
+    lines: tuple[str, ...] = ()
+    entity_fields: tuple[str, ...] = ()
 
 
-def _passage(sentence: Sentence) -> Passage:
-    if sentence.fault is not None:
-        return Passage(sentence.name, fault=sentence.fault)
-    return Passage(sentence.name, words=sentence.words)
+def documents(
+    path: Path, label: str, *, undivided: bool = False
+) -> Iterator[tuple[str, list[ConlluSentence]]]:
+    """Name and sentences of each document of a file; none without a sentence.
+
+    A document starts at each `# newdoc`. In a file without any, each sentence is a document of its
+    own, or, if undivided, the file is one.
+    """
+    alone = not undivided and not any(_newdoc(_comments([line])) for line in read_lines(path))
+    fields = ENTITY_FIELDS
+    name, sentences = label, list[ConlluSentence]()
+    for block in _blocks(path):
+        comments = _comments(block)
+        fields = comments.get("global.Entity", fields)
+        key = _newdoc(comments)
+        if (key or alone) and sentences:
+            yield name, sentences
+            sentences = []
+        if key:
+            name = comments[key] or f"{label}:{block[0].number}"
+        sentence = _sentence(path, label, block, tuple(fields.split("-")))
+        if sentence is not None:
+            name = sentence.name if alone else name
+            sentences.append(sentence)
+    if sentences:
+        yield name, sentences
+
+
+def _blocks(path: Path) -> Iterator[list[FileLine]]:
+    """The runs of lines between blank ones."""
+    block: list[FileLine] = []
+    for line in read_lines(path):
+        if line.text.strip():
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _comments(block: Sequence[FileLine]) -> dict[str, str]:
+    """What the comments say: `# key = value`; the value is empty where there is none."""
+    pairs = [line.text[1:].partition("=") for line in block if line.text.startswith("#")]
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _newdoc(comments: dict[str, str]) -> str | None:
+    """The key of the comment that starts a document, if one does."""
+    return next((key for key in ("newdoc id", "newdoc") if key in comments), None)
+
+
+def _sentence(
+    path: Path, label: str, block: Sequence[FileLine], entity_fields: tuple[str, ...]
+) -> ConlluSentence | None:
+    """The sentence of a block; None where there are only comments."""
+    for line in block:
+        if line.fault:
+            fault = f"{path}:{line.number}: {line.fault}"
+            return ConlluSentence(f"{label}:{block[0].number}", fault=fault)
+    rows = [line for line in block if not line.text.startswith("#")]
+    if not rows:
+        return None
+    stated = _comments(block).get("sent_id")
+    within = f"sentence {stated}: " if stated else ""
+    lines = tuple(f"{path}:{line.number}: {within}" for line in rows)
+    name = stated or f"{label}:{rows[0].number}"
+    try:
+        parsed = tuple(_row(line.text, index) for index, line in enumerate(rows))
+        words = read_words(parsed)
+    except SentenceFault as error:
+        return ConlluSentence(name, fault=lines[error.row] + error.reason)
+    return ConlluSentence(name, None, words, parsed, lines, entity_fields)
+
+
+def _row(text: str, index: int) -> dict[str, Any]:
+    """One row, parsed; SentenceFault says what is wrong with it."""
+    found = text.count("\t") + 1
+    if found != COLUMNS:
+        lost = "\t" not in text and len(text.split()) > 1
+        hint = "; the tabs were lost: separate columns by tabs, not spaces" if lost else ""
+        raise SentenceFault(
+            f"found {found} tab-separated columns; wanted {COLUMNS}{hint}", row=index
+        )
+    try:
+        # Without this, conllu would take two spaces within a column for a tab.
+        row = dict(parse_line(re.sub(" {2,}", " ", text), DEFAULT_FIELDS, FIELD_PARSERS))
+    except (ParseException, ValueError) as error:  # int() refuses thousands of digits
+        reason = str(error).rstrip(".")
+        raise SentenceFault(f"{reason}; wanted whole numbers as id and head", row=index) from error
+    if row["id"] is None:
+        raise SentenceFault("the id (column 1) is empty; wanted the word's number", row=index)
+    return row
+
+
+ConlluRow = dict[str, Any]
+
+
+class SentenceFault(ValueError):
+    """What is wrong with a sentence, and in which of its rows (0-based)."""
+
+    def __init__(self, reason: str, *, row: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.row = row
+
+
+def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
+    """The words of one sentence; multiword ranges and empty nodes are none.
+
+    rows  as the conllu package parses them, with `misc` left as text
+
+    raises  SentenceFault for ids out of order, a head that is missing or out of range, or a graph
+            that is no tree (several roots are allowed, as older treebanks have them)
+    """
+    numbered = [index for index, row in enumerate(rows) if isinstance(row["id"], int)]
+    heads = _heads(rows, numbered)
+    glued = _glued(rows)
+    return tuple(
+        Word(
+            form=rows[index]["form"],
+            upos=_given(rows[index], "upos"),
+            xpos=_given(rows[index], "xpos"),
+            head=head,
+            relation=_given(rows[index], "deprel"),
+            space_after=place not in glued,
+        )
+        for place, (index, head) in enumerate(zip(numbered, heads, strict=True))
+    )
+
+
+def misc(row: ConlluRow, key: str) -> str | None:
+    """The value of one `key=value` part of the last column."""
+    for part in (row.get("misc") or "").split("|"):
+        name, _, value = part.partition("=")
+        if name == key:
+            return value
+    return None
+
+
+def _given(row: ConlluRow, column: str) -> str | None:
+    value = row.get(column)
+    return None if value in ("", "_") else value
+
+
+def _heads(rows: Sequence[ConlluRow], numbered: Sequence[int]) -> list[int]:
+    """0-based head of each word, -1 for a root, after checking that they make a tree."""
+    if not numbered:
+        raise SentenceFault("found no numbered word", row=0)
+    heads = []
+    for place, index in enumerate(numbered):
+        number, head = rows[index]["id"], rows[index]["head"]
+        if number != place + 1:
+            raise SentenceFault(f"found word id {number}; wanted {place + 1}", row=index)
+        if head is None:
+            raise SentenceFault(
+                "the head (column 7) is '_'; wanted a number: a treebank needs heads", row=index
+            )
+        if not 0 <= head <= len(numbered):
+            raise SentenceFault(
+                f"head {head} is outside 0..{len(numbered)}; wanted 0 or a word's number", row=index
+            )
+        heads.append(head - 1)
+    _check_tree(heads, numbered)
+    return heads
+
+
+def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
+    """Every word must reach a root; what has been seen to reach one is not walked again."""
+    if -1 not in heads:
+        raise SentenceFault(
+            "no word has head 0: the sentence has no root; wanted at least one", row=numbered[0]
+        )
+    reaches = [False] * len(heads)
+    for start in range(len(heads)):
+        path: dict[int, None] = {}
+        word = start
+        while word >= 0 and not reaches[word]:
+            if word in path:
+                raise SentenceFault(
+                    f"the heads of word {word + 1} run in a cycle; wanted a path to a root",
+                    row=numbered[word],
+                )
+            path[word] = None
+            word = heads[word]
+        for seen in path:
+            reaches[seen] = True
+
+
+def _glued(rows: Sequence[ConlluRow]) -> set[int]:
+    """0-based words without a space after them.
+
+    Words of a multiword range have no space between them where their forms spell the range
+    ("do" + "n't"); where they do not ("du" = "de" + "le") they are read as separate words.
+    """
+    glued = set()
+    forms = {row["id"]: row["form"] for row in rows if isinstance(row["id"], int)}
+    for row in rows:
+        number, no_space = row["id"], misc(row, "SpaceAfter") == "No"
+        if isinstance(number, int) and no_space:
+            glued.add(number - 1)
+        elif isinstance(number, tuple) and number[1] == "-":
+            first, last = number[0], number[2]
+            if "".join(forms.get(n, "") for n in range(first, last + 1)) == row["form"]:
+                glued.update(range(first - 1, last - 1))
+            if no_space:
+                glued.add(last - 1)
+    return glued

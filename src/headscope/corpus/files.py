@@ -1,4 +1,7 @@
-"""How are corpus files opened, named and fingerprinted, and how does bad UTF-8 get its place?"""
+"""Open corpus files, name and fingerprint them, and decide what a malformed part of one means.
+
+Readers yield such a part as a passage with a `fault`: it ends the run, or is counted as left out.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from headscope.errors import CorpusError
+from headscope.corpus.document import Document, Passage
+from headscope.errors import CorpusError, InputError
 
 Files = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -49,7 +53,7 @@ def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
     return found
 
 
-class Line(NamedTuple):
+class FileLine(NamedTuple):
     """One line of a file; of one that is not UTF-8, the bad bytes as lone surrogates."""
 
     number: int
@@ -57,7 +61,7 @@ class Line(NamedTuple):
     fault: str | None = None  # what is wrong with its bytes
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: Path) -> Iterator[FileLine]:
     """Lines of a file with their numbers from 1, line ends and a byte order mark removed."""
     offset = 0
     try:
@@ -74,7 +78,7 @@ def read_lines(path: Path) -> Iterator[Line]:
                         f"byte 0x{body[error.start]:02x} at offset {place} is not valid UTF-8; "
                         "convert the file to UTF-8"
                     )
-                yield Line(number, text.rstrip("\r\n"), fault)
+                yield FileLine(number, text.rstrip("\r\n"), fault)
                 offset += len(raw)
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
@@ -91,3 +95,41 @@ class UniqueNames:
         unique = f"{name} ({place})" if name in self._used else name
         self._used.add(unique)
         return unique
+
+
+OnError = Literal["stop", "skip"]
+ON_ERROR = ("stop", "skip")
+
+
+class LineFault(ValueError):
+    """What is wrong with a part of a corpus, and in which line."""
+
+    def __init__(self, reason: str, *, line: int) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def checked_policy(on_error: str) -> OnError:
+    """The policy itself; raises InputError for one that does not exist."""
+    if on_error not in ON_ERROR:
+        raise InputError(f"on_error={on_error!r}; wanted one of {', '.join(ON_ERROR)}")
+    return on_error  # type: ignore[return-value]
+
+
+def obeyed(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
+    """The documents as they are (`skip`), or up to the first fault (`stop`: CorpusError)."""
+    for document in documents:
+        for passage in document.passages:
+            if passage.fault is not None and on_error == "stop":
+                raise CorpusError(passage.fault)
+        yield document
+
+
+def left_out(name: str, fault: str) -> Document:
+    """A document of which nothing can be read."""
+    return Document(name, (Passage(name, fault=fault),))
+
+
+def described_policy(on_error: OnError) -> dict[str, Any]:
+    """What a corpus's description says of it: nothing, if it is the default."""
+    return {} if on_error == "stop" else {"on_error": on_error}

@@ -10,8 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import Files, checked_files, described, labels, read_lines
-from headscope.corpus.policy import OnError, checked_policy, described_policy, left_out, obeyed
+from headscope.corpus.files import (
+    Files,
+    OnError,
+    checked_files,
+    checked_policy,
+    described,
+    described_policy,
+    labels,
+    left_out,
+    obeyed,
+    read_lines,
+)
 
 
 @dataclass(frozen=True, init=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from headscope.corpus.annotations import ROOT, has_tree, label
+from headscope.corpus.contents import ROOT, has_tree, label
 from headscope.corpus.document import Example
 
 SENTENCES = 8
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass
-class _Drawn:
+class _LowestKeys:
     """The `most` examples of lowest key among those taken: the order of reading does not matter."""
 
     most: int
@@ -48,8 +48,12 @@ class Showcase:
 
     def __init__(self, *, seed: int) -> None:
         self.seed = seed
-        self._sentences = _Drawn(CANDIDATES)
-        self._fitting, self._longer, self._shorter = _Drawn(INPUTS), _Drawn(INPUTS), _Drawn(INPUTS)
+        self._sentences = _LowestKeys(CANDIDATES)
+        self._fitting, self._longer, self._shorter = (
+            _LowestKeys(INPUTS),
+            _LowestKeys(INPUTS),
+            _LowestKeys(INPUTS),
+        )
 
     def consider(self, example: Example) -> None:
         """Take one example into account."""

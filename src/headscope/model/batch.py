@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 
 from headscope.core.accumulators import Float64, bootstrap_weights
-from headscope.corpus.batches import padded_length
 from headscope.corpus.document import Example
+from headscope.corpus.packing import padded_length
 from headscope.model.words import Words
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")

@@ -21,7 +21,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attend import known_options, probabilities
 from headscope.model.families import Site, configurations, find_sites, registered, unlisted_site
@@ -59,7 +59,7 @@ class Call:
         self.mask = mask
 
 
-class Instrument(Undoing):
+class Instrument(Reversible):
     """Reads, and on request changes, every attention layer of a model while the context is open.
 
     Instruments may be nested: the interventions of the outer one come first, and all observers see

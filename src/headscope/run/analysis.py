@@ -49,8 +49,8 @@ from headscope.core.accumulators import (
     estimate,
     ratio,
 )
-from headscope.core.top_records import Best
-from headscope.corpus.annotations import ANNOTATIONS
+from headscope.core.top_records import TopRecords
+from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
 
@@ -66,7 +66,7 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Accumulator = Sums | Counts | Largest | Best
+Accumulator = Sums | Counts | Largest | TopRecords
 Kind = TypeVar("Kind", bound="type[Analysis]")
 
 

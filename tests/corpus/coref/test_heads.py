@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tree import Tree
 
-from headscope.corpus.coref.heads import AFTER_HEAD, surface_head, tree_head
+from headscope.corpus.coref.mentions import AFTER_HEAD, surface_head, tree_head
 
 # Phrases with the head starred; all their words are the mention.
 PHRASES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from headscope.corpus import Mention, Word
-from headscope.corpus.coref.kinds import Tag, with_kinds
+from headscope.corpus.coref.mentions import Tag, with_kinds
 
 
 def kinds(sentences, tags=()):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from corpus.framenet_release import FEELING, Sentence, Unit, write_release
 from headscope.corpus import FrameElement, FrameFilters, FramesCorpus, Passage
 from headscope.corpus.document import Frame
-from headscope.corpus.encode import Encoder
-from headscope.corpus.framenet.plain_words import word_spans, words_at
+from headscope.corpus.encoder import Encoder
+from headscope.corpus.framenet_exemplars import word_spans, words_at
 from headscope.errors import CorpusError, InputError
 
 TEXT = "The girl had always really pitied him . "

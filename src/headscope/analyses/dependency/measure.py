@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.analyses.language.gold import OFFSETS, POSSESSIVE, Gold
-from headscope.analyses.language.held_out import Best, add_by_half, best
+from headscope.analyses.language.held_out import HeldOutChoice, add_by_half, best
 from headscope.core.accumulators import (
     Estimate,
     Float64,
@@ -26,7 +26,7 @@ from headscope.core.accumulators import (
     ratio,
 )
 from headscope.core.labelled import Variable, labelled
-from headscope.corpus.annotations import ROOT
+from headscope.corpus.contents import ROOT
 from headscope.errors import InputError
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
@@ -163,7 +163,9 @@ class Dependency(Analysis):
         }  # fmt: skip
         return labelled(variables, coords=coords).assign_attrs(self.options)
 
-    def _best(self, heads: Best, baseline: Best, shape: tuple[int, ...]) -> dict[str, Variable]:
+    def _best(
+        self, heads: HeldOutChoice, baseline: HeldOutChoice, shape: tuple[int, ...]
+    ) -> dict[str, Variable]:
         places = np.array(np.unravel_index(np.maximum(heads.unit, 0), shape), np.float64)
         layer, head, direction = np.where(heads.unit >= 0, places, np.nan)
         offset = np.array(OFFSETS, np.float64)[np.maximum(baseline.unit, 0)]

@@ -14,7 +14,7 @@ import xarray as xr
 from headscope.analyses.examples.kept_inputs import KeptInputs
 from headscope.core.labelled import Variable, labelled
 from headscope.core.results import printable
-from headscope.corpus.annotations import label
+from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.showcase import is_sentence
 from headscope.model.batch import Batch

@@ -19,7 +19,7 @@ from headscope.analyses.features.negation import negation_words
 from headscope.analyses.features.word_types import TYPES, Bools, word_types
 from headscope.analyses.language.groups import Groups
 from headscope.core.labelled import Variable, labelled
-from headscope.corpus.annotations import has_tags
+from headscope.corpus.contents import has_tags
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register

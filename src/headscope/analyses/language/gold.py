@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.corpus.annotations import has_tree, label
+from headscope.corpus.contents import has_tree, label
 from headscope.corpus.document import Example
 from headscope.model.words import Words
 

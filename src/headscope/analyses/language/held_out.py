@@ -15,7 +15,7 @@ from headscope.core.accumulators import Array, Float64, Sums, ratio
 
 
 @dataclass(frozen=True)
-class Best:
+class HeldOutChoice:
     """The best candidate of each column; the choices are those of the data, in all replicates.
 
     unit      [column] index of the candidate that is best on all data; -1 where none is ever right
@@ -29,7 +29,7 @@ class Best:
     held_out: Float64
 
 
-def best(correct: Float64, count: Float64) -> Best:
+def best(correct: Float64, count: Float64) -> HeldOutChoice:
     """The best candidate of each column, on all data and across halves.
 
     correct  [replicate + 1, half, unit, column] weighted sums of correct answers; replicate 0 is
@@ -43,7 +43,7 @@ def best(correct: Float64, count: Float64) -> Best:
     crossed = correct[:, 0, of_half[1], columns] + correct[:, 1, of_half[0], columns]
     held_out = ratio(crossed, asked)  # [replicate + 1, column]
     held_out[:, (of_half[0] < 0) | (of_half[1] < 0)] = np.nan
-    return Best(unit, ratio(total[:, unit, columns], asked), held_out)
+    return HeldOutChoice(unit, ratio(total[:, unit, columns], asked), held_out)
 
 
 def add_by_half(

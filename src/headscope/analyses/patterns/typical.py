@@ -12,7 +12,7 @@ import torch
 from headscope.analyses.examples.kept_inputs import folded
 from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable
-from headscope.core.top_records import Best
+from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
 from headscope.corpus.showcase import TOKENS, places
 from headscope.run.analysis import Part, Scope
@@ -35,7 +35,7 @@ class Typical(Part):
     def __init__(self, scope: Scope, classes: Sequence[str]) -> None:
         kept = RANKS if scope.layers * scope.heads <= MOST_HEADS else 1
         self.classes = classes
-        self.best = Best.zeros(scope.layers, scope.heads, len(classes), kept, record=RECORD)
+        self.best = TopRecords.zeros(scope.layers, scope.heads, len(classes), kept, record=RECORD)
 
     def add(self, layer: int, example: Example, scores: Float64, maps: torch.Tensor) -> None:
         """Keep the maps of one layer for one example that are among the best.
@@ -45,7 +45,7 @@ class Typical(Part):
         """
         name = f"{example.document}\0{example.id}".encode("utf-8", "surrogatepass")
         key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
-        here = Best(self.best.rows[layer], RECORD)
+        here = TopRecords(self.best.rows[layer], RECORD)
         rounded = np.round(scores / ROUND) * ROUND
         for head, label in here.wanted(rounded, key).tolist():
             first = places(example)

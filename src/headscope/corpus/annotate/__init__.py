@@ -1,1 +1,37 @@
-"""How does a parser cut, tag and parse plain text, and where is what it found kept?"""
+"""Cut, tag and parse plain text with spaCy or stanza, and keep the result beside the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from headscope.corpus.document import Word
+
+Tree = tuple[Word, ...]  # the words of one sentence, with tags, heads and relations
+Parser = Callable[[Sequence[str]], list[list[Tree]]]  # texts to the sentences of each
+
+
+class Annotator(Protocol):
+    """Names a parser and loads it when it is needed. Anything with these three will do.
+
+    An annotator says nothing of the texts: the same text always gives the same sentences, so that
+    what was once annotated can be kept under the name and version. It must pickle.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which parser with which model, as on the command line: `spacy:en_core_web_sm`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Of the model and of the library: whatever changes the answers changes this."""
+        ...
+
+    def load(self) -> Parser:
+        """The parser itself; raises InputError if it cannot be loaded or gives no trees.
+
+        Sentences have at least one word and exactly one root (head -1); forms hold no white space
+        but single spaces.
+        """
+        ...

@@ -1,25 +1,29 @@
-"""How does plain text get words, tags and trees?
+"""Give plain text words, tags and trees.
 
 corpus ─► pieces of running text ─► parser (once) ─► CoNLL-U beside the corpus ─► sentences
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from headscope.corpus.annotate.annotator import Annotator, Tree
-from headscope.corpus.annotate.cache import (
+from headscope.corpus.annotate import Annotator, Tree
+from headscope.corpus.annotate.annotation_cache import (
     cache_key,
     cache_places,
     is_intact,
     read_cache,
     write_cache,
 )
-from headscope.corpus.annotate.parsers import annotator_of
-from headscope.corpus.annotate.pieces import pieces
+from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
+from headscope.corpus.annotate.stanza_annotator import StanzaAnnotator
 from headscope.corpus.document import Corpus, Document, Passage
 from headscope.errors import InputError
 
@@ -146,3 +150,131 @@ def _assembled(document: Document, trees: dict[int, list[Tree]]) -> Document:
         else:
             passages += piece.passages
     return Document(document.id, tuple(passages))
+
+
+MOST = 10_000  # characters parsed at once: a parser's memory grows with them
+SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Neighbouring passages that are parsed as one, or left as they are.
+
+    passages  the passages
+    texts     what the parser is given, one after the other; none where there is nothing to parse
+    """
+
+    passages: tuple[Passage, ...]
+    texts: tuple[str, ...] = ()
+
+
+def pieces(passages: Sequence[Passage]) -> list[Piece]:
+    """The passages of a document, in order, as pieces.
+
+    Running text (packable passages) was cut into sentences only roughly ("Dr. | Smith"), so it is
+    put together again, and the parser decides where sentences end. A passage that is an input of
+    its own is parsed alone; of a pair, both texts. Ready tokens, words that are given, faults, and
+    text that is not valid Unicode are left as they are.
+    """
+    found: list[Piece] = []
+    for kind, group in groupby(passages, key=_kind):
+        if kind == "running":
+            found += [Piece(run, tuple(_cut(_joined(run)))) for run in _runs(list(group))]
+        elif kind == "alone":
+            found += [
+                Piece((p,), tuple(t for text in _texts(p) for t in _cut(text))) for p in group
+            ]
+        else:
+            found += [Piece((p,)) for p in group]
+    return found
+
+
+def _kind(passage: Passage) -> str:
+    texts = _texts(passage)
+    if not texts or not all(map(_valid, texts)):
+        return "left"
+    return "running" if passage.packable and passage.text_pair is None else "alone"
+
+
+def _texts(passage: Passage) -> list[str]:
+    return [text for text in (passage.text, passage.text_pair) if text]
+
+
+def _valid(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _joined(run: Sequence[Passage]) -> str:
+    return " ".join(passage.text or "" for passage in run)
+
+
+def _runs(passages: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
+    """Passages that belong together.
+
+    A passage without a mark at its end was cut by the end of its line. In text that was wrapped at
+    some width the sentence goes on; else the line was a heading or an item, all by itself.
+    """
+    wrapped = _wrapped(passages)
+    run, size = [passages[0]], len(passages[0].text or "")
+    for before, passage in pairwise(passages):
+        size += 1 + len(passage.text or "")
+        if size > MOST or not (wrapped or _ended(before)):
+            yield tuple(run)
+            run, size = [], len(passage.text or "")
+        run.append(passage)
+    yield tuple(run)
+
+
+def _wrapped(passages: Sequence[Passage]) -> bool:
+    """Whether most lines that end within a sentence are followed by a lower-case letter."""
+    behind = [b for a, b in pairwise(passages) if not _ended(a)]
+    return 2 * sum((b.text or "")[:1].islower() for b in behind) > len(behind)
+
+
+def _ended(passage: Passage) -> bool:
+    return SENTENCE_END.search((passage.text or "")[-20:]) is not None
+
+
+def _cut(text: str) -> list[str]:
+    """The text, in several parts if it is longer than MOST; cut only at white space."""
+    if len(text) <= MOST:
+        return [text]
+    return textwrap.wrap(
+        text, MOST, expand_tabs=False, replace_whitespace=False,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+WANTED = "wanted spacy:MODEL or stanza:LANG, say spacy:en_core_web_sm"
+
+
+def annotator_of(name: str) -> Annotator:
+    """The annotator that a name on the command line stands for; nothing is loaded yet.
+
+    raises  InputError for an unknown kind, or with the command that installs what is missing
+    """
+    library, _, model = name.partition(":")
+    if not model or library not in ("spacy", "stanza"):
+        raise InputError(f"no annotator {name!r}; {WANTED}")
+    if library == "spacy":
+        return SpacyAnnotator.of(model)
+    return StanzaAnnotator.of(model)
+
+
+def installed_parsers() -> list[str]:
+    """What `annotator_of` would take here, with versions; spaCy's pipelines and stanza as such."""
+    pipelines = sorted(installed_pipelines().items()) if _version("spacy") else []
+    stanza = _version("stanza")
+    found = [f"spacy:{name} {version}" for name, version in pipelines]
+    return [*found, *([f"stanza {stanza}"] if stanza else [])]
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

@@ -9,12 +9,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from headscope.corpus.coref.brackets import BracketFault, Mark, paired
-from headscope.corpus.coref.heads import surface_head, tree_head
-from headscope.corpus.coref.kinds import Tag, with_kinds
+from headscope.corpus.coref.mentions import (
+    BracketFault,
+    Mark,
+    Tag,
+    paired,
+    surface_head,
+    tree_head,
+    with_kinds,
+)
 from headscope.corpus.document import Mention, Passage, Word
-from headscope.corpus.files import Line, read_lines
-from headscope.corpus.policy import LineFault
+from headscope.corpus.files import FileLine, LineFault, read_lines
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -58,9 +63,9 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
 class _Block:
     """The lines between two marks of a file, and the marks, if they are there."""
 
-    begin: Line | None
-    lines: list[Line]
-    end: Line | None
+    begin: FileLine | None
+    lines: list[FileLine]
+    end: FileLine | None
 
     @property
     def line(self) -> int:
@@ -80,7 +85,7 @@ class _Block:
 
 def _blocks(path: Path) -> Iterator[_Block]:
     """The documents of a file, and what stands outside of them."""
-    begin, lines = None, list[Line]()
+    begin, lines = None, list[FileLine]()
     for line in read_lines(path):
         if line.text.startswith(BEGIN):
             if begin or lines:
@@ -95,7 +100,7 @@ def _blocks(path: Path) -> Iterator[_Block]:
         yield _Block(begin, lines, None)
 
 
-class _Row(NamedTuple):
+class _ConllRow(NamedTuple):
     line: int
     columns: list[str]
 
@@ -126,7 +131,7 @@ def _passage(block: _Block, name: str) -> Passage:
     )
 
 
-def _sentences(lines: Sequence[Line]) -> Iterator[list[_Row]]:
+def _sentences(lines: Sequence[FileLine]) -> Iterator[list[_ConllRow]]:
     """The rows of each sentence; comments are left out."""
     for blank, group in groupby(lines, key=lambda line: not line.text.strip()):
         rows = [_row(line) for line in group if not blank and not line.text.startswith("#")]
@@ -141,21 +146,21 @@ def _sentences(lines: Sequence[Line]) -> Iterator[list[_Row]]:
             yield rows
 
 
-def _row(line: Line) -> _Row:
+def _row(line: FileLine) -> _ConllRow:
     columns = line.text.split("\t") if "\t" in line.text else line.text.split()
     if len(columns) < LEAST_COLUMNS:
         raise LineFault(
             f"found {len(columns)} columns; wanted at least {LEAST_COLUMNS} ({WANTED})",
             line=line.number,
         )
-    return _Row(line.number, [column.strip() for column in columns])
+    return _ConllRow(line.number, [column.strip() for column in columns])
 
 
-def _tag(row: _Row) -> str | None:
+def _tag(row: _ConllRow) -> str | None:
     return None if row.columns[TAG] in EMPTY else row.columns[TAG]
 
 
-def _mentions(rows: Sequence[_Row], *, start: int) -> list[Mention]:
+def _mentions(rows: Sequence[_ConllRow], *, start: int) -> list[Mention]:
     """The mentions of a sentence whose first word is number `start` of the document."""
     try:
         spans = paired(mark for place, row in enumerate(rows) for mark in _marks(row, place))
@@ -174,7 +179,7 @@ def _mentions(rows: Sequence[_Row], *, start: int) -> list[Mention]:
     return mentions
 
 
-def _marks(row: _Row, place: int) -> Iterator[Mark]:
+def _marks(row: _ConllRow, place: int) -> Iterator[Mark]:
     cell = row.columns[COREFERENCE]
     for piece in cell.split("|") if cell not in EMPTY else ():
         bracket = BRACKET.fullmatch(piece)
@@ -186,7 +191,7 @@ def _marks(row: _Row, place: int) -> Iterator[Mark]:
         yield Mark(place, bracket["name"], bool(bracket["opens"]), bool(bracket["shuts"]))
 
 
-def _tree(rows: Sequence[_Row]) -> Tree | None:
+def _tree(rows: Sequence[_ConllRow]) -> Tree | None:
     """The parse of a sentence, with the numbers of its words as leaves; None where it has none."""
     bits = [row.columns[PARSE] for row in rows]
     if not any("(" in bit for bit in bits):

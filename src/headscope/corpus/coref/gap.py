@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from headscope.corpus.coref.heads import surface_head
-from headscope.corpus.coref.kinds import PRONOUN, PROPER
+from headscope.corpus.coref.mentions import PRONOUN, PROPER, surface_head
 from headscope.corpus.document import Mention, Passage, Word
-from headscope.corpus.files import Line, read_lines
-from headscope.corpus.policy import LineFault
+from headscope.corpus.files import FileLine, LineFault, read_lines
 
 COLUMNS = (
     "ID", "Text", "Pronoun", "Pronoun-offset", "A", "A-offset", "A-coref", "B", "B-offset",
@@ -52,7 +50,7 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         yield place, passage
 
 
-def _passage(line: Line, header: Sequence[str]) -> Passage:
+def _passage(line: FileLine, header: Sequence[str]) -> Passage:
     """The words and mentions of one row; LineFault for what is wrong with it."""
     if line.fault:
         raise LineFault(line.fault, line=line.number)

@@ -44,9 +44,9 @@ from headscope.run.analysis import Scope
 from headscope.run.finished_run import Run
 from headscope.run.store import State
 from headscope.run.task_run import Asked, Parts, of_task, task_run
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded, encode
-from headscope.tasks.read import Row, TaskData
+from headscope.tasks.predict import EncodedTask, encode
+from headscope.tasks.task_data import TaskData, TaskExample
+from headscope.tasks.task_model import TaskModel
 
 SHOWN = 4  # examples of which maps are kept
 PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a run can go on
@@ -128,7 +128,7 @@ class _Work:
     """The computation behind `ablate`."""
 
     model: TaskModel
-    encoded: Encoded
+    encoded: EncodedTask
     data: TaskData
     settings: Settings
     groups: list[Variant]
@@ -210,7 +210,7 @@ class _Work:
         return found
 
 
-def _text(row: Row) -> str:
+def _text(row: TaskExample) -> str:
     """Both texts of a row in a line."""
     both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
     return printable(" ".join(both.split()))[:LONGEST]

@@ -43,9 +43,9 @@ from headscope.model.model import evaluating
 from headscope.run.finished_run import Run
 from headscope.run.store import State
 from headscope.run.task_run import Asked, Parts, of_task, task_run
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded, encode
-from headscope.tasks.read import TaskData
+from headscope.tasks.predict import EncodedTask, encode
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 
 POINTS = 24  # ours: of a curve
 ORDERS = ("greedy", "alone", "given", "random")
@@ -164,8 +164,8 @@ class _Work:
     """The computation behind `prune`; what it keeps is numbered by order."""
 
     asked: Pruning
-    choosing: Encoded
-    scoring: Encoded
+    choosing: EncodedTask
+    scoring: EncodedTask
     told: Callable[[str], object]
 
     def compute(self, parts: Parts) -> dict[str, xr.Dataset]:

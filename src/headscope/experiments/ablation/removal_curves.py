@@ -36,11 +36,10 @@ from headscope.experiments.ablation.variant_answers import (
 )
 from headscope.experiments.ablation.variants import Head, Variant
 from headscope.model.linears import linears
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded
-from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import main_score, resampled
+from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
+from headscope.tasks.task_model import TaskModel
 
 LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
 Told = Callable[[], object]
@@ -60,7 +59,7 @@ class Pruner:
     """
 
     model: TaskModel
-    choosing: Encoded
+    choosing: EncodedTask
     way: Way
     kind: str = "stock"
     batch_tokens: int = 2048
@@ -87,7 +86,9 @@ class Pruner:
         rises: list[float] = ((total[1:] - total[0]) / len(examples)).tolist()
         return rises
 
-    def answers_without(self, scoring: Encoded, removed: Sequence[Head]) -> npt.NDArray[np.float64]:
+    def answers_without(
+        self, scoring: EncodedTask, removed: Sequence[Head]
+    ) -> npt.NDArray[np.float64]:
         """[example, class] or [example] what the model answers once these heads are gone."""
         with self._without(removed):
             return outputs(self.model, scoring, batch_tokens=self.batch_tokens)

@@ -21,7 +21,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
 from headscope.experiments.ablation.passes import Again, Attention, Kept, Pass, Watch, instead_of
 from headscope.experiments.ablation.replace import StandIn, visible
@@ -35,7 +35,7 @@ from headscope.model.model import forward
 NAME = "headscope-ablation"
 
 
-class SharedPrefix(Undoing):
+class SharedPrefix(Reversible):
     """Runs the variants of a network while the context is open.
 
     skip_projections  whether the maps to queries, keys and values of a changed layer are left out

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
-from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.experiments.ablation.replace import MeanMixtures, StandIn
 from headscope.experiments.ablation.shared import SharedPrefix

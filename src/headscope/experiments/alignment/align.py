@@ -22,9 +22,9 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import Float64
-from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
+from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
 from headscope.experiments.alignment.gold_alignments import Gold
 from headscope.experiments.alignment.result import SETTINGS, alignment_result, scores_of

@@ -9,9 +9,9 @@ from typing import Any
 from headscope.corpus import Corpus, Document, Passage
 from headscope.errors import InputError
 from headscope.model.model import Model
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import encode
-from headscope.tasks.read import TaskData
+from headscope.tasks.predict import encode
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 
 AT_ONCE = 256  # texts that a tokenizer gets in one call
 

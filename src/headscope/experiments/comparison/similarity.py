@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, Sums, estimate
 from headscope.core.labelled import Variable, labelled
-from headscope.core.top_records import Best
+from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.comparison.layer_change import Training, beside_training, by_depth
@@ -156,7 +156,7 @@ class MostChanged(Part):
     """The examples of largest change, and where in the corpus they are."""
 
     def __init__(self) -> None:
-        self.best = Best.zeros(KEPT, record=RECORD)
+        self.best = TopRecords.zeros(KEPT, record=RECORD)
 
     def add(
         self, examples: Sequence[Example], change: Float64, *, shard: int, rows: Sequence[int]

@@ -24,6 +24,13 @@ import headscope
 from headscope.core.accumulators import Float64
 from headscope.errors import RunStopped
 from headscope.experiments.finetune.checkpoint_folder import put_folder, told
+from headscope.experiments.finetune.optimization import (
+    ParameterGroup,
+    norm,
+    parts_of,
+    rates,
+    relative_change,
+)
 from headscope.experiments.finetune.training import (
     SAVE_SECONDS,
     Progress,
@@ -41,12 +48,10 @@ from headscope.experiments.finetune.training_plan import (
     open_work,
 )
 from headscope.model.checkpoint import quietly
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import MAX_LENGTH, Encoded, encode
-from headscope.tasks.evaluate import outputs
 from headscope.tasks.metrics import resampled, score
-from headscope.tasks.parts import Part, norm, parts_of, rates, relative_change
-from headscope.tasks.read import TaskData
+from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 from headscope.tasks.training_record import RECORD
 
 REPLICATES = 1000  # of the bootstrap over dev examples
@@ -130,7 +135,7 @@ def _taught(
     }
 
 
-def measured(model: TaskModel, encoded: Encoded) -> dict[str, float | None]:
+def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
     """Every metric of the task, and a 95 % interval of the main one over examples.
 
     A value that does not exist, such as the correlation with predictions that are all the same, is
@@ -165,10 +170,10 @@ def _copies(parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Ten
 
 
 def _layers(
-    parts: Mapping[Part, Mapping[str, torch.nn.Parameter]],
-    weights: Mapping[Part, Mapping[str, torch.Tensor]],
+    parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
+    weights: Mapping[ParameterGroup, Mapping[str, torch.Tensor]],
     gradients: Float64,
-    speeds: Mapping[Part, float],
+    speeds: Mapping[ParameterGroup, float],
 ) -> list[dict[str, Any]]:
     """A row for each part of the network; gradients [epoch, part]."""
     return [
@@ -191,7 +196,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _notes(wanted: Wanted, train_inputs: Encoded, dev_inputs: Encoded) -> list[str]:
+def _notes(wanted: Wanted, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
     notes = [f"model: {note}" for note in wanted.start.notes]
     both = (("train", wanted.train, train_inputs), ("dev", wanted.dev, dev_inputs))
     for name, data, inputs in both:

@@ -26,12 +26,16 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from headscope.core.whole_file import write_whole
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError
+from headscope.experiments.finetune.optimization import (
+    Batches,
+    ParameterGroup,
+    gradient_norm,
+    optimizer,
+)
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import Encoded
-from headscope.tasks.parts import Part, gradient_norm, optimizer
-from headscope.tasks.shuffle import Batches
+from headscope.tasks.predict import EncodedTask
+from headscope.tasks.task_model import TaskModel
 
 STATE = "trainer_state.json"  # which transformers writes last: a folder with it is whole
 STEPS = "steps.csv"  # a line for each step: its number, the loss, and each part's gradient
@@ -57,11 +61,11 @@ class Schedule:
 
 def train(
     model: TaskModel,
-    encoded: Encoded,
+    encoded: EncodedTask,
     schedule: Schedule,
     *,
-    parts: Mapping[Part, Mapping[str, torch.nn.Parameter]],
-    speeds: Mapping[Part, float],
+    parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
+    speeds: Mapping[ParameterGroup, float],
     folder: Path,
     save_seconds: float = SAVE_SECONDS,
     progress: Progress | None = None,
@@ -215,7 +219,7 @@ class StepLog:
     def __init__(
         self,
         path: Path,
-        parts: Mapping[Part, Mapping[str, torch.nn.Parameter]],
+        parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
         *,
         resumed: int | None,
     ) -> None:

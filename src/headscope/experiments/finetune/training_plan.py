@@ -14,8 +14,8 @@ from headscope.errors import InputError, RunFolderError
 from headscope.experiments.finetune.checkpoint_folder import replaceable, told, working_folder
 from headscope.experiments.finetune.training import Schedule, last_state, precision
 from headscope.run.settings import differences, fingerprint
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.read import TaskData
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 from headscope.tasks.training_record import RECORD
 
 SETTINGS = "settings.json"  # in the working folder

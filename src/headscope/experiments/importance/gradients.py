@@ -18,7 +18,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headscope.core.accumulators import Float64
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.experiments.ablation.replace import visible
@@ -122,7 +122,7 @@ def following(network: PreTrainedModel, observer: Observer) -> Streaming | Eager
     return (Streaming if registered(network) else EagerMaps)(network, observer)
 
 
-class EagerMaps(Undoing):
+class EagerMaps(Reversible):
     """As `Streaming`, for families that compute attention by themselves."""
 
     def __init__(self, network: PreTrainedModel, observer: Observer) -> None:

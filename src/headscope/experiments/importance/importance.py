@@ -22,8 +22,8 @@ import xarray as xr
 
 from headscope.core.results import printable
 from headscope.corpus import Corpus
-from headscope.corpus.batches import batches
 from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of, fastest_linears
 from headscope.experiments.importance.attribution import Grown, attributions
@@ -47,9 +47,9 @@ from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
 from headscope.run.store import State
 from headscope.run.task_run import Asked, Parts, digest_of, of_task, task_run
-from headscope.tasks.checkpoint import TaskModel
-from headscope.tasks.encode import MAX_LENGTH, encode
-from headscope.tasks.read import TaskData
+from headscope.tasks.predict import MAX_LENGTH, encode
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_model import TaskModel
 
 STEPS = 5  # of AttAttr's integral: errs by 1e-4 of a probability on fine-tuned models
 QUICK = tuple(name for name in METHODS if name != "attattr")

@@ -22,7 +22,7 @@ from torch import nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from headscope.core.reversible import Undoing
+from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
 from headscope.model.attend import known_options, probabilities
 from headscope.model.instrument import implementation
@@ -51,7 +51,7 @@ class LayerGradient:
 Observer = Callable[[LayerGradient], None]
 
 
-class Streaming(Undoing):
+class Streaming(Reversible):
     """One forward and one backward pass, of which an observer sees every layer's gradients.
 
     observer  called with the layers from the last to the first

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.corpus.batches import batches
+from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes.probe_plan import Asking
 from headscope.experiments.probes.treebank_splits import Split

@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import generator
-from headscope.corpus.annotations import has_tree, label
-from headscope.corpus.conllu import TreebankCorpus
-from headscope.corpus.counts import EncodeCounts
+from headscope.corpus.contents import EncodeCounts, has_tree, label
 from headscope.corpus.document import Document, Example, Passage
-from headscope.corpus.encode import Encoder
+from headscope.corpus.encoder import Encoder
 from headscope.corpus.files import UniqueNames
+from headscope.corpus.treebank import TreebankCorpus
 from headscope.errors import CorpusError, InputError
 from headscope.experiments.probes.settings import Settings
 from headscope.model.model import Model, file_sha256

@@ -6,8 +6,8 @@ query of the first layer is linear in the three once the scale of the normalisat
     q = Σ_part W (γ ⊙ (e_part - mean(e_part)) / s) + (W β + b),    s = sd of the whole sum
 
 so it splits exactly into PARTS, of which "bias" (β of the norm and all biases) is the same for
-every token. To add a family, add a row to LAYOUTS: `tests/families/test_embeddings.py` has a tiny
-model of each family check that the parts add up.
+every token. To add a family, add a row to LAYOUTS: `tests/model/families/test_embeddings.py` has
+a tiny model of each family check that the parts add up.
 """
 
 from __future__ import annotations

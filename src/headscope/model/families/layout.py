@@ -2,7 +2,8 @@
 
 Paths are relative to the attention module: "." is the module itself, "^" its parent, so
 "^.output.dense" is the child `output.dense` of the parent, and "^^" the parent's parent. To add a
-family, add a row, and a tiny model of it to `tests/families/tiny.py`: the tests there do the rest.
+family, add a row, and a tiny model of it to `tests/model/families/tiny.py`: the tests there do the
+rest.
 """
 
 from __future__ import annotations

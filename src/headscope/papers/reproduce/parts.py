@@ -21,8 +21,8 @@ from headscope.corpus import (
     TextCorpus,
     TreebankCorpus,
 )
-from headscope.corpus.head_label import HeadLabelCorpus, is_head_label
-from headscope.corpus.text import TOP_HEADING
+from headscope.corpus.plain_text import TOP_HEADING
+from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import ModelError
 from headscope.model.model import Model
 from headscope.papers.reproduce.data import Source

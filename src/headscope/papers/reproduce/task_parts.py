@@ -23,10 +23,10 @@ from headscope.papers.reproduce.line import NotRun
 from headscope.papers.reproduce.parts import in_memory, trees
 from headscope.run.engine.compute import threads_of
 from headscope.run.finished_run import Run
-from headscope.tasks.checkpoint import load_for_task
-from headscope.tasks.places import file_of_split
-from headscope.tasks.read import TaskData, read_task
+from headscope.tasks.splits import file_of_split
 from headscope.tasks.task import find_task, plain
+from headscope.tasks.task_data import TaskData, read_task
+from headscope.tasks.task_model import load_for_task
 from headscope.tasks.training_record import RECORD
 
 SAMPLED = 1000  # examples at most, Kovaleva et al. 2019, §4.1

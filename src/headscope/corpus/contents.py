@@ -1,0 +1,138 @@
+"""Count what was read of a corpus or skipped, and which annotations it has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headscope.corpus.document import Example
+
+NAMED = 20  # ids kept for each reason; beyond that only the total grows
+
+
+@dataclass
+class Reason:
+    """How many passages were skipped for one reason, and the ids of the first of them."""
+
+    total: int = 0
+    first: list[str] = field(default_factory=list)
+
+
+@dataclass
+class EncodeCounts:
+    """Totals of what an encoder has read.
+
+    documents   documents read, those that gave nothing included
+    examples    model inputs made
+    tokens      tokens in them, special ones included
+    skipped     passages left out, each under one of `reasons`
+    windowed    passages longer than an input, read in consecutive windows
+    """
+
+    documents: int = 0
+    examples: int = 0
+    tokens: int = 0
+    skipped: int = 0
+    windowed: int = 0
+    reasons: dict[str, Reason] = field(default_factory=dict)
+
+    def skip(self, passage: str, *, reason: str) -> None:
+        """Counts one passage as left out."""
+        self.skipped += 1
+        entry = self.reasons.setdefault(reason, Reason())
+        entry.total += 1
+        if len(entry.first) < NAMED:
+            entry.first.append(passage)
+
+    def add(self, other: EncodeCounts) -> None:
+        """Adds what was counted elsewhere, as if it had been read after this."""
+        self.documents += other.documents
+        self.examples += other.examples
+        self.tokens += other.tokens
+        self.skipped += other.skipped
+        self.windowed += other.windowed
+        for reason, more in other.reasons.items():
+            entry = self.reasons.setdefault(reason, Reason())
+            entry.total += more.total
+            entry.first = (entry.first + more.first)[:NAMED]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts and lists, for a manifest."""
+        reasons = {
+            reason: {"total": entry.total, "first": list(entry.first)}
+            for reason, entry in self.reasons.items()
+        }
+        totals = {
+            name: getattr(self, name)
+            for name in ("documents", "examples", "tokens", "skipped", "windowed")
+        }
+        return {**totals, "reasons": reasons}
+
+
+ANNOTATIONS = ("words", "tags", "trees", "mentions", "frames")
+ROOT = "root"
+UNLABELLED = "_"
+
+
+@dataclass
+class Annotations:
+    """Which annotations occur, and how often each relation does.
+
+    documents  how many documents have each of ANNOTATIONS; those of none are not there
+    relations  words per label, in inputs where the word itself is
+    """
+
+    documents: Counter[str] = field(default_factory=Counter)
+    relations: Counter[str] = field(default_factory=Counter)
+    _last: dict[str, str] = field(default_factory=dict)  # the document last counted for each
+
+    @classmethod
+    def of(cls, examples: Iterable[Example]) -> Annotations:
+        """What all these examples have."""
+        found = cls()
+        for example in examples:
+            found.add(example)
+        return found
+
+    def add(self, example: Example) -> None:
+        """Take one example into account; those of a document come one after the other."""
+        if example.words is None or example.word_index is None:
+            return
+        there = {
+            "words": True,
+            "tags": has_tags(example),
+            "trees": has_tree(example),
+            "mentions": bool(example.mentions),
+            "frames": bool(example.frames),
+        }
+        for kind, found in there.items():
+            if found and self._last.get(kind) != example.document:
+                self._last[kind] = example.document
+                self.documents[kind] += 1
+        if there["trees"]:
+            here = {int(index) for index in example.word_index if index >= 0}
+            self.relations.update(label(example, index) for index in here)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The relations, the most frequent first."""
+        return tuple(sorted(self.relations, key=lambda name: (-self.relations[name], name)))
+
+
+def has_tags(example: Example) -> bool:
+    """Whether the words of an example have tags."""
+    return example.words is not None and any(word.upos or word.xpos for word in example.words)
+
+
+def has_tree(example: Example) -> bool:
+    """Whether the words of an example have heads and relations."""
+    return example.words is not None and any(word.relation for word in example.words)
+
+
+def label(example: Example, index: int) -> str:
+    """The relation of one word to its head; ROOT for a word without head, whatever its label."""
+    assert example.words is not None
+    word = example.words[index]
+    return ROOT if word.head < 0 else word.relation or UNLABELLED

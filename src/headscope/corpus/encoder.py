@@ -1,0 +1,270 @@
+"""Turn documents into model inputs, and deal with what is too long or unreadable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.document import Document, Example, Passage
+from headscope.corpus.packing import fill, split_point, windows
+from headscope.corpus.tokenizer import Ids, TokenizerReader, UnknownToken
+from headscope.errors import CorpusError, InputError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+LONG = ("window", "skip", "error")
+SEGMENT_IDS = ("auto", "zeros")
+PACKED_LENGTH = 128  # Clark et al. (2019), section 3: segments of at most 128 tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a passage says in ids, before any special token is put around it."""
+
+    first: Ids  # [token]
+    second: Ids | None = None  # [token] of the second segment
+    word_index: Ids | None = None  # [token]
+
+    def __len__(self) -> int:
+        return len(self.first) + (0 if self.second is None else len(self.second))
+
+    def part(self, cut: slice) -> _Content:
+        """The tokens of the cut, counted through both segments; one segment if it holds one."""
+        word_index = None if self.word_index is None else self.word_index[cut]
+        if self.second is None:
+            return _Content(self.first[cut], None, word_index)
+        border = len(self.first)
+        second = self.second[max(cut.start - border, 0) : max(cut.stop - border, 0)]
+        if cut.start >= border:
+            return _Content(second, None, word_index)
+        return _Content(self.first[cut], second if len(second) else None, word_index)
+
+
+class Encoder:
+    """Turns documents into examples with one tokenizer, and counts what it did.
+
+    tokenizer     a fast tokenizer
+    model_limit   tokens that the model takes at most, special ones included
+    has_segments  whether the model has embeddings for a second segment (type_vocab_size > 1)
+    max_length    tokens of an example at most, special ones included; where None, 128 for packed
+                  text (or the model's limit, if that is less) and the model's limit for the rest
+    long          what to do with a passage over the limit: read it in consecutive `window`s,
+                  `skip` it (counted and named), or stop with an `error`
+    segment_ids   `auto`: 0 up to and including the first separator, then 1, for a model that has
+                  segments; `zeros`: all 0, as Clark et al.'s script did
+    seed          of the places where packed windows are split in two
+
+    `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
+    every passage is in exactly one example, or its passage is counted as skipped.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        model_limit: int,
+        has_segments: bool,
+        max_length: int | None = None,
+        long: Literal["window", "skip", "error"] = "window",
+        segment_ids: Literal["auto", "zeros"] = "auto",
+        seed: int = 0,
+    ) -> None:
+        if long not in LONG:
+            raise InputError(f"long={long!r}; wanted one of {', '.join(LONG)}")
+        if segment_ids not in SEGMENT_IDS:
+            raise InputError(f"segment_ids={segment_ids!r}; wanted one of {', '.join(SEGMENT_IDS)}")
+        self.reader = TokenizerReader(tokenizer)
+        self.model_limit = model_limit
+        self.limit = model_limit if max_length is None else max_length
+        self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length
+        self._check_limits()
+        self.long = long
+        self.segments = has_segments and segment_ids == "auto"
+        self.seed = seed
+        self.counts = EncodeCounts()
+
+    def encode(self, document: Document) -> list[Example]:
+        """The examples of one document, in reading order; none if nothing in it can be read.
+
+        raises  CorpusError if ready tokens are not in the vocabulary, or, with long="error", for
+                a passage over the limit
+        """
+        self.counts.documents += 1
+        examples: list[Example] = []
+        packed = 0
+        for packable, group in groupby(document.passages, key=_packable):
+            if packable:
+                found = list(self._packed(document, list(group), start=packed))
+                packed += len(found)
+                examples += found
+            else:
+                examples += [e for passage in group for e in self._alone(document, passage)]
+        self.counts.examples += len(examples)
+        self.counts.tokens += sum(map(len, examples))
+        return examples
+
+    def _check_limits(self) -> None:
+        # Two tokens of content let every kind of window move on, one in each segment.
+        least = max(self.reader.frame.room) + 2
+        for limit in (self.limit, self.packed_limit):
+            if not least <= limit <= self.model_limit:
+                raise InputError(
+                    f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
+                    f"{self.model_limit} (what the model takes)"
+                )
+
+    def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
+        """The examples of a passage that shares its window with no other."""
+        if passage.fault is not None:
+            self.counts.skip(passage.fault, reason="malformed")
+            return
+        if not self._readable(passage):
+            return
+        if passage.tokens is not None:
+            yield from self._ready(document, passage, passage.tokens)
+            return
+        for name, content in self._fitted(passage.id, self._content(passage), self.limit):
+            example = self._example(name, document, content)
+            yield replace(
+                example, words=passage.words, mentions=passage.mentions, frames=passage.frames
+            )
+
+    def _content(self, passage: Passage) -> _Content:
+        if passage.words is not None:
+            glued = [i + 1 for i, word in enumerate(passage.words) if not word.space_after]
+            ids, word_index = self.reader.words([w.form for w in passage.words], glued=glued)
+            return _Content(ids, None, word_index)
+        first = self.reader.text(passage.text or "")
+        # As the tokenizer itself does, an empty second text is no second segment.
+        second = self.reader.text(passage.text_pair) if passage.text_pair else None
+        return _Content(first, second)
+
+    def _packed(
+        self, document: Document, passages: Sequence[Passage], *, start: int
+    ) -> Iterator[Example]:
+        """Windows of consecutive sentences, two segments each where the tokenizer has a sign
+        between them and the window holds two sentences."""
+        names, pieces = self._sentences(passages)
+        frame = self.reader.frame
+        capacity = self.packed_limit - frame.room[frame.separates]
+        index = start
+        for run in fill([len(piece) for piece in pieces], capacity=capacity):
+            ids = [pieces[i] for i in run]
+            if len(run) == 1:
+                fitted = self._fitted(names[run[0]], _Content(ids[0]), self.packed_limit)
+                contents = [content for _, content in fitted]
+            elif frame.separates:
+                cut = split_point(len(run), seed=self.seed, document=document.id, index=index)
+                contents = [_Content(np.concatenate(ids[:cut]), np.concatenate(ids[cut:]))]
+            else:
+                contents = [_Content(np.concatenate(ids))]
+            for content in contents:
+                yield self._example(f"{document.id}#{index}", document, content)
+                index += 1
+
+    def _sentences(self, passages: Sequence[Passage]) -> tuple[list[str], list[Ids]]:
+        """Passage ids and token ids of the sentences that hold any.
+
+        All are read in one call, each as if it were a word, so that a tokenizer to which spaces
+        matter sees the one between two sentences.
+        """
+        usable = [p for p in passages if self._readable(p)]
+        ids, sentence = self.reader.words([p.text or "" for p in usable])
+        ends = np.cumsum(np.bincount(sentence, minlength=len(usable)))  # [sentence]
+        names, pieces = [], []
+        for passage, piece in zip(usable, np.split(ids, ends[:-1]), strict=False):
+            if len(piece):
+                names.append(passage.id)
+                pieces.append(piece)
+            else:
+                self.counts.skip(passage.id, reason="empty")
+        return names, pieces
+
+    def _fitted(self, name: str, content: _Content, limit: int) -> Iterator[tuple[str, _Content]]:
+        """The content under its own name if it fits, or what the rule for long ones makes of it."""
+        if not len(content):
+            self.counts.skip(name, reason="empty")
+            return
+        room = self.reader.frame.room[content.second is not None]
+        if len(content) + room <= limit:
+            yield name, content
+        elif self._windowed(name, len(content) + room, limit):
+            cuts = windows(len(content), capacity=limit - room, word_index=content.word_index)
+            for count, cut in enumerate(cuts):
+                yield f"{name}#{count}", content.part(cut)
+
+    def _windowed(self, name: str, length: int, limit: int) -> bool:
+        """Whether a passage over the limit is to be read in windows; counts it either way."""
+        if self.long == "error":
+            raise CorpusError(
+                f"{name} has {length} tokens and {limit} fit; choose long=window or long=skip, or "
+                f"a larger max_length (this model takes {self.model_limit})"
+            )
+        if self.long == "skip":
+            self.counts.skip(name, reason=f"longer than {limit} tokens")
+            return False
+        self.counts.windowed += 1
+        return True
+
+    def _ready(
+        self, document: Document, passage: Passage, tokens: Sequence[str]
+    ) -> Iterator[Example]:
+        """Ready tokens, used as they are; over the limit, windows with the tokenizer's frame."""
+        try:
+            ids = self.reader.tokens(tokens)
+        except UnknownToken as error:
+            raise CorpusError(
+                f"segments were cut with another vocabulary: {passage.id} holds {error.args[0]!r}, "
+                "which this model's tokenizer does not know; give text_a and text_b instead"
+            ) from error
+        if np.isin(ids, self.reader.special).all():
+            self.counts.skip(passage.id, reason="empty")
+        elif len(ids) <= self.limit:
+            yield self._ready_example(passage.id, document, ids)
+        elif self._windowed(passage.id, len(ids), self.limit):
+            content = _Content(*self.reader.frame.unwrap(ids, self.reader.separator))
+            capacity = self.limit - self.reader.frame.room[content.second is not None]
+            for count, cut in enumerate(windows(len(content), capacity=capacity)):
+                part = content.part(cut)
+                whole, _, _ = self.reader.frame.wrap(part.first, part.second)
+                yield self._ready_example(f"{passage.id}#{count}", document, whole)
+
+    def _ready_example(self, name: str, document: Document, ids: Ids) -> Example:
+        separators = np.flatnonzero(ids == self.reader.separator)
+        segment_ids = np.zeros_like(ids)
+        if self.segments and len(separators):
+            segment_ids[separators[0] + 1 :] = 1
+        special = np.isin(ids, self.reader.special)
+        return Example(name, document.id, ids, segment_ids, special)
+
+    def _example(self, name: str, document: Document, content: _Content) -> Example:
+        ids, special, segments = self.reader.frame.wrap(content.first, content.second)
+        segment_ids = segments if self.segments else np.zeros_like(ids)
+        word_index = None
+        if content.word_index is not None:
+            word_index = np.full(len(ids), -1, dtype=np.int64)  # [token]
+            word_index[~special] = content.word_index
+        return Example(name, document.id, ids, segment_ids, special, word_index)
+
+    def _readable(self, passage: Passage) -> bool:
+        """Whether its texts are valid Unicode; counts it as skipped if not."""
+        texts = [passage.text or "", passage.text_pair or "", *(passage.tokens or ())]
+        texts += [word.form for word in passage.words or ()]
+        try:
+            for text in texts:
+                text.encode()
+        except UnicodeEncodeError:
+            self.counts.skip(passage.id, reason="not valid Unicode")
+            return False
+        return True
+
+
+def _packable(passage: Passage) -> bool:
+    return passage.packable and passage.text is not None and passage.text_pair is None

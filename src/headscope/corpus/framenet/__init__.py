@@ -1,1 +1,0 @@
-"""Which exemplar sentences does a FrameNet release hold, and which frames do they evoke?"""

@@ -1,0 +1,182 @@
+"""Ask a tokenizer for the ids of text, words or ready tokens, and for its special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+Ids = npt.NDArray[np.int64]
+PROBES = ("the", "a", "1", ".")  # any text will do that gives at least one token
+
+
+class UnknownToken(ValueError):
+    """A ready token that the vocabulary does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """The special tokens that a tokenizer puts around one segment, and around two.
+
+    single     ids before and after the content
+    pair       ids before the first segment, between the two, and after the second
+    separates  whether a separator token tells two segments apart ([SEP]; not so in GPT-2, Llama)
+    """
+
+    single: tuple[Ids, Ids]
+    pair: tuple[Ids, Ids, Ids]
+    separates: bool
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """How many special tokens one segment and two segments bring along."""
+        return sum(map(len, self.single)), sum(map(len, self.pair))
+
+    def wrap(self, first: Ids, second: Ids | None) -> tuple[Ids, npt.NDArray[np.bool_], Ids]:
+        """Input ids, special mask and segment ids, all [token]; ids are 1 from behind the first
+        token of what stands between two segments."""
+        if second is None:
+            before, after = self.single
+            special = _mask((before, True), (first, False), (after, True))
+            ids = np.concatenate([before, first, after])  # [token]
+            return ids, special, np.zeros_like(ids)
+        before, between, after = self.pair
+        special = _mask(
+            (before, True), (first, False), (between, True), (second, False), (after, True)
+        )
+        ids = np.concatenate([before, first, between, second, after])  # [token]
+        segments = np.ones_like(ids)
+        segments[: len(before) + len(first) + min(len(between), 1)] = 0
+        return ids, special, segments
+
+    def unwrap(self, ids: Ids, separator: int | None) -> tuple[Ids, Ids | None]:
+        """The one or two segments inside the frame; all ids where the frame does not fit them."""
+        before, between, after = self.pair
+        inner = _between(ids, before, after)
+        if inner is not None and separator is not None and separator in inner:
+            cut = int(np.argmax(inner == separator))
+            behind = cut + len(between)
+            if np.array_equal(inner[cut:behind], between):
+                return inner[:cut], inner[behind:]
+        inner = _between(ids, *self.single)
+        return (ids if inner is None else inner), None
+
+
+def _mask(*parts: tuple[Ids, bool]) -> npt.NDArray[np.bool_]:
+    return np.concatenate([np.full(len(ids), special) for ids, special in parts])  # [token]
+
+
+def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:
+    end = len(ids) - len(after)
+    if end < len(before):
+        return None
+    fits = np.array_equal(ids[: len(before)], before) and np.array_equal(ids[end:], after)
+    return ids[len(before) : end] if fits else None
+
+
+class TokenizerReader:
+    """A fast tokenizer, asked in the three ways that a corpus needs.
+
+    raises  ModelError if the tokenizer is not a fast one: only those say which word each token
+            came from
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelError(
+                f"{type(tokenizer).__name__} is not a fast tokenizer, so it cannot say which word "
+                "a token belongs to; wanted one with a tokenizer.json (use_fast=True)"
+            )
+        self.tokenizer = tokenizer
+        self.separator: int | None = tokenizer.sep_token_id
+        self.special = self._special_ids()
+        self.frame = self._frame()
+        self._spaced = self._needs_space()
+
+    def text(self, text: str) -> Ids:
+        """Ids [token] of running text, without special tokens."""
+        return np.asarray(self._call(text).input_ids, dtype=np.int64)
+
+    def words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
+        """Ids [token] of words given one by one, and the word [token] that each came from.
+
+        glued  0-based words without a space before them. It matters where the vocabulary tells
+               a word after a space from one without (GPT-2): there words get the space that they
+               have in running text; elsewhere the tokenizer's own way with split words holds.
+        """
+        if not forms:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        spaced = list(forms)
+        if self._spaced:
+            bare = {0, *glued}
+            spaced = [f if i in bare else f" {f}" for i, f in enumerate(forms)]
+        encoded = self._call(spaced, is_split_into_words=True)
+        ids = np.asarray(encoded.input_ids, dtype=np.int64)
+        return ids, np.asarray(encoded.word_ids(0), dtype=np.int64)
+
+    def tokens(self, tokens: Sequence[str]) -> Ids:
+        """Ids [token] of ready tokens; UnknownToken names the first that is not known."""
+        unknown = self.tokenizer.unk_token_id
+        ids = cast("list[int | None]", self.tokenizer.convert_tokens_to_ids(list(tokens)))
+        for token, found in zip(tokens, ids, strict=True):
+            if found is None or (found == unknown and token != self.tokenizer.unk_token):
+                raise UnknownToken(token)
+        return np.asarray(ids, dtype=np.int64)
+
+    def _call(self, *texts: str | list[str], special: bool = False, **options: Any) -> Any:
+        # verbose=False: a long text is no mistake here, it is cut into windows afterwards.
+        return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)
+
+    def _special_ids(self) -> Ids:
+        """Ids that frame an input. [UNK] and [MASK] stand for content, unless they do both."""
+        t = self.tokenizer
+        framing = {t.cls_token_id, t.sep_token_id, t.bos_token_id, t.eos_token_id, t.pad_token_id}
+        content = {t.unk_token_id, t.mask_token_id} - framing
+        return np.asarray(sorted(set(t.all_special_ids) - content), dtype=np.int64)
+
+    def _frame(self) -> SpecialTokens:
+        """Read off a probe that the tokenizer framed itself."""
+        # Some vocabularies hold none of the probes; the last resort is a word of their own.
+        own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
+        for probe in chain(PROBES, own):
+            if probe.strip() and len(self.text(probe)):
+                one = self._parts(self._call(probe, special=True))
+                two = self._parts(self._call(probe, probe, special=True))
+                if len(one) == 2 and len(two) == 3:
+                    more = sum(map(len, two)) > sum(map(len, one))
+                    separates = self.separator is not None and more
+                    return SpecialTokens((one[0], one[1]), (two[0], two[1], two[2]), separates)
+        raise ModelError(
+            f"{type(self.tokenizer).__name__} gives no tokens for {', '.join(PROBES)} or its own "
+            "vocabulary; wanted a tokenizer that can read text"
+        )
+
+    @staticmethod
+    def _parts(encoded: Any) -> list[Ids]:
+        """The special ids before, between and after the segments of one encoded input."""
+        parts: list[list[int]] = [[]]
+        last = None
+        for token, segment in zip(encoded.input_ids, encoded.sequence_ids(0), strict=True):
+            if segment is None:
+                parts[-1].append(token)
+            elif segment != last:
+                parts.append([])
+                last = segment
+        return [np.asarray(part, dtype=np.int64) for part in parts]
+
+    def _needs_space(self) -> bool:
+        """Whether split words match running text only if they carry their space with them."""
+        running = list(self._call("the the").input_ids)
+        bare = list(self._call(["the", "the"], is_split_into_words=True).input_ids)
+        spaced = list(self._call(["the", " the"], is_split_into_words=True).input_ids)
+        return bare != running and spaced == running

@@ -1,0 +1,124 @@
+"""Encode the examples of a task and compute a model's answers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
+from headscope.errors import InputError
+from headscope.model.batch import Batch
+from headscope.model.model import evaluating, forward
+from headscope.tasks.task_data import TaskData, TaskExample
+from headscope.tasks.task_model import TaskModel
+
+MAX_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
+AT_ONCE = 1000  # rows that the tokenizer gets in one call
+
+
+@dataclass(frozen=True)
+class EncodedTask:
+    """Model inputs in the order of the rows.
+
+    examples  each is its own document: examples are what the bootstrap resamples
+    labels    [example] int64 ids of classes, or float64 numbers
+    cut       how many were longer than the limit and lost tokens
+    limit     tokens of an example at most, special ones included
+    """
+
+    examples: list[Example]
+    labels: npt.NDArray[Any]
+    cut: int
+    limit: int
+
+    @property
+    def note(self) -> str | None:
+        """What is to be told of the cut ones; None if there are none."""
+        if not self.cut:
+            return None
+        return f"{self.cut} of {len(self.examples)} examples cut to {self.limit} tokens"
+
+
+def encode(model: TaskModel, data: TaskData, *, max_length: int = MAX_LENGTH) -> EncodedTask:
+    """The rows as the model's own tokenizer frames them, one text or two.
+
+    max_length  tokens at most, special ones included, and never more than the model takes. The
+                longer text of a pair loses its last tokens first, as in GLUE's own scripts;
+                `EncodedTask.cut` counts such rows
+    raises      InputError if so few tokens fit that a text may vanish
+    """
+    limit = min(max_length, model.model.limit)
+    tokenizer: Any = model.model.tokenizer
+    room = tokenizer.num_special_tokens_to_add(pair=True)
+    if limit < room + 2:
+        raise InputError(
+            f"a length of {limit} tokens; wanted {room + 2} (special tokens and two more) or more"
+        )
+    examples: list[Example] = []
+    cut = 0
+    for start in range(0, len(data.rows), AT_ONCE):
+        rows = data.rows[start : start + AT_ONCE]
+        examples += _examples(tokenizer, rows, limit)
+        lengths = [len(ids) for ids in _call(tokenizer, rows)["input_ids"]]
+        cut += sum(length > limit for length in lengths)
+    return EncodedTask(examples, data.labels, cut, limit)
+
+
+def _examples(tokenizer: Any, rows: Sequence[TaskExample], limit: int) -> list[Example]:
+    found = _call(
+        tokenizer, rows, truncation="longest_first", max_length=limit,
+        return_special_tokens_mask=True,
+    )  # fmt: skip
+    # Where the tokenizer does not tell segments, the network has learned without them.
+    segments = found.get("token_type_ids") or [[0] * len(ids) for ids in found["input_ids"]]
+    return [
+        Example(
+            row.id,
+            row.id,
+            np.array(found["input_ids"][at], np.int64),
+            np.array(segments[at], np.int64),
+            np.array(found["special_tokens_mask"][at], bool),
+        )
+        for at, row in enumerate(rows)
+    ]
+
+
+def _call(tokenizer: Any, rows: Sequence[TaskExample], **options: Any) -> Any:
+    """What the tokenizer says of the rows; it is told everything, whatever it was saved with."""
+    texts: list[list[str]] = [[row.text_a for row in rows]]
+    if rows and rows[0].text_b is not None:
+        texts.append([row.text_b or "" for row in rows])
+    options = {"truncation": False, "padding": False, "verbose": False} | options
+    return tokenizer(*texts, add_special_tokens=True, **options)
+
+
+BATCH_TOKENS = 2048  # padded tokens of a batch
+
+
+def outputs(
+    model: TaskModel, encoded: EncodedTask, *, batch_tokens: int = BATCH_TOKENS
+) -> npt.NDArray[np.float64]:
+    """[example, class] logits, or [example] predictions of a regression, in the order of the rows.
+
+    Batches of similar length, nothing drops out, no gradients; how examples are batched moves
+    float32 logits by less than 1e-5.
+    """
+    found = np.empty((len(encoded.examples), model.task.outputs))
+    with evaluating(model.model.network):
+        for places in batches(encoded.examples, budget=batch_tokens):
+            found[places] = logits(model, [encoded.examples[at] for at in places])
+    return found[:, 0] if model.task.is_regression else found  # [example] or [example, class]
+
+
+def logits(model: TaskModel, examples: Sequence[Example]) -> npt.NDArray[np.float64]:
+    """[example, output] of one batch; the network is run as it is."""
+    batch = Batch.of(examples, model.model.vocabulary, replicates=0, device=model.model.device)
+    found: Any = forward(model.model.network, batch.input_ids, batch.mask, batch.segment_ids)
+    said: torch.Tensor = found.logits
+    return said.double().cpu().numpy()

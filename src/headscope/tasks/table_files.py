@@ -1,0 +1,258 @@
+"""Read TSV, CSV, JSON lines and parquet files, and find the columns of texts, label and id.
+
+TSV is read as GLUE's own scripts do: a tab ends a cell and quotes are characters like any other.
+CSV has quotes as spreadsheets write them. Recognised are the column names of GLUE's own files, of
+the hub's copy of them, and the usual ones of other data; any other column has to be named.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from headscope.corpus.files import checked_files, read_lines
+from headscope.errors import CorpusError, InputError
+
+CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row: its cells by column, or what is wrong with it.
+
+    place  where it stands, say "line 12"
+    """
+
+    place: str
+    cells: dict[str, Any]
+    fault: str | None = None
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """Column names, and rows that can be gone through once."""
+
+    columns: tuple[str, ...]
+    records: Iterator[Record]
+
+
+def read_table(path: Path, *, headless: Sequence[str] | None = None) -> TableFile:
+    """The table in a file.
+
+    headless  the columns of a TSV that has no header line
+    raises    CorpusError for a missing, empty or unreadable file, or an unknown suffix
+    """
+    checked_files(path)
+    suffix = path.suffix.lower()
+    if suffix not in KINDS:
+        raise CorpusError(f"{path} ends in {suffix!r}; wanted one of {', '.join(KINDS)}")
+    if headless is not None:
+        return _cut(path, _tsv_lines(path), headless)
+    return KINDS[suffix](path)
+
+
+def first_line(path: Path) -> list[str]:
+    """The cells of a TSV's first line."""
+    checked_files(path)
+    return next((cells for _, cells in _tsv_lines(path)), [])
+
+
+def _tsv(path: Path) -> TableFile:
+    lines = _tsv_lines(path)
+    _, header = next(lines)
+    return _cut(path, lines, header)
+
+
+def _tsv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    for line in read_lines(path):
+        if line.fault is not None:
+            raise CorpusError(f"{path}, line {line.number}: {line.fault}")
+        if line.text:
+            yield line.number, line.text.split("\t")
+
+
+def _csv(path: Path) -> TableFile:
+    lines = _csv_lines(path)
+    header = next(lines, None)
+    if header is None:
+        raise CorpusError(f"{path} has no line with content; wanted a header and rows")
+    return _cut(path, lines, header[1])
+
+
+def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(CELL_LIMIT)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, cells
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} cannot be read as CSV in UTF-8: {error}") from error
+
+
+def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[str]) -> TableFile:
+    """Lines of cells under a header."""
+    columns = _checked_columns(path, header)
+
+    def records() -> Iterator[Record]:
+        for number, cells in lines:
+            place = f"line {number}"
+            if len(cells) == len(columns):
+                yield Record(place, dict(zip(columns, cells, strict=True)))
+            else:
+                fault = f"{len(cells)} cells under {len(columns)} columns"
+                yield Record(place, {}, fault)
+
+    return TableFile(columns, records())
+
+
+def _jsonl(path: Path) -> TableFile:
+    def records() -> Iterator[Record]:
+        for line in read_lines(path):
+            place = f"line {line.number}"
+            if line.fault is None and not line.text.strip():
+                continue
+            cells, fault = _json_object(line.text) if line.fault is None else ({}, line.fault)
+            yield Record(place, cells, fault)
+
+    rows = records()
+    first = next(rows, None)
+    if first is None:
+        raise CorpusError(f"{path} has no line with content; wanted JSON objects, one a line")
+    if first.fault is not None:
+        raise CorpusError(f"{path}, {first.place}: {first.fault}; wanted a JSON object")
+    return TableFile(_checked_columns(path, list(first.cells)), chain([first], rows))
+
+
+def _json_object(text: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        cells = json.loads(text)
+    except ValueError as error:
+        return {}, f"no JSON ({error})"
+    return (cells, None) if isinstance(cells, dict) else ({}, "no JSON object")
+
+
+def _parquet(path: Path) -> TableFile:
+    import pyarrow.parquet as pq
+    from pyarrow import ArrowException
+
+    try:
+        table = pq.read_table(path)
+    except (ArrowException, OSError) as error:
+        raise CorpusError(f"{path} cannot be read as parquet: {error}") from error
+    rows = (Record(f"row {at}", cells) for at, cells in enumerate(table.to_pylist()))
+    return TableFile(_checked_columns(path, table.column_names), rows)
+
+
+def _checked_columns(path: Path, header: Sequence[str]) -> tuple[str, ...]:
+    columns = tuple(name.strip() for name in header)
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise CorpusError(f"{path} has two columns named {twice!r}; wanted different names")
+    return columns
+
+
+KINDS: dict[str, Callable[[Path], TableFile]] = {
+    ".tsv": _tsv,
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".ndjson": _jsonl,
+    ".parquet": _parquet,
+}
+
+
+PAIRS = (
+    ("sentence1", "sentence2"),
+    ("#1 String", "#2 String"),  # MRPC
+    ("question1", "question2"),  # QQP
+    ("question", "sentence"),  # QNLI
+    ("premise", "hypothesis"),  # MNLI on the hub
+    ("text_a", "text_b"),
+    ("text1", "text2"),
+    ("question", "context"),
+)
+SINGLES = ("sentence", "text", "text_a", "review", "content")
+# What annotators agreed on comes before the single votes that stand beside it in MNLI.
+LABELS = ("gold_label", "label", "Quality", "is_duplicate", "score", "similarity", "labels")
+IDS = ("idx", "index", "id", "guid", "pairID")
+SINGLE_TASKS = ("sst-2", "cola")  # of GLUE; all others are pairs
+COLA = ("source", "label", "star", "sentence")  # its files have no header
+ROLES = ("text_a", "text_b", "label", "id")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns; none where there is no such column."""
+
+    text_a: str
+    text_b: str | None
+    label: str
+    id: str | None
+
+
+def choose(
+    found: Sequence[str], *, source: str, pair: bool | None, given: Mapping[str, str] | None = None
+) -> Columns:
+    """The columns of a table.
+
+    found   its column names
+    pair    whether the task is about two texts; None if either will do
+    given   {role: column} for those that are not to be guessed; "" for none
+    raises  InputError if a role or a column does not exist, or a text or the label is not found
+    """
+    given = dict(given or {})
+    for role, name in given.items():
+        if role not in ROLES:
+            raise InputError(f"columns: no role {role!r}; there are {', '.join(ROLES)}")
+        if name and name not in found:
+            raise InputError(f"{source} has no column {name!r}; it has {_listed(found)}")
+    first, second = _texts(found, source, pair, given)
+    label = given.get("label") or _first(LABELS, found)
+    if label is None:
+        raise InputError(
+            f"{source} has no labels: none of its columns {_listed(found)} is one of "
+            f"{', '.join(LABELS)}\nwanted a split with labels (dev, not test), or "
+            "--columns label=NAME"
+        )
+    id_column = given["id"] if "id" in given else _first(IDS, found)
+    return Columns(first, second, label, id_column or None)
+
+
+def _texts(
+    found: Sequence[str], source: str, pair: bool | None, given: Mapping[str, str]
+) -> tuple[str, str | None]:
+    if "text_a" in given:
+        second = given.get("text_b") or None
+        if pair and second is None:
+            raise InputError(
+                f"columns: text_a is {given['text_a']!r} and text_b is not given; this task "
+                "compares two texts: give --columns text_a=NAME,text_b=NAME"
+            )
+        return given["text_a"], second
+    pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(found)]
+    if pairs:
+        return pairs[0][0], given.get("text_b", pairs[0][1]) or None
+    single = None if pair else _first(SINGLES, found)
+    if single is None:
+        wanted = "two texts" if pair else "one text" if pair is False else "one text or two"
+        raise InputError(
+            f"{source} has the columns {_listed(found)}; wanted {wanted}, say "
+            f"{'sentence' if pair is False else 'sentence1 and sentence2'}\n"
+            "say which they are: --columns text_a=NAME,text_b=NAME,label=NAME"
+        )
+    return single, given.get("text_b") or None
+
+
+def _first(names: Sequence[str], found: Sequence[str]) -> str | None:
+    return next((name for name in names if name in found), None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:12])
+    return f"{shown}, …" if len(names) > 12 else shown or "(none)"

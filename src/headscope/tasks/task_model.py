@@ -1,0 +1,229 @@
+"""Load a checkpoint with its classification head, and check that it fits the task.
+
+As `headscope.load`, with the network's classification head: safetensors only, remote code off
+unless asked for. The order of the classes is held against the checkpoint's own configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
+
+from headscope.errors import ModelError
+from headscope.model.checkpoint import (
+    Checkpoint,
+    attempt,
+    device_of,
+    parameters_sha256,
+    quietly,
+    weights_sha256,
+)
+from headscope.model.model import Model, checked
+from headscope.tasks.task import Task, find_task, is_known, own_task, plain
+
+
+@dataclass(eq=False)
+class TaskModel:
+    """A model whose network has a head for the task.
+
+    model  its `network` is transformers' AutoModelForSequenceClassification
+    start  which weights are not the checkpoint's own: "checkpoint" (none), "new head", "random"
+    origin   hash of the checkpoint's weights, as `headscope.load` tells it; "" for random ones
+    notes  what the reader should know of it, say that the head is untrained
+    """
+
+    model: Model
+    task: Task
+    start: str = "checkpoint"
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def load_for_task(
+    name: str | Path,
+    task: Task,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    random_init: bool = False,
+    seed: int = 0,
+    new_head: bool = False,
+) -> TaskModel:
+    """A checkpoint with its head for a task, in evaluation mode.
+
+    random_init  all weights anew; only the tokenizer and the shape are the checkpoint's
+    new_head     the head anew, and a pooler that the checkpoint lacks
+    seed         of what is drawn
+    raises       ModelError as `headscope.load`; also without a classification head (unless a
+                 new one is asked for), with classes of another number, name or order than the
+                 task's, and for encoder-decoders
+    """
+    given, where = str(name), device_of(device)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    with quietly(), drawn_with(seed):
+        config, tokenizer = source.config, source.tokenizer
+        fresh = random_init or new_head
+        notes = [] if fresh else list(_checked_head(given, config, task))
+        _state_task(config, tokenizer, task, anew=fresh)
+        network = _random(source) if random_init else _read(source, dtype, new_head=new_head)
+    if fresh:
+        notes.append("all weights are random" if random_init else "the head is untrained")
+    network.to(where).eval()  # type: ignore[arg-type]
+    origin = "" if random_init else weights_sha256(source.place, network)
+    digest = parameters_sha256(network) if fresh else origin
+    model = checked(Model(network, tokenizer, given, source.commit, digest))
+    start = "random" if random_init else "new head" if new_head else "checkpoint"
+    return TaskModel(model, task, start, origin, tuple(notes))
+
+
+def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -> Task:
+    """The task of that name: GLUE's, or else what the checkpoint's configuration says it tells.
+
+    raises  ModelError if the configuration cannot be read, or names no classes
+    """
+    if is_known(name):
+        return find_task(name)
+    config = Checkpoint(str(checkpoint), revision=revision, trust_remote_code=False).config
+    if getattr(config, "problem_type", None) == "regression" or len(config.id2label) == 1:
+        return own_task(name, None)
+    return own_task(name, class_names(config.id2label))
+
+
+@contextmanager
+def drawn_with(seed: int) -> Iterator[None]:
+    """Inside the context torch draws by this seed; afterwards as if nothing had been drawn."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+# --- the configuration ----------------------------------------------------------------------
+
+
+def class_names(id2label: Mapping[Any, str]) -> tuple[str, ...]:
+    """A configuration's class names in the order of their ids."""
+    return tuple(str(id2label[at]) for at in sorted(id2label, key=int))
+
+
+def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
+    """Raises ModelError unless the head's classes are the task's; yields what cannot be known."""
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder "
+            "with a classification head"
+        )
+    found = class_names(config.id2label)
+    kinds = config.architectures or []
+    if len(found) != task.outputs and _unnamed(found) and "Classification" not in "".join(kinds):
+        raise headless(name, f"it is a {kinds[0]}" if kinds else "no class is named")
+    if len(found) != task.outputs:
+        raise ModelError(
+            f"{name!r} tells {len(found)} classes ({', '.join(found[:6])}), and {task.name} has "
+            f"{len(task.labels) or 'none: it is a regression'}"
+            f"{' (' + ', '.join(task.labels) + ')' if task.labels else ''}\n"
+            f"wanted a checkpoint for this task: headscope finetune {name} --task {task.name}"
+        )
+    if task.is_regression:
+        return
+    if _unnamed(found):
+        yield (
+            f"{name!r} does not name its classes ({', '.join(found)}): taken as "
+            f"{', '.join(task.labels)}"
+        )
+    elif [plain(label) for label in found] != [plain(label) for label in task.labels]:
+        raise ModelError(
+            f"{name!r} has the classes {', '.join(found)} (id2label in config.json), and "
+            f"{task.name} has {', '.join(task.labels)}, in this order\n"
+            "every answer would be counted as another: give the order of the checkpoint, "
+            f"--task NAME --labels {','.join(found)}, or correct id2label if only words differ"
+        )
+
+
+def headless(name: str, reason: str) -> ModelError:
+    """What is said of a checkpoint that was not trained for any task."""
+    return ModelError(
+        f"{name!r} has no classification head ({reason}); wanted a checkpoint fine-tuned for the "
+        f"task\nmake one: headscope finetune {name} --task TASK --data FOLDER -o CKPT"
+    )
+
+
+def _unnamed(labels: tuple[str, ...]) -> bool:
+    return all(plain(label) == f"label{at}" for at, label in enumerate(labels))
+
+
+def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
+    """Writes the task into the configuration, and which token fills a batch."""
+    if config.is_encoder_decoder and anew:
+        raise ModelError(
+            f"{config.model_type} is an encoder-decoder; wanted an encoder or a decoder for a task"
+        )
+    if anew:
+        names = task.labels or (task.name,)
+        config.id2label = dict(enumerate(names))
+        config.label2id = {label: at for at, label in enumerate(names)}
+    config.problem_type = "regression" if task.is_regression else "single_label_classification"
+    # Decoders answer at the last token that is not padding, so padding has to be told from text.
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    if getattr(config, "pad_token_id", None) is None:
+        config.pad_token_id = tokenizer.pad_token_id
+
+
+# --- the weights ----------------------------------------------------------------------------
+
+
+def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
+    name = source.name
+    network, missing = source.network(
+        AutoModelForSequenceClassification, dtype, ignore_mismatched_sizes=new_head
+    )
+    inside = f"{network.base_model_prefix}."
+    head = {key for key in missing if not key.startswith(inside)}
+    lost = missing - head
+    if new_head:
+        lost = {key for key in lost if "pooler" not in key}
+    elif head:
+        raise headless(name, f"its weights lack {min(head)}")
+    if new_head and not head:
+        _draw_head(network)  # the checkpoint has one already, of another task
+    if lost:
+        raise ModelError(
+            f"the weights of {name!r} lack {len(lost)} of the network's tensors (first: "
+            f"{min(lost)}), which would be random; wanted the weights that fit config.json"
+        )
+    loaded: PreTrainedModel = network
+    return loaded
+
+
+def _random(source: Checkpoint) -> PreTrainedModel:
+    found: PreTrainedModel = attempt(
+        source.name,
+        AutoModelForSequenceClassification.from_config,
+        source.config,
+        attn_implementation="eager",
+        dtype=torch.float32,
+        trust_remote_code=source.options["trust_remote_code"],
+    )
+    return found
+
+
+def _draw_head(network: PreTrainedModel) -> None:
+    """All of the head anew, as transformers itself draws one."""
+    spread = float(getattr(network.config, "initializer_range", None) or 0.02)
+    for name, child in network.named_children():
+        if name == network.base_model_prefix:
+            continue
+        for module in child.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, 0.0, spread)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)

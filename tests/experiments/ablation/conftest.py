@@ -1,0 +1,33 @@
+"""What do the tests of ablation share? Tiny fine-tuned-looking checkpoints and a finished run."""
+
+from __future__ import annotations
+
+import pytest
+
+from headscope.experiments.ablation.ablate import Settings, ablate
+from headscope.tasks.task_model import load_for_task
+from tasks.made import AMOUNT, MOOD, checkpoint, data
+
+
+@pytest.fixture(scope="session")
+def mood(tmp_path_factory):
+    """A checkpoint for a task of two classes."""
+    return checkpoint(tmp_path_factory.mktemp("mood") / "model", head=MOOD)
+
+
+@pytest.fixture(scope="session")
+def amount(tmp_path_factory):
+    """A checkpoint for a regression."""
+    return checkpoint(tmp_path_factory.mktemp("amount") / "model", head=AMOUNT)
+
+
+@pytest.fixture(scope="session")
+def ablated(mood, tmp_path_factory):
+    """A finished run with a group and pairs, and its report."""
+    settings = Settings(groups=(((0, 1), (1, 2)),), pairs=2, replicates=50, batch_tokens=200)
+    run = ablate(
+        load_for_task(mood, MOOD), data(40), settings=settings, asked_linears="stock",
+        output=tmp_path_factory.mktemp("ablated") / "run",
+    )  # fmt: skip
+    run.report()
+    return run

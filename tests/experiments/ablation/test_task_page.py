@@ -1,0 +1,202 @@
+"""Does the report of a run about a task say what was found, and nothing of what was not asked?"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from headscope.experiments.ablation.findings import (
+    answers_finding,
+    can_go_finding,
+    most_frequent,
+    task_findings,
+    verdict_finding,
+)
+from headscope.experiments.ablation.prune import Pruning, Settings, prune
+from headscope.experiments.ablation.readings import most_moved, moves, verdict_words
+from headscope.experiments.ablation.section import answers_table, scores_table
+from headscope.report import heads
+from headscope.report.build import render
+from headscope.report.summary import run_summary
+from headscope.tasks.task_model import load_for_task
+from headscope.tasks.training_record import history_of
+from report.synthetic import make_manifest, make_tree
+from tasks.made import MOOD, data
+
+HISTORY = {
+    "base": "some/base", "start": "new head", "task": "mood", "metric": "accuracy",
+    "learned": 60, "scored": 24, "settings": {"epochs": 3},
+    "before": {"value": 0.5, "ci_low": 0.3, "ci_high": 0.7},
+    "after": {"value": 0.875, "ci_low": 0.75, "ci_high": None},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def html(ablated):
+    return (ablated.path / "report.html").read_text("utf-8")
+
+
+def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
+    assert "Which heads of " in re.search(r"<title>(.*?)</title>", html)[1]
+    assert '<p class="kicker">headscope ablate</p>' in html
+    assert "Not part of this run" not in html
+    for gone in ("telling", "surface", "language", "map"):
+        assert f'<section id="{gone}"' not in html
+        assert f'href="#{gone}"' not in html
+    places = [
+        html.index(f'<section id="{name}"')
+        for name in ("task", "heads-off", "losses-off", "answers", "grid", "examples", "table")
+    ]
+    assert places == sorted(places)
+    assert "read over 40 examples" in html
+    assert "bootstrap over examples" in html
+    assert "documents, 40 examples" not in html
+
+
+def test_sentences_count_what_the_data_hold(ablated):
+    found = ablated["ablation"]
+    words = found["verdict"].values.ravel().tolist()
+    sentence = verdict_finding(found)
+    for word in ("helpful", "harmful", "indifferent"):
+        assert f"{words.count(word)} {word}" in sentence
+    assert "Benjamini and Hochberg" in sentence
+    changed = found["prediction"].values != found["baseline_prediction"].values
+    same = int((~changed.any((0, 1))).sum())
+    assert f"{same} of 40 answers" in answers_finding(found)
+    labels = found["label"].values
+    assert most_frequent(found)[1] == f"{100 * max(labels.mean(), 1 - labels.mean()):.1f} %"
+
+
+def test_the_largest_rise_is_named_with_its_chance(ablated):
+    tree = ablated.tree.copy(deep=True)
+    found = tree["ablation"]
+    found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
+    for q, verdict in ((0.2, "not told from chance (q = 0.20)"), (0.01, "more than chance")):
+        found["q"].values[:] = q
+        (sentence,) = [s for s in task_findings(tree) if "falls most" in s]
+        assert re.search(r"falls most without L1·H2 \(−4\.0 points", sentence)
+        assert re.search(r"rises most without L1·H1 \(\+2\.0 points", sentence)
+        assert verdict in sentence
+    found["difference"].values[:] = [[-0.01] * 3, [-0.02] * 3]
+    assert any("no head’s absence raises it" in s for s in task_findings(tree))
+    found["difference"].values[:] = 0
+    assert "No head changes accuracy." in task_findings(tree)
+
+
+def test_answers_that_hang_on_most_heads_come_first_and_open(ablated, html):
+    found = ablated["ablation"]
+    changed = (found["prediction"].values != found["baseline_prediction"].values).sum((0, 1))
+    order = most_moved(found)
+    assert changed[order].tolist() == sorted(changed[changed > 0].tolist(), reverse=True)
+    rows = answers_table(found).groups[0].rows
+    assert rows[0][0].text == str(found["text"].values[order[0]])
+    assert rows[0][3].text == str(changed[order[0]])
+    assert found["text"].values.tolist() == [row.text_a for row in data(40).rows]
+    views = json.loads(re.search(r'id="views">(.*?)</script>', html, re.DOTALL)[1])
+    assert len(views["pages"]) == min(4, len(order))
+    assert ablated["examples"]["input"].values[0] == found["example"].values[order[0]]
+    assert "whose answers change with most heads off" in html
+
+
+def test_every_flip_is_a_row_with_its_text(ablated):
+    found = ablated["ablation"]
+    table = pd.read_csv(ablated.path / "tables" / "ablation_flips.csv")
+    single = table[table["head"].notna()]
+    assert len(single) == int(moves(found).sum())
+    row = single.iloc[0]
+    at = found["example"].values.astype(str).tolist().index(str(row["example"]))
+    assert row["text"] == found["text"].values[at]
+
+
+def test_what_the_checkpoint_scored_before_and_after_stands_beside_it(ablated):
+    table = scores_table(ablated.tree, {"history": HISTORY})
+    rows = {row[0].text: (row[1].text, row[1].small) for row in table.groups[0].rows}
+    assert rows["some/base with an untrained head"] == ("50.0", "[30.0, 70.0]")
+    assert rows["after training"] == ("87.5", "")
+    assert any(name.startswith("always “") for name in rows)
+    assert scores_table(ablated.tree, {"history": None}) is None
+    assert scores_table(ablated.tree, {}) is None
+
+
+def test_history_is_read_from_the_record_and_a_damaged_one_is_none(tmp_path):
+    record = {
+        "task": {"name": "mood", "metrics": ["accuracy"]},
+        "model": {"name": "base", "start": "random"},
+        "data": {"train": {"examples": 8}, "dev": {"examples": 4}},
+        "settings": {"epochs": 2, "precision": "float32"},
+        "metrics": {"before": {"accuracy": None}, "after": {"accuracy": 0.75, "ci_low": 0.5}},
+    }
+    file = tmp_path / "finetuned.json"
+    file.write_text(json.dumps(record), "utf-8")
+    found = history_of(str(tmp_path))
+    assert found["before"]["value"] is None
+    assert found["after"] == {"value": 0.75, "ci_low": 0.5, "ci_high": None}
+    assert (found["start"], found["learned"], found["settings"]) == ("random", 8, {"epochs": 2})
+    for text in ("{", "[]", '{"task": 3}'):
+        file.write_text(text, "utf-8")
+        assert history_of(str(tmp_path)) is None
+    assert history_of("demo") is None
+
+
+def test_numbers_below_0_get_both_hues_and_others_none(ablated):
+    metrics = {m["key"]: m for m in heads.data(ablated.tree)["metrics"]}
+    apart = ablated["ablation"]["difference"].values
+    assert (apart < 0).any()
+    assert metrics["ablation.difference"]["signed"]
+    assert metrics["ablation.difference"]["top"] == pytest.approx(np.abs(apart).max(), rel=1e-3)
+    assert not metrics["ablation.score"]["signed"]
+    tree = make_tree(2, 3, groups=("surface",))
+    assert not any(m["signed"] for m in heads.data(tree)["metrics"])
+
+
+def test_the_table_of_heads_says_which_are_helpful(ablated, html):
+    tree = ablated.tree.copy(deep=True)
+    tree["ablation"]["verdict"].values[0, 1] = "helpful"
+    assert verdict_words(tree, 1)[0] == "helpful by accuracy"
+    assert [c.key for c in heads.columns(tree)][:2] == ["ablation.difference", "ablation.q"]
+    assert "<span>helpful by accuracy</span>" in render(tree, {})
+    assert verdict_words(make_tree(2, 3), 1) == []
+
+
+def test_an_atlas_keeps_its_page(html):
+    tree = make_tree(2, 3, groups=("surface",))
+    page = render(tree, make_manifest(tree))
+    assert "headscope atlas" in page
+    assert 'id="task"' not in page
+    assert "Not part of this run" in page
+
+
+def test_hostile_names_of_classes_and_examples_stay_text(ablated):
+    tree = ablated.tree.copy(deep=True)
+    evil = "<img src=x onerror=alert(1)>"
+    found = tree["ablation"].to_dataset()
+    found = found.assign_coords(text=("example", [evil] * found.sizes["example"]))
+    found.attrs["classes"] = f"{evil}\n{evil}2"
+    tree["ablation"] = found
+    page = render(tree, {"history": {**HISTORY, "base": evil, "settings": {evil: evil}}})
+    assert evil not in page
+    assert "&lt;img src=x" in page
+
+
+def test_a_notebook_shows_the_findings(ablated):
+    summary = run_summary(ablated.tree, ablated.manifest)
+    assert "<b>headscope ablate of " in summary
+    assert "Accuracy of the whole model" in summary
+
+
+def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
+    settings = Settings(step=2, draws=2, replicates=20, batch_tokens=200)
+    asked = Pruning(load_for_task(mood, MOOD), data(12, seed=1), data(24), settings,
+                    asked_linears="stock")  # fmt: skip
+    run = prune(asked)
+    found = run["pruning"]
+    page = render(run.tree, run.manifest)
+    assert "How many heads of " in page
+    greedy = int(found["can_go"].sel(order="greedy"))
+    assert f"{greedy} greedy" in can_go_finding(found)
+    assert '<section id="pruning"' in page
+    assert "Not part of this run" not in page

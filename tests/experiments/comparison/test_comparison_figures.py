@@ -1,0 +1,98 @@
+"""Do the figures of two models show what the numbers say, and only what is sure?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from draw.drawn import shades, steps_of, texts
+from experiments.comparison.pairs_made import compared
+from headscope.draw.style import LIGHT
+from headscope.experiments.comparison.findings import findings
+from headscope.report.figures import PICTURES, draw
+
+NAMES = ("similarity", "training", "change", "words_change")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    return compared(tmp_path_factory.mktemp("pair")).tree
+
+
+def axes_of(tree, name):
+    return draw(tree, name).axes
+
+
+def test_the_grids_show_one_minus_the_cosine_and_the_divergence(tree):
+    similarity = tree["similarity"].to_dataset()
+    first, second, _ = axes_of(tree, "similarity")
+    for axes, values in (
+        (first, 1 - similarity["cosine"].values),
+        (second, similarity["js"].values),
+    ):
+        assert (shades(axes, values.shape) == steps_of(values, values.max())).all()
+
+
+def test_only_heads_that_are_sure_are_coloured_by_their_sign(tree):
+    change = tree["change"].to_dataset()
+    panels = PICTURES["change"].panels(tree)
+    titles = [panel.title for panel in panels]
+    axes = axes_of(tree, "change")[titles.index("To [SEP]")]
+    row = change.sel(quantity="surface.attention.sep")
+    sure = row["sure"].values
+    assert 0 < (sure != 0).sum() < sure.size
+    found = np.zeros(sure.shape)
+    for collection in axes.collections:
+        hue = to_hex(collection.get_facecolor()[0])
+        (path,) = collection.get_paths()
+        for box in path.vertices.reshape(-1, 5, 2):  # [box, corner, axis]
+            head, layer = np.round((box[0] + box[2]) / 2).astype(int)
+            found[layer, head] = {LIGHT["blue"]: 1, LIGHT["vermillion"]: -1}[hue]
+    assert (found == sure).all()
+
+
+def test_lines_before_and_after_are_the_means_of_layers(tree):
+    change = tree["change"].to_dataset()
+    titles = [panel.title for panel in PICTURES["words_change"].panels(tree)]
+    axes = axes_of(tree, "words_change")[titles.index("To nouns")]
+    row = change.sel(quantity="features.attention.noun")
+    drawn = {to_hex(line.get_color()): line.get_ydata() for line in axes.lines}
+    np.testing.assert_allclose(drawn[LIGHT["grey"]], row["layer_before"].values)
+    np.testing.assert_allclose(drawn[LIGHT["blue"]], row["layer_after"].values)
+    assert any(text.startswith(("+", "−", "0")) and "[" in text for text in texts(axes))
+
+
+def test_gradients_stand_beside_the_change_with_their_rank_correlation(tree):
+    _, gradients, weights = axes_of(tree, "training")
+    assert gradients.lines[0].get_ydata().tolist() == [4, 3, 2, 1]
+    assert "ρ = −1.00, p = 0.083" in texts(gradients)
+    assert "ρ = 1.00, p = 0.083" in texts(weights)
+    caption = PICTURES["training"].caption(tree)
+    assert "Gradients were largest in layer 1" in caption
+    assert "are not shown to go with change" in caption  # of four layers nothing is
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_captions_say_how_much_was_read_and_no_number_is_missing(tree, name):
+    caption = PICTURES[name].caption(tree)
+    assert "n = 24 documents" in caption
+    shown = " ".join(text for axes in axes_of(tree, name) for text in texts(axes))
+    assert "nan" not in (caption + shown).lower().split()
+
+
+def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
+    tree = compared(tmp_path, record=False, limit=6).tree
+    assert not PICTURES["training"].available(tree)
+    assert not any("Gradients" in finding for finding in findings(tree))
+
+
+def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
+    depth, training, heads, words = findings(tree)
+    change = 1 - tree["similarity"]["layer_cosine"].values
+    assert depth.startswith(f"Attention changed most in layer 4 ({change[3]:.3f}), then layer 3 (")
+    assert "the last two layers, in 100 % of resamples" in depth
+    assert training.count("rank correlation") == 2
+    assert heads.startswith("Of 12 heads, ")
+    assert "nouns" in words
+    assert "[SEP]" in words

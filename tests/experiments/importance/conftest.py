@@ -1,0 +1,39 @@
+"""What do the tests of importance share? A tiny checkpoint, its ablation, and a finished run."""
+
+from __future__ import annotations
+
+import pytest
+
+from headscope.experiments.ablation import ablate as ablation
+from headscope.experiments.importance.importance import Running, Settings, importance
+from headscope.tasks.task_model import load_for_task
+from tasks.made import MOOD, checkpoint, data
+
+STOCK = Running(linears="stock")
+
+
+@pytest.fixture(scope="session")
+def mood(tmp_path_factory):
+    """A checkpoint for a task of two classes."""
+    return checkpoint(tmp_path_factory.mktemp("mood") / "model", head=MOOD)
+
+
+@pytest.fixture(scope="session")
+def ablated(mood, tmp_path_factory):
+    """Its heads switched off."""
+    return ablation.ablate(
+        load_for_task(mood, MOOD), data(40), asked_linears="stock",
+        settings=ablation.Settings(replicates=20, replacement="zero"),
+        output=tmp_path_factory.mktemp("ablated") / "run",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def found(mood, ablated, tmp_path_factory):
+    """A finished run with all methods, held against the ablation, and its report."""
+    run = importance(
+        load_for_task(mood, MOOD), data(40), settings=Settings(replicates=50, steps=4),
+        ablation=ablated, running=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
+    )  # fmt: skip
+    run.report()
+    return run

@@ -1,0 +1,414 @@
+"""Does a head get exactly the labels that its numbers give it, and none that they do not?"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+from heads.test_telling import plant, quiet_tree
+from headscope.heads.head_tables import head_table, label_table
+from headscope.heads.label_rules import MOST, RULES, rule_words
+from headscope.heads.labels import UNLABELLED, head_labels, run_labels
+from headscope.heads.roles import head_roles
+from headscope.heads.tables import write_tables
+from report.synthetic import make_tree
+from report.synthetic_examples import add_inputs
+from report.synthetic_language import add_language, make_language_tree
+from report.synthetic_patterns import add_patterns
+
+NONE = np.nan
+
+
+def texts(tree, layer=0, head=0):
+    """The labels of one head, with their numbers."""
+    return [label.label for label in head_labels(tree)[layer, head].labels]
+
+
+def with_share(target, value, low, high, *, tree=None, head=0):
+    """A quiet run in which one head of the first layer attends so to a target."""
+    where = {"layer": 0, "head": head, "target": target}
+    return plant(tree or quiet_tree(), "surface", "attention", value, low, high, **where)
+
+
+def norms(tree, cls, sep, other, *, spread=0.0):
+    for category, value in (("cls", cls), ("sep", sep), ("other", other)):
+        plant(
+            tree, "norms", "weighted_norm", value, value - spread, value + spread,
+            layer=0, head=0, category=category,
+        )  # fmt: skip
+    return tree
+
+
+# --- thresholds -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("previous", "previous token 87 % [85, 89]"),
+        ("next", "next token 87 % [85, 89]"),
+        ("self", "token itself 87 % [85, 89]"),
+        ("punctuation", "punctuation 87 % [85, 89]"),
+    ],
+)
+def test_a_head_that_attends_to_one_target_is_labelled_with_its_share(target, text):
+    tree = with_share(target, 0.87, 0.85, 0.89)
+    assert texts(tree) == [text]
+    others = [found.labels for place, found in head_labels(tree).items() if place != (0, 0)]
+    assert others == [()] * 15
+
+
+@pytest.mark.parametrize(
+    ("target", "threshold"),
+    [("previous", 0.5), ("next", 0.5), ("self", 0.5), ("cls", 0.6), ("sep", 0.6),
+     ("punctuation", 0.6)],
+)  # fmt: skip
+def test_the_lower_end_of_the_interval_must_lie_above_the_threshold(target, threshold):
+    for low, passed in ((threshold, False), (threshold + 1e-9, True), (threshold - 1e-9, False)):
+        tree = norms(with_share(target, 0.95, low, 0.99), 9.0, 9.0, 1.0)
+        assert bool(texts(tree)) is passed
+        assert (head_roles(tree)[0, 0] == target) is (passed and target != "self")
+
+
+@pytest.mark.parametrize(("value", "passed"), [(0.5, False), (0.51, True)])
+def test_without_an_interval_the_value_must(value, passed):
+    assert bool(texts(with_share("next", value, NONE, NONE))) is passed
+
+
+def test_a_model_whose_heads_are_all_alike_is_labelled_all_the_same():
+    tree = quiet_tree()
+    plant(tree, "surface", "attention", 0.9, 0.88, 0.92, target="previous")
+    assert {found.text for found in head_labels(tree).values()} == {"previous token 90 % [88, 92]"}
+    plant(tree, "surface", "attention", 1.0, 1.0, 1.0, target="previous")
+    assert {found.text for found in head_labels(tree).values()} == {
+        "previous token 100 % [100, 100]"
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "passed"), [(0.9 * 4.28 + 1e-9, True), (0.9 * 4.28, False), (NONE, True)]
+)
+def test_a_broad_head_is_near_uniform_beyond_its_interval(low, passed):
+    high = NONE if np.isnan(low) else 4.2
+    where = {"layer": 0, "head": 0, "query": "all"}
+    found = texts(plant(quiet_tree(), "entropy", "entropy", 4.1, low, high, **where))
+    assert bool(found) is passed
+    assert all(text.startswith("broad, near-uniform: 9") for text in found)
+    assert all(text.endswith(" of uniform entropy") for text in found)
+
+
+def test_a_head_of_few_tokens_is_labelled_only_where_no_target_explains_it():
+    where = {"layer": 0, "head": 0, "query": "all"}
+    tree = plant(quiet_tree(), "entropy", "entropy", 1.0, 0.9, 1.1, **where)
+    assert texts(tree) == ["few tokens, no one target: entropy 1.00 [0.90, 1.10] of 4.28 nats"]
+    with_share("next", 0.9, 0.88, 0.92, tree=tree)
+    assert texts(tree) == ["next token 90 % [88, 92]"]
+    wide = plant(quiet_tree(), "entropy", "entropy", 2.0, 1.8, 2.2, **where)
+    assert texts(wide) == []  # its upper end is above a half of 4.28
+
+
+# --- special tokens -------------------------------------------------------------------------
+
+
+def test_much_weight_and_little_norm_make_a_sink_and_not_a_second_label():
+    tree = norms(with_share("sep", 0.80, 0.79, 0.81), 0.5, 0.05, 1.37, spread=0.01)
+    assert texts(tree) == ["attention sink on [SEP]: weight 0.80 [0.79, 0.81], norm 0.05 [0.04, "
+                           "0.06]"]  # fmt: skip
+    (label,) = head_labels(tree)[0, 0].labels
+    assert (label.kind, label.name, label.analysis) == ("sink", "attention sink on [SEP]", "norms")
+    assert (label.value, label.low, label.high, label.n) == (0.80, 0.79, 0.81, 26)
+
+
+@pytest.mark.parametrize(
+    ("sep", "spread", "kind"),
+    [(0.49, 0.0, "sink"), (0.5, 0.0, "sep"), (0.49, 0.01, "sep"), (0.4, 0.01, "sink")],
+)
+def test_a_sink_has_less_than_half_the_norm_of_other_tokens_beyond_both_intervals(
+    sep, spread, kind
+):
+    tree = norms(with_share("sep", 0.80, 0.79, 0.81), 0.5, sep, 1.0, spread=spread)
+    assert [label.kind for label in head_labels(tree)[0, 0].labels] == [kind]
+
+
+def test_two_tokens_that_share_the_weight_are_told_together():
+    tree = with_share("sep", 0.46, 0.45, 0.47)
+    with_share("cls", 0.44, 0.43, 0.45, tree=tree)
+    assert texts(norms(tree, 0.03, 0.05, 1.0, spread=0.01)) == [
+        "attention sink on [CLS] and [SEP]: weight 0.90 [0.88, 0.92], norm 0.08 [0.06, 0.10]"
+    ]
+    assert texts(norms(tree, 0.5, 0.5, 1.0)) == ["[CLS] and [SEP] 90 % [88, 92]"]
+
+
+def test_one_token_with_nearly_all_the_weight_is_told_alone():
+    tree = with_share("sep", 0.75, 0.74, 0.76)
+    with_share("cls", 0.2, 0.19, 0.21, tree=tree)
+    assert texts(norms(tree, 0.5, 0.5, 1.0)) == ["[SEP] 75 % [74, 76]"]
+    assert texts(norms(tree, 0.01, 0.01, 1.0))[0].startswith("attention sink on [SEP]:")
+
+
+def test_the_tokenizer_says_what_its_tokens_are_called():
+    tree = norms(with_share("sep", 0.80, 0.79, 0.81), 9, 9, 1)
+    tree.attrs["sep_token"] = "</s>"
+    assert texts(tree) == ["</s> 80 % [79, 81]"]
+    tree.attrs["sep_token"] = "\x1b[2J"
+    assert texts(tree) == ["\ufffd[2J 80 % [79, 81]"]
+    tree.attrs["sep_token"] = ""
+    assert texts(tree) == ["[SEP] 80 % [79, 81]"]
+
+
+def test_a_decoder_has_its_first_token_and_no_special_ones():
+    tree = quiet_tree(decoder=True)
+    plant(tree, "surface", "attention", 0.83, 0.82, 0.84, layer=0, head=0, target="first")
+    assert texts(tree) == ["first token 83 % [82, 84]"]
+    with_cls = with_share("first", 0.83, 0.82, 0.84)
+    assert texts(with_cls) == []
+
+
+# --- words ----------------------------------------------------------------------------------
+
+
+def kinds_of_words(values, *, group="features", dim="feature", choice="negation", count=40):
+    """A run of one group in which the heads of a 2 × 2 model give so much to one kind."""
+    shape = (2, 2, 1)
+    value = np.reshape(values, shape)
+    dataset = xr.Dataset(
+        {
+            "attention": (("layer", "head", dim), value, {"units": "probability"}),
+            "attention_ci_low": (("layer", "head", dim), value - 0.01),
+            "attention_ci_high": (("layer", "head", dim), value + 0.01),
+            "count": ((dim,), [count]),
+        },
+        coords={"layer": [0, 1], "head": [0, 1], dim: [choice]},
+    )
+    tree = make_tree(2, 2, groups=())
+    tree[group] = xr.DataTree(dataset)
+    return tree
+
+
+def test_the_head_that_stands_far_out_looks_for_a_kind_of_words():
+    tree = kinds_of_words([0.02, 0.02, 0.42, 0.02])
+    assert texts(tree, 1, 0) == ["to negation, 42 % [41, 43], mean head 12 %"]
+    assert sum(bool(found.labels) for found in head_labels(tree).values()) == 1
+
+
+@pytest.mark.parametrize(
+    "values", [[0.02, 0.02, 0.105, 0.02], [0.2, 0.2, 0.42, 0.2], [NONE, NONE, NONE, NONE]]
+)
+def test_nothing_is_said_where_no_head_stands_out(values):
+    tree = kinds_of_words(values)
+    assert all(found.text == UNLABELLED for found in head_labels(tree).values())
+
+
+def test_few_inputs_and_the_weighted_norm_say_nothing():
+    few = kinds_of_words([0.02, 0.02, 0.42, 0.02], count=24)
+    assert texts(few, 1, 0) == []
+    norm = kinds_of_words([0.02, 0.02, 0.42, 0.02])
+    norm["features"].attrs["measure"] = "weighted_norm"
+    assert texts(norm, 1, 0) == []
+
+
+@pytest.mark.parametrize(("value", "passed"), [(0.52, True), (0.51, False)])
+def test_most_of_the_attention_from_subject_to_verb_is_told(value, passed):
+    tree = kinds_of_words(
+        [0.1, 0.1, value, 0.1], group="pairs", dim="pair", choice="subject_to_verb"
+    )
+    assert bool(texts(tree, 1, 0)) is (passed)
+
+
+def test_a_position_explains_a_pair_of_words():
+    pairs = kinds_of_words([0.6, 0.1, 0.1, 0.1], group="pairs", dim="pair",
+                           choice="subject_to_verb")  # fmt: skip
+    tree = make_tree(2, 2, groups=("surface",))
+    plant(tree, "surface", "attention", 0.04, 0.03, 0.05)
+    tree["pairs"] = pairs["pairs"]
+    assert texts(tree) == ["subject to verb, 60 % [59, 61], mean head 22 %"]
+    plant(tree, "surface", "attention", 0.9, 0.88, 0.92, layer=0, head=0, target="next")
+    assert texts(tree) == ["next token 90 % [88, 92]"]
+
+
+# --- classes of maps ------------------------------------------------------------------------
+
+
+def test_a_class_that_most_maps_have_is_told_unless_a_target_says_it():
+    shares = {(0, 0): {"vertical": (0.9, 0.88, 0.92)}, (0, 1): {"block": (0.6, 0.55, 0.65)}}
+    tree = add_patterns(quiet_tree(), shares=shares)
+    assert texts(tree) == ["vertical: 90 % [88, 92] of maps"]
+    assert texts(tree, 0, 1) == ["block: 60 % [55, 65] of maps"]
+    told = norms(with_share("sep", 0.80, 0.79, 0.81, tree=tree), 9, 9, 1)
+    assert texts(told) == ["[SEP] 80 % [79, 81]"]
+    told = with_share("next", 0.80, 0.79, 0.81, tree=tree, head=1)
+    assert texts(told, 0, 1) == ["next token 80 % [79, 81]", "block: 60 % [55, 65] of maps"]
+
+
+def test_the_look_of_maps_is_told_last_and_hides_nothing():
+    shares = {(0, 0): {"vertical": (0.9, 0.88, 0.92)}}
+    tree = with_share("cls", 0.45, 0.44, 0.46, tree=add_patterns(quiet_tree(), shares=shares))
+    found = head_labels(norms(tree, 9, 9, 1))[0, 0]
+    assert found.text == "vertical: 90 % [88, 92] of maps"
+    assert found.closest.sentence.startswith("gives [CLS] 45 % [44, 46] of its attention")
+    plant(tree, "entropy", "entropy", 4.1, 4.05, 4.15, layer=0, head=0, query="all")
+    found = head_labels(tree)[0, 0]
+    assert [label.kind for label in found.labels] == ["broad"]
+    assert found.closest is None
+
+
+@pytest.mark.parametrize(("low", "passed"), [(0.5, False), (0.5001, True), (NONE, True)])
+def test_a_class_needs_more_than_half_of_the_maps(low, passed):
+    high = NONE if np.isnan(low) else 0.7
+    tree = add_patterns(quiet_tree(), shares={(0, 0): {"block": (0.6, low, high)}})
+    assert bool(texts(tree)) is passed
+
+
+@pytest.mark.parametrize(("low", "passed"), [(0.5, False), (0.51, True), (NONE, True)])
+def test_nothing_is_said_of_maps_that_the_classifier_is_not_sure_of(low, passed):
+    tree = add_patterns(quiet_tree(), shares={(0, 0): {"block": (0.6, 0.55, 0.65)}})
+    high = NONE if np.isnan(low) else 0.7
+    plant(tree, "patterns", "confidence", 0.6, low, high, layer=0, head=0)
+    assert bool(texts(tree)) is passed
+    assert bool(head_labels(tree)[0, 0].closest) is False
+
+
+def test_the_class_that_takes_what_others_leave_is_no_label():
+    shares = {(0, 0): {"heterogeneous": (0.99, 0.98, 1.0)}}
+    assert texts(add_patterns(quiet_tree(), shares=shares)) == []
+
+
+# --- all together ---------------------------------------------------------------------------
+
+
+def test_a_head_without_labels_says_so_and_what_comes_closest():
+    tree = with_share("self", 0.31, 0.29, 0.33)
+    found = head_labels(tree)[0, 0]
+    assert (found.labels, found.text) == ((), UNLABELLED)
+    assert found.closest.sentence == (
+        "gives the token itself 31 % [29, 33] of its attention, where 5.7 % is ordinary"
+    )
+    quiet = head_labels(tree)[3, 3]
+    assert (quiet.text, quiet.closest) == (UNLABELLED, None)
+
+
+@pytest.mark.parametrize("groups", [(), ("surface",), ("entropy",), ("norms",), ("divergence",)])
+def test_absent_groups_leave_fewer_labels_and_no_error(groups):
+    tree = make_tree(3, 4, groups=groups)
+    assert list(head_labels(tree)) == [(layer, head) for layer in range(3) for head in range(4)]
+    if "surface" not in groups and "entropy" not in groups:
+        assert {found.text for found in head_labels(tree).values()} == {UNLABELLED}
+
+
+def test_a_head_of_which_nothing_is_known_is_unlabelled():
+    tree = quiet_tree()
+    for group, variable in (("surface", "attention"), ("entropy", "entropy"),
+                            ("norms", "weighted_norm")):  # fmt: skip
+        plant(tree, group, variable, NONE, NONE, NONE, layer=1, head=2)
+    assert head_labels(tree)[1, 2].text == UNLABELLED
+    assert head_labels(tree)[1, 2].closest is None
+
+
+def test_labels_come_strongest_first_a_handful_at_most_and_always_the_same():
+    tree = add_language(make_tree(6, 12))
+    first, again = head_labels(tree), head_labels(tree)
+    assert first == again
+    sizes = set()
+    for found in first.values():
+        effects = [label.effect for label in found.labels]
+        assert effects == sorted(effects, reverse=True)
+        sizes.add(len(effects))
+    assert max(sizes) <= MOST
+    assert {0, 1, 2} <= sizes
+
+
+def test_every_label_passes_its_rule_by_its_lower_end():
+    tree = add_patterns(add_language(make_tree()))
+    kinds = set()
+    for found in head_labels(tree).values():
+        for label in found.labels:
+            assert label.low > RULES[label.kind].least
+            kinds.add(label.kind)
+        told = {label.kind for label in found.labels}
+        for label in found.labels:
+            assert not told & set(RULES[label.kind].unless)
+    assert kinds >= {"previous", "next", "sink", "dependency", "coreference", "frames"}
+
+
+def test_every_rule_says_its_number_threshold_and_source():
+    for kind, rule in RULES.items():
+        words = rule_words(kind)
+        assert rule.number in words
+        assert rule.source in words
+        assert not rule.least or f"above {rule.least:g}" in words
+        assert set(rule.unless) <= set(RULES)
+
+
+def test_views_call_a_head_by_its_labels_in_short():
+    tree = add_language(quiet_tree())
+    with_share("next", 0.80, 0.79, 0.81, tree=tree)
+    labels, found = run_labels(tree), head_labels(tree)
+    assert [len(row) for row in labels] == [4] * 4
+    assert "next token 80 %" in labels[0][0]
+    for (layer, head), one in found.items():
+        assert labels[layer][head] == "; ".join(label.short for label in one.labels[:2])
+        assert not any(ending in labels[layer][head] for ending in ("[7", "[8", "baseline"))
+
+
+def test_short_labels_are_short():
+    shorts = {
+        label.kind: label.short
+        for found in head_labels(add_language(make_tree())).values()
+        for label in found.labels
+    }
+    sink = next(
+        label
+        for found in head_labels(make_tree()).values()
+        for label in found.labels
+        if label.kind == "sink"
+    )
+    assert sink.name.startswith("attention sink on [")
+    assert sink.short == f"{sink.name.removeprefix('attention ')} {100 * sink.value:.0f} %"
+    assert re.fullmatch(r"broad 9\d %", shorts["broad"])
+    assert re.fullmatch(r"coreference \d\d %", shorts["coreference"])
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+def test_the_table_of_heads_has_a_row_for_each_and_says_unlabelled():
+    tree = with_share("next", 0.80, 0.79, 0.81)
+    table = head_table(tree)
+    assert len(table) == 16
+    row = table.iloc[0]
+    assert (row["layer"], row["head"], row["name"]) == (0, 0, "L1·H1")
+    assert (row["labels"], row["kinds"], row["role"]) == ("next token 80 % [79, 81]", "next",
+                                                          "next")  # fmt: skip
+    assert set(table["labels"][1:]) == {UNLABELLED}
+    assert set(table["kinds"][1:]) == {""}
+
+
+def test_the_table_of_labels_has_a_row_for_each_with_its_numbers():
+    tree = norms(with_share("sep", 0.80, 0.79, 0.81), 0.5, 0.05, 1.37, spread=0.01)
+    (row,) = label_table(tree).to_dict("records")
+    assert (row["layer"], row["head"], row["rank"], row["kind"]) == (0, 0, 1, "sink")
+    assert (row["value"], row["ci_low"], row["ci_high"]) == (0.80, 0.79, 0.81)
+    assert row["reference"] == pytest.approx((15 * 0.04 + 0.80) / 16)
+    assert row["effect"] == pytest.approx((0.79 - row["reference"]) / (1 - row["reference"]))
+    assert (row["n"], row["analysis"]) == (26, "norms")
+
+
+@pytest.mark.parametrize("made", [quiet_tree, lambda: add_language(make_tree(2, 3))])
+def test_both_tables_are_written_also_where_no_head_has_a_label(made, tmp_path):
+    tree = made()
+    write_tables(tree, tmp_path)
+    for name, table in (("heads", head_table(tree)), ("head_labels", label_table(tree))):
+        back = pd.read_parquet(tmp_path / f"{name}.parquet")
+        pd.testing.assert_frame_equal(back, table, check_dtype=False)
+        assert len(pd.read_csv(tmp_path / f"{name}.csv")) == len(table)
+
+
+def test_hostile_relations_make_labels_that_any_file_can_hold():
+    tree = add_inputs(make_language_tree(6, 12, hostile=True))
+    for found in head_labels(tree).values():
+        found.text.encode("utf-8")
+        assert not any(ord(sign) < 32 for sign in found.text)

@@ -1,0 +1,291 @@
+"""Does a list of models become runs, a table and a page, whatever one of the models does?"""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+import torch
+from transformers import GPT2Config, GPT2Model
+
+from headscope.corpus import MemoryCorpus, TreebankCorpus
+from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
+from headscope.model.checkpoint import quietly
+from headscope.papers.zoo import zoo as running
+from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
+from headscope.papers.zoo.models import entries, folder_name
+from headscope.papers.zoo.verdict import UNASKED
+from headscope.papers.zoo.zoo import zoo
+from headscope.run.atlas import Execution
+from model.families.tokenizers_made import bytes_bpe
+from tasks.made import checkpoint
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+EXECUTION = Execution(threads=1, linears="stock")
+ROWS = ("a\t_\tDET\t_\t_\t2\tdet", "b\t_\tNOUN\t_\t_\t3\tobj", "a\t_\tVERB\t_\t_\t0\troot",
+        ".\t_\tPUNCT\t_\t_\t3\tpunct")  # fmt: skip
+
+
+def decoder(folder):
+    """A tiny GPT-2 whose tokenizer adds no token of its own."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        network = GPT2Model(
+            GPT2Config(vocab_size=13, n_embd=24, n_layer=2, n_head=2, n_positions=48)
+        )
+    with quietly():
+        network.save_pretrained(folder)
+        bytes_bpe(pad_token="<pad>", model_max_length=48).save_pretrained(folder)
+    return folder
+
+
+def treebank(path, documents=30):
+    """Documents of one sentence each: 30 determiners, objects and full stops."""
+    lines = []
+    for at in range(documents):
+        lines += [f"# newdoc id = d{at}", f"# sent_id = s{at}"]
+        lines += [f"{row}\t{text}\t_\t_" for row, text in enumerate(ROWS, 1)]
+        lines.append("")
+    path.write_text("\n".join([*lines, ""]), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """Three models of other shapes, one of them with a hostile name, and a treebank."""
+    folder = tmp_path_factory.mktemp("zoo")
+    checkpoint(folder / "bert", num_hidden_layers=3)
+    checkpoint(folder / HOSTILE, seed=1)
+    decoder(folder / "gpt")
+    treebank(folder / "trees.conllu")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(desk):
+    """A finished zoo of them, one of which is not there, with its page."""
+    made = zoo(
+        [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
+        TreebankCorpus([desk / "trees.conllu"]), output=desk / "out", replicates=20,
+        execution=EXECUTION, reports=False,
+    )  # fmt: skip
+    made.report()
+    return made
+
+
+class Seen(HTMLParser):
+    """The tags and text of a page, and what it links to."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self.links = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [
+            (tag, v) for k, v in attrs if k in ("href", "src", "xlink:href") and v[0] != "#"
+        ]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+# --- runs -----------------------------------------------------------------------------------
+
+
+def test_a_model_that_fails_is_one_line_and_the_others_go_on(found):
+    assert list(found.runs) == ["bert", HOSTILE, "gpt"]
+    assert list(found.failed) == ["nothing"]
+    assert "nothing' is no folder here" in found.failed["nothing"]
+    assert "\n" not in found.failed["nothing"]
+
+
+def test_every_model_has_a_run_folder(found):
+    assert found.runs["bert"].path == found.path / "models/bert"
+    for run in found.runs.values():
+        assert run.path.parent == found.path / "models"
+        assert (run.path / "atlas.nc").is_file()
+
+
+def test_every_claim_is_asked_of_every_model_and_missing_is_never_0(found):
+    table = pd.read_csv(found.path / "claims.csv")
+    assert len(table) == len(CLAIMS) * 3
+    unasked = table[table["verdict"] == UNASKED]
+    assert unasked["value"].isna().all()
+    assert unasked["why"].notna().all()
+    assert table[table["verdict"] != UNASKED]["value"].notna().all()
+    gpt = table[table["model"] == "gpt"].set_index("claim")
+    assert gpt.loc["separator_middle", "why"] == "no separator"
+    assert gpt.loc["next_heads", "why"] == "a decoder does not see the next token"
+
+
+def test_the_claims_as_json_are_those_of_the_table(found):
+    saved = json.loads((found.path / "claims.json").read_text("utf-8"))
+    assert saved["models"] == ["bert", HOSTILE, "gpt"]
+    assert [claim["name"] for claim in saved["claims"]] == [claim.name for claim in CLAIMS]
+    rows = found.claims.set_index(["claim", "model"])
+    for claim in saved["claims"]:
+        for model, answer in claim["answers"].items():
+            value = rows.loc[(claim["name"], model), "value"]
+            assert (answer["value"] is None) == bool(pd.isna(value))
+            if answer["value"] is not None:
+                assert answer["value"] == pytest.approx(value)
+
+
+def test_a_relation_is_the_advantage_of_the_best_head_of_the_run(found):
+    row = found.claims.set_index(["claim", "model"]).loc[("relation_det", "bert")]
+    dependency = found.runs["bert"]["dependency"].sel(relation="det")
+    assert row["value"] == pytest.approx(float(dependency["advantage"]))
+    assert (row["layer"], row["head"]) == (dependency["best_layer"], dependency["best_head"])
+    assert row["n"] == 30
+    assert found.answers["relation_nsubj"]["bert"].why == "no such relation in this corpus"
+
+
+def test_the_tables_of_layers_and_heads_name_the_model_and_the_depth(found):
+    layers = pd.read_csv(found.path / "tables/layers.csv")
+    attention = layers[layers["quantity"].isin(["sep", "cls", "first", "punctuation", "other"])]
+    whole = attention.groupby(["model", "layer"])["value"].sum()
+    assert whole.to_numpy() == pytest.approx(1)  # what is not drawn is drawn as other
+    assert set(layers[layers["model"] == "bert"]["depth"]) == {0, 0.5, 1}
+    heads = pd.read_csv(found.path / "tables/best_heads.csv")
+    assert set(heads["model"]) == set(found.runs)
+    assert set(heads["relation"]) >= {r.labels[0] for r in RELATIONS[:2]}
+
+
+# --- the page -------------------------------------------------------------------------------
+
+
+def test_the_page_asks_for_nothing_and_runs_nothing(found):
+    seen = Seen((found.path / "report.html").read_text("utf-8"))
+    assert "script" not in seen.tags
+    references = [("a", source.link) for source in REFERENCES.values()]
+    assert seen.links == references  # the models have no page of their own here
+
+
+def test_a_hostile_name_is_text(found):
+    page = (found.path / "report.html").read_text("utf-8")
+    assert "<img" not in page
+    assert HOSTILE in Seen(page).text
+    for picture in (found.path / "figures").glob("*.svg"):
+        assert "<img" not in picture.read_text("utf-8")
+
+
+def test_every_model_has_its_panel_in_every_picture(found):
+    page = (found.path / "report.html").read_text("utf-8")
+    assert page.count("<h3>bert</h3>") == 4
+    for name in ("attention", "entropy", "norms", "best_heads"):
+        assert (found.path / f"figures/{name}.png").is_file()
+
+
+# --- again, and stopped ---------------------------------------------------------------------
+
+
+def test_a_second_time_nothing_is_computed_and_a_model_may_be_added(desk, found):
+    results = found.path / "models/bert/atlas.nc"
+    before = results.stat().st_mtime_ns
+    again = zoo(
+        [desk / "bert", desk / "gpt"], TreebankCorpus([desk / "trees.conllu"]),
+        output=found.path, replicates=20, execution=EXECUTION, reports=False,
+    )  # fmt: skip
+    assert results.stat().st_mtime_ns == before
+    assert list(again.runs) == ["bert", "gpt"]
+    assert again.claims.query("model == 'bert'")["value"].tolist() == pytest.approx(
+        found.claims.query("model == 'bert'")["value"].tolist(), nan_ok=True
+    )
+
+
+def test_a_stopped_zoo_goes_on_where_it_was(desk, tmp_path, monkeypatch):
+    corpus, asked = MemoryCorpus(["a b .", "b a , b ."]), []
+
+    def once():
+        return zoo(
+            [desk / "bert", desk / "gpt"], corpus, output=tmp_path / "out", replicates=2,
+            analyses=("surface",), execution=EXECUTION, reports=False, begin=asked.append,
+        )  # fmt: skip
+
+    whole = running.atlas
+
+    def stopped(*args, **given):
+        if asked[-1] == "gpt":
+            raise KeyboardInterrupt
+        return whole(*args, **given)
+
+    monkeypatch.setattr(running, "atlas", stopped)
+    with pytest.raises(RunStopped, match="the same command goes on"):
+        once()
+    kept = (tmp_path / "out/models/bert/atlas.nc").stat().st_mtime_ns
+    monkeypatch.setattr(running, "atlas", whole)
+    found = once()
+    assert list(found.runs) == ["bert", "gpt"]
+    assert found.runs["gpt"].report().is_file()
+    assert (tmp_path / "out/models/bert/atlas.nc").stat().st_mtime_ns == kept
+
+
+def test_a_folder_of_another_spec_is_refused_and_emptied_on_demand(desk, found, tmp_path):
+    corpus = MemoryCorpus(["a b ."])
+    small = {"output": tmp_path / "out", "analyses": ("surface",), "reports": False}
+    zoo([desk / "gpt"], corpus, **small, replicates=2, execution=EXECUTION)
+    with pytest.raises(RunFolderError, match=r"another spec \(settings.replicates: 2, now 3\)"):
+        zoo([desk / "bert"], corpus, **small, replicates=3, execution=EXECUTION)
+    fresh = Execution(threads=1, linears="stock", overwrite=True)
+    zoo([desk / "bert"], corpus, **small, replicates=3, execution=fresh)
+    assert [p.name for p in (tmp_path / "out/models").iterdir()] == ["bert"]
+
+
+def test_the_same_weights_under_two_names_are_told(desk, tmp_path):
+    checkpoint(tmp_path / "copy", num_hidden_layers=3)
+    made = zoo(
+        [desk / "bert", tmp_path / "copy"], MemoryCorpus(["a b ."]), output=tmp_path / "out",
+        analyses=("surface",), replicates=2, execution=EXECUTION, reports=False,
+    )  # fmt: skip
+    assert made.failed == {"copy": "has the same weights as bert"}
+
+
+def test_what_no_model_allows_is_the_error_itself(desk, tmp_path):
+    with pytest.raises(InputError, match="none of dependency can be asked of"):
+        zoo(
+            [desk / "bert"], MemoryCorpus(["a b ."]), output=tmp_path / "out",
+            analyses=("dependency",), execution=EXECUTION,
+        )  # fmt: skip
+    with pytest.raises(HeadscopeError, match=r"none of the 2 models could be read: x: .*; y: "):
+        zoo(["./x", "./y"], MemoryCorpus(["a b ."]), output=tmp_path / "out", execution=EXECUTION)
+
+
+# --- names ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("twice", [["demo", "demo"], ["./a", "demo", "./a"]])
+def test_one_model_twice_is_refused(twice):
+    with pytest.raises(InputError, match="2 times; name each once"):
+        entries(twice)
+
+
+def test_a_folder_named_in_two_ways_is_one_model(tmp_path, monkeypatch):
+    (tmp_path / "m").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="name each once"):
+        entries(["./m", tmp_path / "m"])
+
+
+def test_two_folders_of_one_name_are_told_apart(tmp_path):
+    first, second = entries([tmp_path / "a/model", tmp_path / "b/model"])
+    assert (first.label, second.label) == (str(tmp_path / "a/model"), str(tmp_path / "b/model"))
+    assert first.folder != second.folder
+
+
+@pytest.mark.parametrize(
+    "name", ["../..", HOSTILE, "a\x00b\n", "x" * 300, "con/../aux", "-rf", "\udcff", "a/b"]
+)
+def test_a_folder_is_a_plain_short_name(name):
+    folder = folder_name(name)
+    assert folder
+    assert len(folder) <= 70
+    assert set(folder) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+    assert not folder.startswith((".", "-"))
+
+
+def test_a_hub_id_is_legible_as_a_folder():
+    assert folder_name("google-bert/bert-base-uncased") == "google-bert--bert-base-uncased"
