@@ -81,13 +81,13 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     groups = tuple(group_named(text) for text in given["together"])
     RunFolder(given["output"]).check()
     data = task_data(given, asked_task(given, checkpoint))
-    from headscope.experiments.ablation.ablate import Settings, ablate
+    from headscope.experiments.ablation.ablate import AblationSettings, ablate
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.task_model import load_for_task
 
     keep_freed_memory()
     keep_few_products()
-    settings = Settings(
+    settings = AblationSettings(
         groups=groups,
         **{k: given[k] for k in ("replacement", "pairs", "max_length", "batch_tokens",
                                  "replicates", "seed")},

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.corpus import Corpus
-    from headscope.experiments.importance.importance import Running, Settings
+    from headscope.experiments.importance.importance import ImportanceSettings, RunOptions
     from headscope.run.finished_run import Run
     from headscope.tasks.task_data import TaskData
 
@@ -117,7 +117,9 @@ def _run(name: str, given: dict[str, Any]) -> None:
         say(line)
 
 
-def _of_text(name: str, texts: Corpus, settings: Settings, given: Mapping[str, Any]) -> Run:
+def _of_text(
+    name: str, texts: Corpus, settings: ImportanceSettings, given: Mapping[str, Any]
+) -> Run:
     from headscope.experiments.importance.importance import importance_to_text
     from headscope.experiments.importance.language_model import load_language_model
 
@@ -130,7 +132,7 @@ def _of_text(name: str, texts: Corpus, settings: Settings, given: Mapping[str, A
 
 
 def _of_task(
-    name: str, data: TaskData, settings: Settings, given: Mapping[str, Any]
+    name: str, data: TaskData, settings: ImportanceSettings, given: Mapping[str, Any]
 ) -> tuple[Run, list[str]]:
     from headscope.experiments.importance.importance import importance
     from headscope.run.finished_run import open_run
@@ -143,7 +145,7 @@ def _of_task(
         from headscope.experiments.ablation import ablate as ablation
 
         output = given["output"].with_name(f"{given['output'].name}-ablation")
-        how = ablation.Settings(
+        how = ablation.AblationSettings(
             replacement=given["ablate"], max_length=given["max_length"] or 128,
             batch_tokens=given["batch_tokens"], replicates=given["replicates"], seed=given["seed"],
         )  # fmt: skip
@@ -189,21 +191,21 @@ def _asked(given: Mapping[str, Any], name: str) -> TaskData | None:
     return None
 
 
-def _settings(given: Mapping[str, Any]) -> Settings:
-    from headscope.experiments.importance.importance import Settings
+def _settings(given: Mapping[str, Any]) -> ImportanceSettings:
+    from headscope.experiments.importance.importance import ImportanceSettings
 
     asked = given["methods"]
     methods = None if asked is None else tuple(filter(None, map(str.strip, asked.split(","))))
     kept = ("steps", "max_length", "long", "segment_ids", "batch_tokens", "replicates", "seed")
     limit = None if given["task"] is not None else given["limit"]
-    return Settings(methods=methods, limit=limit, **{k: given[k] for k in kept})
+    return ImportanceSettings(methods=methods, limit=limit, **{k: given[k] for k in kept})
 
 
-def _running(given: Mapping[str, Any], progress: Progress) -> Running:
-    from headscope.experiments.importance.importance import Running
+def _running(given: Mapping[str, Any], progress: Progress) -> RunOptions:
+    from headscope.experiments.importance.importance import RunOptions
 
     line = ["headscope", *sys.argv[1:]]
-    return Running(given["linears"], given["overwrite"], line, progress)
+    return RunOptions(given["linears"], given["overwrite"], line, progress)
 
 
 # --- what is said ---------------------------------------------------------------------------

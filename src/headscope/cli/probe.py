@@ -140,9 +140,9 @@ def _run(name: str, given: dict[str, Any]) -> None:
     from headscope.run.store import RunFolder
 
     RunFolder(given["output"]).check()
-    from headscope.experiments.probes.feature_files import Place
+    from headscope.experiments.probes.feature_files import FeaturePlace
     from headscope.experiments.probes.probe import probe
-    from headscope.experiments.probes.settings import Settings
+    from headscope.experiments.probes.settings import ProbeSettings
     from headscope.model.model import load
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
@@ -152,7 +152,7 @@ def _run(name: str, given: dict[str, Any]) -> None:
             "structural_epochs", "max_length", "long", "limit", "test_limit", "batch_tokens",
             "replicates", "seed")  # fmt: skip
     layers = _numbers("--structural-layers", given["structural_layers"])
-    settings = Settings(
+    settings = ProbeSettings(
         probes=tuple(_parts(given["probes"])) or None, curve=_numbers("--curve", given["curve"]),
         structural_layers=tuple(layer - 1 for layer in layers) or None,
         **{k: given[k] for k in same},
@@ -165,7 +165,7 @@ def _run(name: str, given: dict[str, Any]) -> None:
         run = probe(
             model, given["train"], given["test"], dev=given["dev"], words=given["words"],
             output=given["output"], settings=settings,
-            place=Place(given["features"], given["features_limit"], given["keep_features"]),
+            place=FeaturePlace(given["features"], given["features_limit"], given["keep_features"]),
             labels=None if given["atlas"] is None else _labels(given["atlas"], model),
             asked_linears=given["linears"], overwrite=given["overwrite"],
             command=["headscope", *sys.argv[1:]], progress=progress,

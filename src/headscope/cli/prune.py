@@ -96,7 +96,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     task = asked_task(given, checkpoint)
     scoring = task_data(given, task)
     choosing, notes = _choosing(given, scoring)
-    from headscope.experiments.ablation.prune import Pruning, Settings, prune
+    from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
     from headscope.experiments.ablation.pruned_checkpoint import (
         chosen_heads,
         note_of,
@@ -109,7 +109,7 @@ def _run(checkpoint: str, given: dict[str, Any]) -> None:
     refuse_strangers(given["output"], checkpoint=checkpoint)
     keep_freed_memory()
     keep_few_products()
-    settings = Settings(orders=orders, **{k: given[k] for k in _SETTINGS})
+    settings = PruningSettings(orders=orders, **{k: given[k] for k in _SETTINGS})
     loading = ("device", "dtype", "revision", "trust_remote_code")
     model = load_for_task(checkpoint, scoring.task, **{k: given[k] for k in loading})
     asked = Pruning(model, choosing, scoring, settings, importance, name, given["linears"])

@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification
 from experiments.ablation.test_ablate import one_by_one
 from headscope.errors import InputError, RunFolderError
 from headscope.experiments.ablation import prune as module
-from headscope.experiments.ablation.prune import Pruning, Settings, prune
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
 from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
@@ -32,7 +32,7 @@ from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
 HEADS = [(layer, head) for layer in range(2) for head in range(3)]
-FEW = Settings(step=2, draws=2, replicates=30, batch_tokens=200)
+FEW = PruningSettings(step=2, draws=2, replicates=30, batch_tokens=200)
 
 
 def asked_of(folder, task=MOOD, **changes):
@@ -242,4 +242,4 @@ def test_what_cannot_be_is_refused():
         {"step": 0}, {"draws": 0},
     ):  # fmt: skip
         with pytest.raises(InputError):
-            Settings(**wrong)
+            PruningSettings(**wrong)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headscope.experiments.ablation import ablate as ablation
-from headscope.experiments.importance.importance import Running, Settings, importance
+from headscope.experiments.importance.importance import ImportanceSettings, RunOptions, importance
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 
-STOCK = Running(linears="stock")
+STOCK = RunOptions(linears="stock")
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
     return ablation.ablate(
         load_for_task(mood, MOOD), data(40), asked_linears="stock",
-        settings=ablation.Settings(replicates=20, replacement="zero"),
+        settings=ablation.AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
     )  # fmt: skip
 
@@ -32,7 +32,7 @@ def ablated(mood, tmp_path_factory):
 def found(mood, ablated, tmp_path_factory):
     """A finished run with all methods, held against the ablation, and its report."""
     run = importance(
-        load_for_task(mood, MOOD), data(40), settings=Settings(replicates=50, steps=4),
+        load_for_task(mood, MOOD), data(40), settings=ImportanceSettings(replicates=50, steps=4),
         ablation=ablated, running=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
     )  # fmt: skip
     run.report()

@@ -15,7 +15,7 @@ from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderEr
 from headscope.experiments.importance import importance as module
 from headscope.experiments.importance import stream
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.experiments.importance.importance import Running, Settings, importance
+from headscope.experiments.importance.importance import ImportanceSettings, RunOptions, importance
 from headscope.experiments.importance.result import METHODS
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
@@ -26,7 +26,7 @@ from reference.importance import maps_and_gradients, mean_magnitude
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 
 LAYERS, HEADS = 2, 3
-FEW = Settings(replicates=0, methods=("gradient", "michel"))
+FEW = ImportanceSettings(replicates=0, methods=("gradient", "michel"))
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_every_number_has_an_interval_around_it(found):
 
 def test_the_size_of_batches_and_parts_changes_nothing(mood, found, monkeypatch):
     monkeypatch.setattr(module, "PART_TOKENS", 50)
-    settings = Settings(replicates=50, steps=4, batch_tokens=60)
+    settings = ImportanceSettings(replicates=50, steps=4, batch_tokens=60)
     again = importance(load_for_task(mood, MOOD), data(40), settings=settings, running=STOCK)
     for group, name in (("gradients", "magnitude"), ("importance", "head_importance")):
         for end in ("", "_ci_low"):
@@ -256,7 +256,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         importance(model, rows, settings=FEW, running=STOCK, output=tmp_path / "run")
     told = []
-    again = Running(linears="stock", progress=lambda *x: told.append(x))
+    again = RunOptions(linears="stock", progress=lambda *x: told.append(x))
     run = importance(model, rows, settings=FEW, running=again, output=tmp_path / "run")
     done = [at for number, places in enumerate(calls) if number != 2 for at in places]
     assert sorted(done) == list(range(30))
@@ -281,7 +281,7 @@ def test_another_spec_in_the_folder_is_refused(mood, tmp_path):
 def test_what_cannot_be_is_refused(mood):
     for wrong in ({"methods": ("gini",)}, {"methods": ()}, {"steps": 0}, {"batch_tokens": 0}):
         with pytest.raises(InputError, match="wanted"):
-            Settings(**wrong)
+            ImportanceSettings(**wrong)
     model = load_for_task(mood, MOOD)
     with torch.no_grad():
         model.model.network.classifier.bias[0] = torch.nan

@@ -13,7 +13,12 @@ from experiments.importance.made import language_model
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.importance.findings import integral_note
-from headscope.experiments.importance.importance import QUICK, Running, Settings, importance_to_text
+from headscope.experiments.importance.importance import (
+    QUICK,
+    ImportanceSettings,
+    RunOptions,
+    importance_to_text,
+)
 from headscope.experiments.importance.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
 from model.families.tiny import FAMILIES
@@ -124,9 +129,9 @@ def test_a_masked_models_loss_is_the_mean_over_the_asked_tokens(language):
 
 
 def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
-    settings = Settings(replicates=10, batch_tokens=64)
+    settings = ImportanceSettings(replicates=10, batch_tokens=64)
     run = importance_to_text(
-        language, TextCorpus([text]), settings=settings, running=Running(linears="stock"),
+        language, TextCorpus([text]), settings=settings, running=RunOptions(linears="stock"),
         output=tmp_path / "run",
     )  # fmt: skip
     assert list(run["importance"]["method"].values) == list(QUICK)
@@ -137,8 +142,8 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     page = run.report().read_text("utf-8")
     assert "Where do gradients go?" in page
     attattr = importance_to_text(
-        language, TextCorpus([text]), running=Running(linears="stock"),
-        settings=Settings(methods=("attattr",), replicates=0, steps=2, limit=1),
+        language, TextCorpus([text]), running=RunOptions(linears="stock"),
+        settings=ImportanceSettings(methods=("attattr",), replicates=0, steps=2, limit=1),
     )["importance"]  # fmt: skip
     assert float(attattr["completeness_error"].max()) > 0.05  # a sharp random model, and few steps
     assert "more than 2 steps are wanted" in integral_note(attattr)

@@ -16,10 +16,10 @@ import xarray as xr
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
 from headscope.errors import InputError
 from headscope.experiments.probes import feature_files
-from headscope.experiments.probes.feature_files import Place
+from headscope.experiments.probes.feature_files import FeaturePlace
 from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
-from headscope.experiments.probes.settings import PROBES, Settings
+from headscope.experiments.probes.settings import PROBES, ProbeSettings
 from headscope.model.model import load
 from headscope.report.figures import draw
 from model.families.tiny import tiny as family
@@ -44,7 +44,7 @@ def model(desk):
 
 def run(model, desk: Path, **more):
     given = {"replicates": 50, "probes": ("right_branching", "attention")}
-    settings = Settings(**given | more.pop("settings", {}))
+    settings = ProbeSettings(**given | more.pop("settings", {}))
     files = {name: [desk / f"{name}.conllu"] for name in ("train", "test")}
     return probe(
         model, more.pop("train", files["train"]), more.pop("test", files["test"]),
@@ -175,7 +175,7 @@ def test_without_vectors_probes_on_words_are_left_out_and_named(model, desk) -> 
 def test_features_over_the_limit_are_refused_before_anything_is_computed(model, desk, tmp_path):
     told = []
     with pytest.raises(InputError, match=r"--features-limit allows 1e-06 GB\ngive fewer sentences"):
-        run(model, desk, place=Place(limit=1e-6), output=tmp_path / "run")
+        run(model, desk, place=FeaturePlace(limit=1e-6), output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     run(model, desk, settings={"test_limit": 3}, tell=told.append)
     (line,) = told
@@ -184,7 +184,7 @@ def test_features_over_the_limit_are_refused_before_anything_is_computed(model, 
 
 
 def test_features_can_be_kept_elsewhere(model, desk, tmp_path: Path) -> None:
-    run(model, desk, place=Place(tmp_path / "f", keep=True), settings={"test_limit": 3})
+    run(model, desk, place=FeaturePlace(tmp_path / "f", keep=True), settings={"test_limit": 3})
     names = {file.name for file in (tmp_path / "f").rglob("*.bin")}
     assert names == {"model-train.bin", "model-test.bin"}
 

@@ -9,15 +9,15 @@ import pytest
 
 from headscope.errors import HeadscopeError
 from headscope.experiments.probes import feature_files
-from headscope.experiments.probes.feature_files import Store, size_of
+from headscope.experiments.probes.feature_files import FeatureFile, size_of
 
 SHAPES = [(2, 3), (4, 1), (1, 1), (3, 2)]
 BATCHES = [[2, 1], [3], [0]]
 ARRAYS = [np.random.default_rng(at).random(shape).astype("f2") for at, shape in enumerate(SHAPES)]
 
 
-def store(folder: Path, key: str = "a") -> Store:
-    return Store(folder / "f.bin", SHAPES, BATCHES, key)
+def store(folder: Path, key: str = "a") -> FeatureFile:
+    return FeatureFile(folder / "f.bin", SHAPES, BATCHES, key)
 
 
 def give(numbers):

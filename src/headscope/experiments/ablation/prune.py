@@ -52,7 +52,7 @@ ORDERS = ("greedy", "alone", "given", "random")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PruningSettings:
     """How heads are removed.
 
     orders      of removal.ORDERS
@@ -100,7 +100,7 @@ class Pruning:
     model: TaskModel
     choosing: TaskData
     scoring: TaskData
-    settings: Settings = field(default_factory=Settings)
+    settings: PruningSettings = field(default_factory=PruningSettings)
     importance: npt.NDArray[np.float64] | None = None
     importance_name: str = "given"
     asked_linears: str = "auto"
@@ -154,13 +154,13 @@ def prune(
             model, scoring.examples, batch_tokens=settings.batch_tokens, asked=asked.asked_linears
         ),
     )  # fmt: skip
-    work = _Work(asked, choosing, scoring, told)
+    work = _PruningRun(asked, choosing, scoring, told)
     with evaluating(model.network):
         return task_run(run, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
-class _Work:
+class _PruningRun:
     """The computation behind `prune`; what it keeps is numbered by order."""
 
     asked: Pruning

@@ -26,9 +26,9 @@ from headscope.corpus.document import Example
 from headscope.corpus.files import described
 from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
-from headscope.experiments.alignment.gold_alignments import Gold
+from headscope.experiments.alignment.gold_alignments import GoldAlignments
 from headscope.experiments.alignment.result import SETTINGS, alignment_result, scores_of
-from headscope.experiments.alignment.translator import Encoded, Side, Translator, encode
+from headscope.experiments.alignment.translator import EncodedPair, PairSide, Translator, encode
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
@@ -45,7 +45,7 @@ COUNTED = ("links", "possible", "sure")  # all links, and those that are right
 
 def align(
     translator: Translator,
-    gold: Gold,
+    gold: GoldAlignments,
     *,
     output: str | Path | None = None,
     limit: int | None = None,
@@ -92,7 +92,7 @@ def align(
         return task_run(asked, compute, output=output, overwrite=overwrite)
 
 
-def _counts(translator: Translator, encoded: Sequence[Encoded], kind: str) -> State:
+def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
     """`links.counts_of` of a part, in batches of like length; in the order of the pairs."""
     found: dict[int, State] = {}
     with linears(translator.network, kind):
@@ -103,7 +103,7 @@ def _counts(translator: Translator, encoded: Sequence[Encoded], kind: str) -> St
     return {key: np.stack([found[row][key] for row in sorted(found)]) for key in found[0]}
 
 
-def _example(one: Encoded) -> Example:
+def _example(one: EncodedPair) -> Example:
     """What both sides read, for the manifest: the source is segment 0, the target 1."""
     ids = np.concatenate([one.source.ids, one.target.ids])
     word = np.concatenate([one.source.word, one.target.word])
@@ -114,7 +114,7 @@ def _example(one: Encoded) -> Example:
 # --- links ------------------------------------------------------------------------------------
 
 
-def counts_of(translator: Translator, batch: Sequence[Encoded]) -> State:
+def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
     """Of a batch of pairs, run with the reference target:
 
     head     [pair, layer, head, setting, measure, COUNTED] links of each head
@@ -157,7 +157,7 @@ def maps_of(view: LayerView) -> Float64:
     return found
 
 
-def links_of(maps: Float64, source: Side, target: Side, *, later: bool) -> Ints:
+def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) -> Ints:
     """[…, word of the target] the word of the source that each is linked to; -1 for none.
 
     maps   […, query, key] at least 0; query i generates target token i
@@ -179,7 +179,7 @@ def links_of(maps: Float64, source: Side, target: Side, *, later: bool) -> Ints:
     return found
 
 
-def right(links: Ints, one: Encoded) -> Ints:
+def right(links: Ints, one: EncodedPair) -> Ints:
     """[…, COUNTED] how many links there are, how many are possible, how many are sure."""
     words = len(one.pair.source), links.shape[-1]
     counts = [links >= 0]
@@ -193,7 +193,7 @@ def right(links: Ints, one: Encoded) -> Ints:
 
 
 def tensors(
-    translator: Translator, batch: Sequence[Encoded]
+    translator: Translator, batch: Sequence[EncodedPair]
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Source ids, their mask, and what the decoder reads, all [example, token]; padded behind."""
     pad = translator.network.config.pad_token_id or 0

@@ -26,7 +26,7 @@ MEASURES = ("weight", "norm")
 NORM = MEASURES.index("norm")
 
 
-def alignment_result(scores: Scores, *, pairs: int) -> xr.Dataset:
+def alignment_result(scores: AlignmentScores, *, pairs: int) -> xr.Dataset:
     """The group `alignment`; intervals are over the pairs of sentences.
 
     setting  AWO: a link is of the word that is generated; AWI: of the word that is read
@@ -73,7 +73,7 @@ def alignment_result(scores: Scores, *, pairs: int) -> xr.Dataset:
 
 
 @dataclass(frozen=True)
-class Scores:
+class AlignmentScores:
     """Error rates, with replicate 0 the data.
 
     head      [replicate + 1, layer, head, setting, measure]
@@ -126,7 +126,7 @@ class Scores:
         return ratio((norm * aer).sum(-1), spread)
 
 
-def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> Scores:
+def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> AlignmentScores:
     """The scores of all pairs.
 
     state  as `links.counts_of`, of pairs with these ids
@@ -137,7 +137,7 @@ def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> Sc
         np.einsum("pr,plh->rlh", weights, state["norm"]),
         (weights.T @ state["cells"])[:, None, None],
     )
-    return Scores(
+    return AlignmentScores(
         error_rate(state["head"], state["wanted"], weights),
         error_rate(state["layer"], state["wanted"], weights),
         norm,
@@ -161,7 +161,7 @@ def error_rate(
 
 
 def _held_out(state: State, weights: Float64, first: npt.NDArray[np.bool_]) -> Float64:
-    """See `Scores.held_out`."""
+    """See `AlignmentScores.held_out`."""
     halved = [
         error_rate(state["layer"], state["wanted"], weights * half[:, None])
         for half in (first, ~first)

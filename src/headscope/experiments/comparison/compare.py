@@ -18,8 +18,8 @@ import headscope
 from headscope.corpus import Corpus
 from headscope.errors import InputError
 from headscope.experiments.comparison.layer_change import read_training
-from headscope.experiments.comparison.paired_reading import Work
-from headscope.experiments.comparison.running import Job, run_job
+from headscope.experiments.comparison.paired_reading import ComparisonPlan
+from headscope.experiments.comparison.running import ComparisonJob, run_job
 from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import Scope, choose
@@ -78,7 +78,7 @@ def compare(
         _check_width(padded_to, limit=encoder_for(reader, settings).limit, most=reader.limit)
     work = _work(reader, plan, settings, names, padded_to=padded_to)
     work = replace(work, threads=execution.threads_each)
-    job = Job(base, tuned, reader, corpus, plan, settings, work, training)
+    job = ComparisonJob(base, tuned, reader, corpus, plan, settings, work, training)
     spec = _spec(job)
     with folder.locked() if folder else nullcontext():
         manifest = None
@@ -132,20 +132,20 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 
 def _work(
     model: Model, plan: Plan, settings: Settings, names: list[str], *, padded_to: int | None
-) -> Work:
+) -> ComparisonPlan:
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, None, model),
         relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
         neurons=model.shape.neurons,
     )  # fmt: skip
-    return Work(
+    return ComparisonPlan(
         scope, tuple(names), model.shape.stack, settings.batch_tokens, padded_to=padded_to,
         options={name: dict(given) for name, given in settings.options.items()},
     )  # fmt: skip
 
 
-def _spec(job: Job) -> dict[str, Any]:
+def _spec(job: ComparisonJob) -> dict[str, Any]:
     """Everything that decides the numbers."""
     record, work = Path(job.tuned.name) / RECORD, job.work
     settings = {"analyses": list(work.names), "padded_to": work.padded_to}
@@ -169,7 +169,9 @@ def _identity(model: Model) -> dict[str, Any]:
     }
 
 
-def _manifest(job: Job, spec: dict[str, Any], *, linears: str, command: Sequence[str]) -> Manifest:
+def _manifest(
+    job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
+) -> Manifest:
     counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
     manifest = manifest_of(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),

@@ -14,7 +14,13 @@ from headscope.corpus import Corpus
 from headscope.errors import RunStopped
 from headscope.experiments.comparison.change import change_of
 from headscope.experiments.comparison.layer_change import Training
-from headscope.experiments.comparison.paired_reading import AFTER, BEFORE, PairReader, Sides, Work
+from headscope.experiments.comparison.paired_reading import (
+    AFTER,
+    BEFORE,
+    ComparisonPlan,
+    PairReader,
+    PairState,
+)
 from headscope.experiments.comparison.shown import example_maps, find_changed, listed
 from headscope.model.model import Model
 from headscope.run.atlas import with_n
@@ -28,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparisonJob:
     """A comparison, planned.
 
     reader  the model whose tokenizer and limit decide what is read
@@ -40,12 +46,12 @@ class Job:
     corpus: Corpus
     plan: Plan
     settings: Settings
-    work: Work
+    work: ComparisonPlan
     training: Training | None
 
 
 def run_job(
-    job: Job, manifest: Manifest, *, folder: RunFolder | None, progress: Progress | None
+    job: ComparisonJob, manifest: Manifest, *, folder: RunFolder | None, progress: Progress | None
 ) -> Run:
     """Compute what is missing, merge, label and keep; a finished run is only opened."""
     report, shards = progress or (lambda done, total: None), len(job.plan.shards)
@@ -68,10 +74,10 @@ def run_job(
     return Run(tree, manifest, folder.path)
 
 
-def _merged(job: Job, folder: RunFolder | None, report: Progress) -> Sides:
+def _merged(job: ComparisonJob, folder: RunFolder | None, report: Progress) -> PairState:
     """The sums of all shards, added in their order."""
     done = folder.finished() if folder else set()
-    merged, pair = Sides(job.work), PairReader(job.base, job.tuned, job.work)
+    merged, pair = PairState(job.work), PairReader(job.base, job.tuned, job.work)
     reader = Reader(job.reader, job.corpus, job.settings)
     count, total = len(done), len(job.plan.shards)
     report(count, total)
@@ -92,7 +98,7 @@ def _merged(job: Job, folder: RunFolder | None, report: Progress) -> Sides:
     return merged
 
 
-def _results(job: Job, merged: Sides) -> dict[str, xr.Dataset]:
+def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     """All groups: those of the second model's atlas, and what the comparison says."""
     sides = {}
     with keeping_draws():

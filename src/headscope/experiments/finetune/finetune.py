@@ -34,14 +34,14 @@ from headscope.experiments.finetune.optimization import (
 from headscope.experiments.finetune.training import (
     SAVE_SECONDS,
     Progress,
-    Schedule,
+    TrainingSchedule,
     by_epoch,
     last_state,
     train,
 )
 from headscope.experiments.finetune.training_plan import (
     Record,
-    Wanted,
+    TrainingPlan,
     check,
     done,
     identity,
@@ -90,8 +90,8 @@ def finetune(
                  not ours or a training of other settings in it, RunStopped on Ctrl-C,
                  HeadscopeError if it cannot be written or the loss is not finite
     """
-    schedule = Schedule(epochs, batch, rate, layer_decay, warm_up, seed)
-    wanted = Wanted(start, train_data, dev, Path(output), schedule, max_length)
+    schedule = TrainingSchedule(epochs, batch, rate, layer_decay, warm_up, seed)
+    wanted = TrainingPlan(start, train_data, dev, Path(output), schedule, max_length)
     check(wanted)
     if (found := done(wanted)) is not None:
         return found
@@ -103,7 +103,7 @@ def finetune(
 
 
 def _taught(
-    wanted: Wanted, folder: Path, *, save_seconds: float, progress: Progress | None
+    wanted: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
 ) -> Record:
     """Trains the network in place; the record of it."""
     start, schedule, began = wanted.start, wanted.schedule, time.monotonic()
@@ -196,7 +196,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _notes(wanted: Wanted, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
+def _notes(wanted: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
     notes = [f"model: {note}" for note in wanted.start.notes]
     both = (("train", wanted.train, train_inputs), ("dev", wanted.dev, dev_inputs))
     for name, data, inputs in both:

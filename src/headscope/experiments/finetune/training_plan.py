@@ -12,7 +12,7 @@ import torch
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError, RunFolderError
 from headscope.experiments.finetune.checkpoint_folder import replaceable, told, working_folder
-from headscope.experiments.finetune.training import Schedule, last_state, precision
+from headscope.experiments.finetune.training import TrainingSchedule, last_state, precision
 from headscope.run.settings import differences, fingerprint
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -23,14 +23,14 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TrainingPlan:
     """A model, what it is to learn, and where it goes."""
 
     start: TaskModel
     train: TaskData
     dev: TaskData
     output: Path
-    schedule: Schedule
+    schedule: TrainingSchedule
     max_length: int
 
     def settings(self) -> Record:
@@ -71,7 +71,7 @@ def identity(settings: Record) -> str:
     return fingerprint({**deciding, "settings": settings["settings"]})
 
 
-def check(wanted: Wanted) -> None:
+def check(wanted: TrainingPlan) -> None:
     """Raises InputError or RunFolderError before anything is computed."""
     try:
         import accelerate  # noqa: F401  # the Trainer needs it
@@ -105,7 +105,7 @@ def check(wanted: Wanted) -> None:
     replaceable(wanted.output)
 
 
-def _check_schedule(schedule: Schedule) -> None:
+def _check_schedule(schedule: TrainingSchedule) -> None:
     s = schedule
     rules = {
         "epochs": (s.epochs >= 1, "1 or more"),
@@ -119,7 +119,7 @@ def _check_schedule(schedule: Schedule) -> None:
             raise InputError(f"{name} is {getattr(s, name)}; wanted {rule}")
 
 
-def done(wanted: Wanted) -> Record | None:
+def done(wanted: TrainingPlan) -> Record | None:
     """The record of exactly this training, if its checkpoint is there."""
     try:
         record: Record = json.loads((wanted.output / RECORD).read_text("utf-8"))
@@ -129,7 +129,7 @@ def done(wanted: Wanted) -> Record | None:
     return record if whole and record.get("fingerprint") == identity(wanted.settings()) else None
 
 
-def open_work(wanted: Wanted) -> Path:
+def open_work(wanted: TrainingPlan) -> Path:
     """The folder of the unfinished training; RunFolderError if it is one of other settings."""
     folder, settings = working_folder(wanted.output), wanted.settings()
     file = folder / SETTINGS

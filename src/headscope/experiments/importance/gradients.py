@@ -37,7 +37,7 @@ TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays we
 # --- sums of one batch ------------------------------------------------------------------------
 
 
-class Gather:
+class GradientSums:
     """An observer of one batch's gradients; padding is weight 0, and so are edges that are masked.
 
     magnitude  [example, layer, head, category]  Σ |∂loss/∂α| over the edges to such keys
@@ -188,7 +188,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
     shape, network = model.shape, model.network
     batch = batch_of(model, [examples[at] for at in places])
     inputs = (batch.input_ids, batch.mask, batch.segment_ids)
-    gather = Gather(batch, layers=shape.layers, heads=shape.heads)
+    gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
     maps: list[torch.Tensor] = []
 
     def ask(call: Call) -> None:

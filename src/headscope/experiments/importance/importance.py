@@ -28,12 +28,12 @@ from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of, fastest_linears
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
-from headscope.experiments.importance.gradients import Gather, check_gradients, following
+from headscope.experiments.importance.gradients import GradientSums, check_gradients, following
 from headscope.experiments.importance.language_model import LanguageModel, causal, masked
-from headscope.experiments.importance.objectives import Objective, OfTask
+from headscope.experiments.importance.objectives import Objective, TaskLoss
 from headscope.experiments.importance.result import (
     METHODS,
-    Totals,
+    ImportanceTotals,
     gradients_result,
     importance_result,
     per_example,
@@ -57,7 +57,7 @@ PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a
 
 
 @dataclass(frozen=True)
-class Settings:
+class ImportanceSettings:
     """What is computed.
 
     methods       of result.METHODS; None: all of them for a task, and without AttAttr for text,
@@ -97,7 +97,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunOptions:
     """How it is run; none of it decides what is computed.
 
     linears    "auto", "onednn" or "stock"
@@ -120,9 +120,9 @@ def importance(
     data: TaskData,
     *,
     output: str | Path | None = None,
-    settings: Settings | None = None,
+    settings: ImportanceSettings | None = None,
     ablation: Run | None = None,
-    running: Running | None = None,
+    running: RunOptions | None = None,
 ) -> Run:
     """How much a task's loss depends on each head of a checkpoint.
 
@@ -130,7 +130,7 @@ def importance(
     ablation  of the same checkpoint and task, to hold the importances against
     raises    InputError and its kinds before anything is computed
     """
-    settings, running = settings or Settings(), running or Running()
+    settings, running = settings or ImportanceSettings(), running or RunOptions()
     settings = replace(
         settings, methods=settings.methods or METHODS,
         max_length=settings.max_length or MAX_LENGTH,
@@ -140,8 +140,10 @@ def importance(
     if ablation is not None:
         inputs = digest_of(encoded.examples)
         effect = effect_of(ablation, model.model, task=printable(data.task.name), inputs=inputs)
-    objective = OfTask(data.task, encoded.labels)
-    work = Work(model.model, encoded.examples, objective, settings, running.progress, effect)
+    objective = TaskLoss(data.task, encoded.labels)
+    work = ImportanceRun(
+        model.model, encoded.examples, objective, settings, running.progress, effect
+    )
     about = {"ablation": None if effect is None else effect.about}
     return work.run(of_task(data), output, running, about, cut=encoded.cut)
 
@@ -151,14 +153,14 @@ def importance_to_text(
     corpus: Corpus,
     *,
     output: str | Path | None = None,
-    settings: Settings | None = None,
-    running: Running | None = None,
+    settings: ImportanceSettings | None = None,
+    running: RunOptions | None = None,
 ) -> Run:
     """How much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
     """
-    settings, running = settings or Settings(), running or Running()
+    settings, running = settings or ImportanceSettings(), running or RunOptions()
     settings = replace(settings, methods=settings.methods or QUICK)
     reading = CorpusSettings(
         max_length=settings.max_length, long=settings.long, segment_ids=settings.segment_ids,
@@ -174,7 +176,9 @@ def importance_to_text(
         "windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped,
         "left_out": told.left_out,
     }  # fmt: skip
-    work = Work(model.model, told.examples, told.objective, settings, running.progress, notes=notes)
+    work = ImportanceRun(
+        model.model, told.examples, told.objective, settings, running.progress, notes=notes
+    )
     return work.run(corpus.describe(), output, running, {"asked": told.objective.digest}, cut=0)
 
 
@@ -182,7 +186,7 @@ def importance_to_text(
 
 
 @dataclass
-class Work:
+class ImportanceRun:
     """The computation behind `importance`.
 
     effect  what the importances are held against; None: nothing
@@ -192,13 +196,13 @@ class Work:
     model: Model
     examples: Sequence[Example]
     objective: Objective
-    settings: Settings
+    settings: ImportanceSettings
     progress: Callable[[int, int], None] | None
     effect: Effect | None = None
     notes: dict[str, int] = field(default_factory=dict)
 
     def run(
-        self, corpus: Mapping[str, Any], output: str | Path | None, running: Running,
+        self, corpus: Mapping[str, Any], output: str | Path | None, running: RunOptions,
         about: Mapping[str, Any], *, cut: int,
     ) -> Run:  # fmt: skip
         """The run of that spec, opened or computed; `about` is further spec."""
@@ -218,7 +222,7 @@ class Work:
     def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
-        totals, done = Totals(settings.replicates, settings.seed), 0
+        totals, done = ImportanceTotals(settings.replicates, settings.seed), 0
         check_gradients(self.model, self.examples, self.objective)
         with linears(network, parts.linears), frozen(network):
             for number, places in enumerate(_in_parts(self.examples)):
@@ -270,7 +274,7 @@ class Work:
 
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
-        gather = Gather(batch, layers=shape.layers, heads=shape.heads)
+        gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
         with following(network, gather) as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, batch.input_ids, batch.mask, batch.segment_ids)
             losses = self.objective.losses(answer.logits, places)

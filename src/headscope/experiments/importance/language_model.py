@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 from headscope.core.accumulators import generator
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
-from headscope.experiments.importance.objectives import Ids, OfTokens
+from headscope.experiments.importance.objectives import Ids, TokenLoss
 from headscope.model.checkpoint import (
     Checkpoint,
     device_of,
@@ -89,18 +89,18 @@ def _kind(name: str, config: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class AskedTokens:
     """Examples as they are shown, and what is asked of them.
 
     left_out  examples in which nothing can be asked
     """
 
     examples: list[Example]
-    objective: OfTokens
+    objective: TokenLoss
     left_out: int
 
 
-def masked(model: Model, examples: Sequence[Example], *, seed: int) -> Told:
+def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
     """For a masked language model; what is drawn depends on the seed and the example's id alone.
 
     raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
@@ -130,7 +130,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> Told:
     return _told("masked-language-model loss", examples, shown, asked, right)
 
 
-def causal(examples: Sequence[Example]) -> Told:
+def causal(examples: Sequence[Example]) -> AskedTokens:
     """For a causal language model; each token is asked of those before it."""
     shown = [example for example in examples if len(example) > 1]
     asked = [np.arange(len(example) - 1) for example in shown]
@@ -140,9 +140,9 @@ def causal(examples: Sequence[Example]) -> Told:
 
 def _told(
     name: str, given: Sequence[Example], shown: list[Example], asked: list[Ids], right: list[Ids]
-) -> Told:
+) -> AskedTokens:
     if not shown:
         raise CorpusError(
             f"found {len(given)} inputs, in none of which a token can be asked; wanted text"
         )
-    return Told(shown, OfTokens(name, asked, right), len(given) - len(shown))
+    return AskedTokens(shown, TokenLoss(name, asked, right), len(given) - len(shown))

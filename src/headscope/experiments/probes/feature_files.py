@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
-from headscope.experiments.probes.probe_plan import Asking
-from headscope.experiments.probes.treebank_splits import Split
+from headscope.experiments.probes.probe_plan import ProbePlan
+from headscope.experiments.probes.treebank_splits import TreebankSplit
 from headscope.experiments.probes.word_features import (
     Extract,
     Features,
@@ -46,7 +46,7 @@ KIND = np.dtype(np.float16)
 NOTE_SECONDS = 5.0  # so much work is lost at most when the process is killed
 
 
-class Store:
+class FeatureFile:
     """Arrays of float16 in a file, numbered as their shapes are.
 
     path     of the file; beside it stands `….json`, which says how much of it is whole
@@ -147,14 +147,14 @@ def size_of(shapes: Sequence[Shape]) -> int:
     return sum(prod(shape) for shape in shapes) * KIND.itemsize
 
 
-Stores = tuple[Store, Store, Store]
+Stores = tuple[FeatureFile, FeatureFile, FeatureFile]
 
 
 # --- the features of a run --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Place:
+class FeaturePlace:
     """Where features are kept, and how much of them.
 
     folder  a folder of their own is made in it; None: in the run folder, or a temporary one
@@ -167,14 +167,18 @@ class Place:
     keep: bool = False
 
 
-def shapes_of(kind: str, model: Model, split: Split) -> list[Shape]:
+def shapes_of(kind: str, model: Model, split: TreebankSplit) -> list[Shape]:
     """[sentence] the shapes of one kind of features."""
     shape = hidden_shape if kind == "hidden" else attention_shape
     return [shape(sentence, model) for sentence in split.sentences]
 
 
 def check_size(
-    kinds: Sequence[str], model: Model, splits: Sequence[Split], place: Place, run: Path | None
+    kinds: Sequence[str],
+    model: Model,
+    splits: Sequence[TreebankSplit],
+    place: FeaturePlace,
+    run: Path | None,
 ) -> str:
     """A sentence on how large the features get; "" where there are none.
 
@@ -221,7 +225,7 @@ class FeatureFolder:
         self,
         folder: Path,
         key: str,
-        asking: Asking,
+        asking: ProbePlan,
         linears: str,
         *,
         keep: bool = False,
@@ -268,18 +272,18 @@ class FeatureFolder:
             first, second, third = (self._store(kind, split, extract) for split in asking.splits)
         return first, second, third
 
-    def _store(self, kind: str, split: Split, extract: Extract) -> Store:
+    def _store(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
         sentences, shapes = split.sentences, shapes_of(kind, self.asking.model, split)
         examples = [sentence.example for sentence in sentences]
         order = list(batches(examples, budget=self.asking.settings.batch_tokens))
         path = self.folder / f"{kind}-{split.name}.bin"
-        store = Store(path, shapes, order, f"{self.key} {kind}")
+        store = FeatureFile(path, shapes, order, f"{self.key} {kind}")
         store.fill(lambda some: extract([sentences[at] for at in some]), progress=self.advance)
         return store
 
 
 @contextmanager
-def folder_of(place: Place, run: Path | None, key: str) -> Iterator[Path]:
+def folder_of(place: FeaturePlace, run: Path | None, key: str) -> Iterator[Path]:
     """The folder for the features of a run; deleted when the run has finished, unless kept."""
     if place.folder is None and run is None:
         with tempfile.TemporaryDirectory(prefix="headscope-features-") as made:

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from headscope.errors import InputError
-from headscope.experiments.probes.settings import NETWORK, TRAINED, Settings
+from headscope.experiments.probes.settings import NETWORK, TRAINED, ProbeSettings
 from headscope.experiments.probes.treebank_splits import Splits
-from headscope.experiments.probes.word_vectors import Vectors
+from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.model.model import Model
 
 
 @dataclass(frozen=True)
-class Asking:
+class ProbePlan:
     """Everything that decides the numbers.
 
     names    the probes that are run
@@ -25,10 +25,10 @@ class Asking:
 
     model: Model
     splits: Splits
-    settings: Settings
+    settings: ProbeSettings
     names: tuple[str, ...]
     lacking: tuple[str, ...]
-    vectors: Vectors | None
+    vectors: WordVectors | None
     labels: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class Asking:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")
 
     @cached_property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[ProbeTraining]:
         """All trainings of probes that score pairs."""
         size, settings = len(self.splits[0].sentences), self.settings
         return jobs(self.names, curve=settings.curve, size=size, seeds=settings.seeds)
@@ -74,7 +74,7 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Job:
+class ProbeTraining:
     """One training: a probe on the first `size` sentences in random order, from one seed."""
 
     probe: str
@@ -82,7 +82,9 @@ class Job:
     seed: int
 
 
-def jobs(probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int) -> list[Job]:
+def jobs(
+    probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int
+) -> list[ProbeTraining]:
     """All trainings of probes that score pairs, in a fixed order; the curve from the first seed.
 
     raises  InputError for a training set of the curve that is larger than there are sentences
@@ -95,6 +97,6 @@ def jobs(probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int) 
     found = []
     for probe in TRAINED:
         if probe in probes:
-            found += [Job(probe, size, seed) for seed in range(seeds)]
-            found += [Job(probe, part, 0) for part in sizes]
+            found += [ProbeTraining(probe, size, seed) for seed in range(seeds)]
+            found += [ProbeTraining(probe, part, 0) for part in sizes]
     return found

@@ -18,7 +18,7 @@ NETWORK = {"attention": "model", "attention_words": "model", "random_words": "ra
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProbeSettings:
     """What is asked; the defaults are Clark et al.'s (2019), and where it says so, others'.
 
     probes             of PROBES; None: all that can be run

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.special import log_softmax
 
 from headscope.core.accumulators import Estimate, Float64, bootstrap_weights, estimate, ratio
-from headscope.experiments.probes.treebank_splits import ROOT, Bools, Ints, Sentence
+from headscope.experiments.probes.treebank_splits import ROOT, Bools, Ints, TreeSentence
 
 Floats = npt.NDArray[np.floating]
 LENGTHS = range(5, 51)  # of sentences whose rank correlations are averaged (Hewitt and Manning)
@@ -48,7 +48,7 @@ def spanning_edges(weights: Floats, kept: Bools) -> list[tuple[int, int]]:
     return sorted((min(pair), max(pair)) for pair in pairs)
 
 
-def gold_edges(sentence: Sentence) -> set[tuple[int, int]]:
+def gold_edges(sentence: TreeSentence) -> set[tuple[int, int]]:
     """The arcs between words that may be part of an undirected tree, the lesser word first."""
     found = set()
     for word, head in enumerate((sentence.head - 1).tolist()):
@@ -57,7 +57,7 @@ def gold_edges(sentence: Sentence) -> set[tuple[int, int]]:
     return found
 
 
-def undirected_right(weights: Floats, sentence: Sentence) -> int:
+def undirected_right(weights: Floats, sentence: TreeSentence) -> int:
     """How many arcs of the gold tree are in the maximum spanning tree."""
     return len(gold_edges(sentence) & set(spanning_edges(weights, sentence.spanned)))
 
@@ -86,15 +86,15 @@ def arborescence(scores: Floats) -> Ints:
 # --- shares -----------------------------------------------------------------------------------
 
 
-class Marks:
+class TreeAccuracy:
     """The words of the test sentences in a row, and how they are counted.
 
-    head      [word] as `Sentence.head`
+    head      [word] as `TreeSentence.head`
     scored    [word] whether it counts without punctuation
     relation  [word] index into `relations`
     """
 
-    def __init__(self, sentences: Sequence[Sentence], *, replicates: int, seed: int) -> None:
+    def __init__(self, sentences: Sequence[TreeSentence], *, replicates: int, seed: int) -> None:
         self.sentences = sentences
         self.replicates, self.seed = replicates, seed
         self.head: Ints = np.concatenate([s.head for s in sentences])

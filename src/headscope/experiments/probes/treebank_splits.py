@@ -18,7 +18,7 @@ from headscope.corpus.encoder import Encoder
 from headscope.corpus.files import UniqueNames
 from headscope.corpus.treebank import TreebankCorpus
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.settings import Settings
+from headscope.experiments.probes.settings import ProbeSettings
 from headscope.model.model import Model, file_sha256
 from headscope.model.words import Words
 
@@ -35,7 +35,7 @@ DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is neede
 
 
 @dataclass(frozen=True, eq=False)
-class Sentence:
+class TreeSentence:
     """One model input, and the tree of the words that have a token in it.
 
     example     what the model reads; its document is the sentence that it is, or is a window of
@@ -66,7 +66,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreebankSplit:
     """The sentences of one part of the data.
 
     name         "train", "dev" or "test"
@@ -76,7 +76,7 @@ class Split:
     """
 
     name: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[TreeSentence, ...]
     counts: EncodeCounts = field(default_factory=EncodeCounts)
     description: dict[str, Any] = field(default_factory=dict)
 
@@ -91,12 +91,12 @@ class Split:
         return digest.hexdigest()
 
 
-Splits = tuple[Split, Split, Split]
+Splits = tuple[TreebankSplit, TreebankSplit, TreebankSplit]
 
 
 def read_split(
     name: str, files: Sequence[Path], encoder: Encoder, *, limit: int | None = None, seed: int = 0
-) -> Split:
+) -> TreebankSplit:
     """The sentences of treebank files, each a document of its own.
 
     encoder  has read nothing yet
@@ -121,14 +121,14 @@ def read_split(
             f"no sentence of {shown} has a tree to learn or test; wanted CoNLL-U with heads "
             "(column 7) and relations (column 8)"
         )
-    return Split(name, tuple(sentences), encoder.counts, corpus.describe())
+    return TreebankSplit(name, tuple(sentences), encoder.counts, corpus.describe())
 
 
 def _alone(passage: Passage, names: UniqueNames, place: str) -> Document:
     return Document(names.of(passage.id, place=place), (passage,))
 
 
-def sentence_of(example: Example) -> Sentence | None:
+def sentence_of(example: Example) -> TreeSentence | None:
     """The sentence of an example; None without a tree or without words."""
     if not has_tree(example):
         return None
@@ -146,7 +146,7 @@ def sentence_of(example: Example) -> Sentence | None:
     tags = [example.words[at].xpos for at in there]
     spanned = scored & np.array([tag not in PUNCTUATION_TAGS for tag in tags])
     distance, depth = tree_metric(gold)
-    return Sentence(
+    return TreeSentence(
         example, tuple(example.words[at].form for at in there), head, relations, place[there],
         scored, spanned, distance[np.ix_(there, there)], depth[there],
     )  # fmt: skip
@@ -177,7 +177,10 @@ def tree_metric(head: Ints) -> tuple[Shorts, Shorts]:
 
 
 def read_splits(
-    model: Model, files: Mapping[str, Sequence[Path]], settings: Settings, probes: Sequence[str]
+    model: Model,
+    files: Mapping[str, Sequence[Path]],
+    settings: ProbeSettings,
+    probes: Sequence[str],
 ) -> Splits:
     """Train, dev and test.
 
@@ -187,7 +190,7 @@ def read_splits(
     """
     _check_distinct(files)
 
-    def read(name: str, limit: int | None = None) -> Split:
+    def read(name: str, limit: int | None = None) -> TreebankSplit:
         encoder = Encoder(
             model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
             max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
@@ -196,7 +199,7 @@ def read_splits(
 
     train, test = read("train", settings.limit), read("test", settings.test_limit)
     if settings.epochs == 1 and "structural" not in probes:
-        return train, Split("dev", ()), test
+        return train, TreebankSplit("dev", ()), test
     if files.get("dev"):
         return train, read("dev"), test
     return (*_held_out(train, seed=settings.seed), test)
@@ -217,17 +220,17 @@ def counts_of(splits: Splits) -> dict[str, Any]:
     return {name: every[name] for name in ("skipped", "windowed", "reasons")}
 
 
-def _held_out(train: Split, *, seed: int) -> tuple[Split, Split]:
+def _held_out(train: TreebankSplit, *, seed: int) -> tuple[TreebankSplit, TreebankSplit]:
     """Train without a tenth of its sentences, and these."""
     if len(train.sentences) < 2:
         raise InputError("found one sentence to train on; wanted two or more, or --dev FILE")
     order = generator(seed, "dev").permutation(len(train.sentences)).tolist()
     held = set(order[: max(1, len(order) // DEV_SHARE)])
-    parts: tuple[list[Sentence], list[Sentence]] = ([], [])
+    parts: tuple[list[TreeSentence], list[TreeSentence]] = ([], [])
     for at, sentence in enumerate(train.sentences):
         parts[at in held].append(sentence)
-    kept = Split("train", tuple(parts[0]), train.counts, train.description)
-    return kept, Split("dev", tuple(parts[1]))
+    kept = TreebankSplit("train", tuple(parts[0]), train.counts, train.description)
+    return kept, TreebankSplit("dev", tuple(parts[1]))
 
 
 def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:

@@ -173,17 +173,21 @@ def tokens(desk: Desk, part: str) -> Run:
 def gradients(desk: Desk, part: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(desk)
-    from headscope.experiments.importance.importance import Running, Settings, importance_to_text
+    from headscope.experiments.importance.importance import (
+        ImportanceSettings,
+        RunOptions,
+        importance_to_text,
+    )
     from headscope.experiments.importance.language_model import load_language_model
 
     try:
         model = load_language_model(desk.model_name, **desk.loading)
     except ModelError as error:
         raise NotRun(f"needs a model with a language-model head: {error}") from error
-    settings = Settings(
+    settings = ImportanceSettings(
         methods=("gradient",), limit=desk.limit, replicates=desk.replicates, seed=desk.seed
     )
-    running = Running(linears="stock", overwrite=desk.overwrite)
+    running = RunOptions(linears="stock", overwrite=desk.overwrite)
     with threads_of(desk.execution.threads_each), keeping_draws():
         return importance_to_text(
             model, corpus, output=desk.place(part), settings=settings, running=running
@@ -194,10 +198,10 @@ def probes(desk: Desk, part: str) -> Run:
     """Heads in combination (Clark et al. 2019, §5)."""
     train, test = (desk.data.need(key) for key in ("probe_train", "probe_test"))
     from headscope.experiments.probes.probe import probe
-    from headscope.experiments.probes.settings import Settings
+    from headscope.experiments.probes.settings import ProbeSettings
 
     layer = layer_at(STRUCTURAL_LAYER, desk.model.shape.layers)
-    settings = Settings(
+    settings = ProbeSettings(
         structural_layers=(layer,), limit=desk.limit, test_limit=desk.limit,
         replicates=desk.replicates, seed=desk.seed,
     )  # fmt: skip

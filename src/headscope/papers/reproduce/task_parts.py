@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import CorpusError
-from headscope.experiments.ablation.ablate import Settings as Ablating
+from headscope.experiments.ablation.ablate import AblationSettings as Ablating
 from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.same_inputs import TaskCorpus
