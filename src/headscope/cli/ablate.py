@@ -121,7 +121,7 @@ def group_named(text: str) -> tuple[tuple[int, int], ...]:
 
 def _lines(run: Run) -> list[str]:
     from headscope.experiments.ablation.ablate import note_of
-    from headscope.experiments.ablation.readings import score_text, verdict_counts
+    from headscope.experiments.ablation.task_wording import score_text, verdict_counts
 
     found, model = run["ablation"], run.manifest["model"]
     metric, n = found.attrs["metric"], found.sizes["example"]
@@ -153,7 +153,7 @@ def _named(found: xr.Dataset, verdict: str) -> Sequence[str]:
 
     from headscope.core.results import head_name
     from headscope.core.wording import fixed
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     prefix = verdict.removesuffix("verdict")
     changes = found[f"{prefix}difference"].values.ravel()  # [unit]
@@ -181,7 +181,7 @@ def _extremes(found: xr.Dataset) -> str:
     import numpy as np
 
     from headscope.core.results import head_name
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     changes = found["difference"].values.ravel()  # [unit]
     if np.isnan(changes).all():
@@ -198,7 +198,7 @@ def _extremes(found: xr.Dataset) -> str:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    from headscope.experiments.ablation.readings import verdict_counts
+    from headscope.experiments.ablation.task_wording import verdict_counts
 
     found, report = run["ablation"], _report(run)
     verdicts = ("verdict", "loss_verdict", "layer_verdict", "layer_loss_verdict")

@@ -172,7 +172,7 @@ def _importance(
 
 
 def _lines(run: Run, order: str, gone: int) -> list[str]:
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     found, model = run["pruning"], run.manifest["model"]
     allowance = points_text(found, float(found.attrs["allowance"]))

@@ -29,7 +29,7 @@ from headscope.analyses.dependency.paper_tables import (
 from headscope.analyses.divergence.clusters import cluster_table
 from headscope.core.results import documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
-from headscope.experiments.ablation.readings import effect_table, flip_table
+from headscope.experiments.ablation.tables import effect_table, flip_table
 from headscope.experiments.comparison.tables import comparison_tables
 from headscope.experiments.probes.findings import head_influence_table
 from headscope.heads.head_tables import head_table, label_table

@@ -18,11 +18,11 @@ from headscope.core.dictionary import SOURCES, TERMS, unit_label
 from headscope.core.results import counted, model_name, printable, shape
 from headscope.core.whole_file import write_whole
 from headscope.draw.wording import over
-from headscope.experiments.ablation.section import TASK_GROUPS, task_section
 from headscope.experiments.ablation.terms import ABLATION
 from headscope.experiments.alignment.section import alignment_section
 from headscope.experiments.comparison.section import comparison
 from headscope.experiments.probes.section import probe_section
+from headscope.experiments.task_section import TASK_GROUPS, task_section
 from headscope.page.policy import content_policy, island
 from headscope.page.sections import sections
 from headscope.page.svg import Styles

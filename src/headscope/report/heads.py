@@ -23,7 +23,7 @@ from headscope.core.results import (
 )
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.experiments.ablation.readings import verdict_words
+from headscope.experiments.ablation.task_wording import verdict_words
 from headscope.heads.head_card import GROUP_TITLES
 from headscope.heads.label_rules import RULES, rule_words
 from headscope.heads.labels import HeadLabels, head_labels

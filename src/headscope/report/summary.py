@@ -7,8 +7,8 @@ import xarray as xr
 
 from headscope.core.results import printable
 from headscope.draw.wording import over
-from headscope.experiments.ablation.findings import task_findings
 from headscope.experiments.comparison.findings import findings
+from headscope.experiments.task_section import task_findings
 from headscope.report import facts, heads
 
 SHOWN = 5

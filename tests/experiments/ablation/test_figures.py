@@ -11,7 +11,7 @@ from headscope.draw.saving import picture_bytes
 from headscope.draw.signed import STEPS
 from headscope.draw.style import LIGHT
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
-from headscope.experiments.ablation.readings import best_order, verdict_counts
+from headscope.experiments.ablation.task_wording import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.report.figures import PICTURES, draw
 from headscope.tasks.task_model import load_for_task

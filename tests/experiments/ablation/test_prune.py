@@ -21,9 +21,9 @@ from headscope.experiments.ablation.pruned_checkpoint import (
     refuse_strangers,
     write_pruned,
 )
-from headscope.experiments.ablation.readings import best_order
 from headscope.experiments.ablation.removal_curves import Curves, pruning_result, random
 from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.task_wording import best_order
 from headscope.run.finished_run import open_run
 from headscope.tasks.metrics import resampled
 from headscope.tasks.predict import encode, outputs

@@ -206,18 +206,18 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 STOPPED = """
 import os, signal, sys
 from headscope.cli.main import main
-from headscope.experiments.probes import resumable_training, storage
-training.SAVE_SECONDS = storage.NOTE_SECONDS = 0
+from headscope.experiments.probes import feature_files, resumable_training
+resumable_training.SAVE_SECONDS = feature_files.NOTE_SECONDS = 0
 how = int(sys.argv.pop())
 steps = 0
-step = training._Job.step
+step = resumable_training._TrainingState.step
 def stopped(job, loss):
     global steps
     steps += 1
     step(job, loss)
     if steps == 30:
         os.kill(os.getpid(), how)
-training._Job.step = stopped
+resumable_training._TrainingState.step = stopped
 main()
 """
 

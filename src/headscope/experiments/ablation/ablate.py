@@ -17,9 +17,9 @@ from headscope.core.results import printable
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import effects
-from headscope.experiments.ablation.readings import most_moved
 from headscope.experiments.ablation.replace import WAYS, StandIn
 from headscope.experiments.ablation.result import AblatedTask, Answers, ablation_result
+from headscope.experiments.ablation.task_wording import most_moved
 from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     Way,

@@ -23,7 +23,7 @@ from headscope.draw.marks import faint_grid, layer_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.signed import HUES, sign_marks, signed_grid, signed_top
 from headscope.draw.style import color
-from headscope.experiments.ablation.readings import (
+from headscope.experiments.ablation.task_wording import (
     RANDOM,
     best_order,
     chosen_orders,

@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, group, head_name, printable
+from headscope.core.results import estimate, head_name, printable
 from headscope.core.wording import fixed
-from headscope.experiments.ablation.readings import (
+from headscope.experiments.ablation.task_wording import (
     RANDOM,
     best_order,
     chosen_orders,
@@ -26,36 +26,10 @@ from headscope.experiments.ablation.readings import (
     task_name,
     verdict_counts,
 )
-from headscope.experiments.importance.findings import importance_findings
 
 NAMED = 3  # heads that a sentence names
 SURE = ("helpful", "harmful")
 ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
-
-
-def task_findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that the run allows."""
-    ablation, pruning = group(tree, "ablation"), group(tree, "pruning")
-    found = []
-    if ablation is not None:
-        found += [
-            whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
-            extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
-            groups_finding(ablation),
-        ]  # fmt: skip
-    found += importance_findings(tree)
-    if pruning is not None:
-        found += [can_go_finding(pruning), half_finding(pruning)]
-    return [sentence for sentence in found if sentence]
-
-
-def question(tree: xr.DataTree) -> tuple[str, str]:
-    """What a run about a task asks, before and after the name of its model."""
-    if (ablation := group(tree, "ablation")) is not None:
-        return "Which heads of ", f" does {task_name(ablation)} need?"
-    if (pruning := group(tree, "pruning")) is not None:
-        return "How many heads of ", f" can {task_name(pruning)} do without?"
-    return "Which heads of ", " matter?"
 
 
 # --- heads switched off ---------------------------------------------------------------------

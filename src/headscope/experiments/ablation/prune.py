@@ -20,7 +20,6 @@ import xarray as xr
 
 from headscope.errors import InputError
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
-from headscope.experiments.ablation.readings import RANDOM
 from headscope.experiments.ablation.removal_curves import (
     Curves,
     Pruner,
@@ -32,6 +31,7 @@ from headscope.experiments.ablation.removal_curves import (
     random,
 )
 from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.task_wording import RANDOM
 from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     batch_of,

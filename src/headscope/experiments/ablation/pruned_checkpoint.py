@@ -24,8 +24,8 @@ from transformers.pytorch_utils import Conv1D
 import headscope
 from headscope.core.results import estimate, head_name
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.readings import best_order
 from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.task_wording import best_order
 from headscope.experiments.ablation.variant_answers import naive
 from headscope.experiments.ablation.variants import Head, Variant, heads_in
 from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable
@@ -180,8 +180,9 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
     returns  the folder
     raises   HeadscopeError if it cannot be written
     """
+    from headscope.draw.panel import compose
     from headscope.draw.saving import save_picture
-    from headscope.report.figures import draw
+    from headscope.experiments.ablation.figure import PRUNING
 
     shape, note = model.shape, note_of(run, order, heads)
     gone = frozenset(heads)
@@ -193,7 +194,7 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
             model.tokenizer.save_pretrained(draft)
         note["sha256"] = weights_sha256(str(draft), model.network)
         (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
-        figure = draw(run.tree, "pruning")
+        figure = compose(PRUNING.panels(run.tree), columns=PRUNING.columns)
         for kind in ("svg", "png"):
             save_picture(figure, draft / f"pruned.{kind}")
 

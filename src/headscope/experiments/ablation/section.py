@@ -5,22 +5,13 @@ For runs of `ablate` and `prune` this part is the report; whatever else an atlas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, group, head_name, printable, title_name
-from headscope.experiments.ablation.findings import (
-    most_frequent,
-    order_name,
-    question,
-    task_findings,
-)
-from headscope.experiments.ablation.readings import (
+from headscope.core.results import estimate, head_name, printable
+from headscope.experiments.ablation.findings import order_name
+from headscope.experiments.ablation.task_wording import (
     chosen_orders,
     in_percent,
     metric_name,
@@ -29,89 +20,10 @@ from headscope.experiments.ablation.readings import (
     points_text,
     task_name,
 )
-from headscope.experiments.importance.section import against_table, importance_table
-from headscope.page.sections import Figure, figure
-from headscope.page.svg import Styles
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points
 from headscope.page.tabulate import probability as p_cell
-from headscope.report.figures import PICTURES
 
 LISTED = 12  # heads, groups and examples in a table; all are in the folder `tables`
-BEGUN = {"new head": "with an untrained head", "random": "with random weights", "checkpoint": ""}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of the section: a question, what to look for, figures and tables."""
-
-    id: str
-    title: str
-    text: str
-    figures: list[Figure]
-    tables: list[Table]
-
-
-@dataclass(frozen=True)
-class Section:
-    """The section on a task.
-
-    before, after  the question of the run, around the name of its model
-    findings       sentences with numbers
-    scores         of the checkpoint before and after it was taught; None where nobody knows
-    """
-
-    before: str
-    after: str
-    findings: list[str]
-    scores: Table | None
-    parts: list[Part]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A part as it is looked for: the group it needs, its pictures and its tables."""
-
-    id: str
-    group: str
-    title: str
-    text: str
-    pictures: tuple[str, ...]
-    tables: tuple[Callable[[xr.Dataset], Table | None], ...] = ()
-
-
-def task_section(tree: xr.DataTree, manifest: Mapping[str, Any], styles: Styles) -> Section | None:
-    """The section; None for a run that is not about a task."""
-    parts = [_part(tree, asked, styles) for asked in ASKED if asked.group in tree.children]
-    if not parts:
-        return None
-    before, after = question(tree)
-    return Section(before, after, task_findings(tree), scores_table(tree, manifest), parts)
-
-
-def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
-    """The checkpoint before and after it was taught, and what needs no model."""
-    history, found = manifest.get("history"), group(tree, "ablation")
-    rows = []
-    frequent = None if found is None else most_frequent(found)
-    if frequent is not None:
-        rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
-    if not isinstance(history, Mapping):
-        return None
-    base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
-    as_share = str(history["metric"]) in ("accuracy", "f1")
-    for words, when in ((f"{base} {begun}".strip(), "before"), ("after training", "after")):
-        value, low, high = (_number(history[when][k]) for k in ("value", "ci_low", "ci_high"))
-        rows.append([Cell(words), (share if as_share else measured)(value, low, high)])
-    settings = ", ".join(f"{printable(k)} {printable(v)}" for k, v in history["settings"].items())
-    caption = (
-        f"Scores on {int(history['scored']):,} dev examples when the checkpoint was made "
-        f"(`finetuned.json`): {int(history['learned']):,} examples to learn from, {settings}. "
-        "Columns of Kovaleva et al. (2019), Table 1; that of random weights is a training of its "
-        "own (finetune --from-scratch)."
-    ).replace("`", "")
-    metric = capital(metric_name(xr.Dataset(attrs={"metric": history["metric"]})))
-    columns = [Column("Model"), Column(metric, "%" if as_share else "")]
-    return Table("Scores before and after training", columns, [Rows(rows)], caption)
 
 
 # --- heads switched off ---------------------------------------------------------------------
@@ -228,61 +140,7 @@ def orders_table(pruning: xr.Dataset) -> Table:
     return Table("Heads that can go", columns, [Rows(rows)], caption)
 
 
-ASKED = (
-    _Asked(
-        "heads-off", "ablation", "Which heads does the task need?",
-        "A head is switched off in place, all others stay. If the score falls the head was of use; "
-        "if it rises the head was in the way; of so few examples either may be chance.",
-        ("ablation",), (heads_table, layers_table, groups_table),
-    ),
-    _Asked(
-        "losses-off", "ablation", "What does the loss say?",
-        "A score moves only where an answer flips. The loss moves with the certainty of every "
-        "answer, so it tells small effects from none.", ("ablation_loss",),
-    ),
-    _Asked(
-        "answers", "ablation", "Which answers hang on single heads?",
-        "Where an answer changes with many heads off it stood on the edge; where with one alone, "
-        "that head may have seen what it turns on.", (), (answers_table,),
-    ),
-    _Asked(
-        "gradients", "gradients", "Where do gradients go?",
-        "Attention that is changed a little changes the loss by its gradient. Where much attention "
-        "rests on a token and the gradient is small, it matters little that it does: the token is "
-        "a place to rest (Clark et al. 2019).", ("gradients",),
-    ),
-    _Asked(
-        "importance", "importance", "Which heads does the loss depend on?",
-        "All of these are read off gradients, at the price of a few passes. They say what a small "
-        "change would do, which need not be what switching off does.",
-        ("importance",), (importance_table,),
-    ),
-    _Asked(
-        "against", "importance", "Is that what happens when heads are switched off?",
-        "If an importance is worth its name, heads to the right lie high.",
-        ("importance_against_ablation",), (against_table,),
-    ),
-    _Asked(
-        "pruning", "pruning", "How many heads can go?",
-        "Heads are removed one after another. A curve that stays up says that the task does not "
-        "need what is gone; an order is worth something as far as it lies above random ones.",
-        ("pruning",), (orders_table,),
-    ),
-)  # fmt: skip
-
-TASK_GROUPS = {asked.group for asked in ASKED}
-
-
 # --- details --------------------------------------------------------------------------------
-
-
-def _part(tree: xr.DataTree, asked: _Asked, styles: Styles) -> Part:
-    found = group(tree, asked.group)
-    assert found is not None
-    drawn = [figure(tree, PICTURES[name], styles, place=f"task-{name}-") for name in asked.pictures]
-    tables = [table for make in asked.tables if (table := make(found)) is not None]
-    figures = [one for one in drawn if one is not None]
-    return Part(asked.id, asked.title, asked.text, figures, tables)
 
 
 def _columns(ablation: xr.Dataset, name: str) -> list[Column]:
@@ -352,7 +210,3 @@ def _who(ablation: xr.Dataset, at: int, *, most: int = 3) -> str:
     order = [int(unit) for unit in np.argsort(-apart, kind="stable") if apart[unit] > 0]
     named = ", ".join(head_name(unit, after.shape[1]) for unit in order[:most])
     return f"{named}, …" if len(order) > most else named
-
-
-def _number(value: object) -> float:
-    return float("nan") if value is None else float(str(value))

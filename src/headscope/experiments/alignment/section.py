@@ -8,32 +8,34 @@ import xarray as xr
 
 from headscope.core.results import estimate, group
 from headscope.core.wording import percent
-from headscope.experiments.ablation.section import Part, Section
+from headscope.experiments.alignment.figure import PICTURE
+from headscope.experiments.task_section import SectionPart, TaskSection
 from headscope.page.sections import figure
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Cell, Column, Rows, Table, share
-from headscope.report.figures import PICTURES
 
 WORDS = {"AWO": "the word that is generated", "AWI": "the word that is read"}
 BY = {"weight": "weights", "norm": "norms"}
 
 
-def alignment_section(tree: xr.DataTree, styles: Styles) -> Section | None:
+def alignment_section(tree: xr.DataTree, styles: Styles) -> TaskSection | None:
     """The section; None for a run without word alignment."""
     found = group(tree, "alignment")
     if found is None:
         return None
-    drawn = figure(tree, PICTURES["alignment"], styles, place="alignment-")
+    drawn = figure(tree, PICTURE, styles, place="alignment-")
     text = (
         "A word of the translation is linked to the source word that gets most of a head’s, or a "
         "layer’s, cross-attention: by weights, or by the norms of the weighted vectors. Links to "
         "the closing sign are left out."
     )
     figures = [] if drawn is None else [drawn]
-    part = Part(
+    part = SectionPart(
         "part-alignment", "Which layers and heads align words?", text, figures, [_table(found)]
     )
-    return Section("How well cross-attention aligns words in ", "", _findings(found), None, [part])
+    return TaskSection(
+        "How well cross-attention aligns words in ", "", _findings(found), None, [part]
+    )
 
 
 def _findings(found: xr.Dataset) -> list[str]:

@@ -14,12 +14,12 @@ from headscope.core.dictionary import unit_label
 from headscope.core.results import estimate, group, printable, shape
 from headscope.draw.panel import Picture
 from headscope.draw.wording import INTERVALS, over
-from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.comparison.figure import PICTURE as SIMILARITY
 from headscope.experiments.comparison.figure import TRAINING, base_name, tuned_name
 from headscope.experiments.comparison.figure_change import PICTURE as GRIDS
 from headscope.experiments.comparison.figure_change import WORDS
 from headscope.experiments.comparison.findings import findings, points
+from headscope.experiments.task_section import scores_table
 from headscope.page.sections import Figure, figure
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, share

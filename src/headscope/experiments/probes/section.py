@@ -7,7 +7,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import estimate, group
-from headscope.experiments.ablation.section import Part, Section
+from headscope.experiments.probes.figure import HEADS, PICTURE, STRUCTURAL
 from headscope.experiments.probes.findings import (
     ARROWS,
     best_layer,
@@ -15,32 +15,35 @@ from headscope.experiments.probes.findings import (
     probe_findings,
     sentences_text,
 )
+from headscope.experiments.task_section import SectionPart, TaskSection
 from headscope.page.sections import figure
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
-from headscope.report.figures import PICTURES
 
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown
 PARTS = {
     "probes": (
+        PICTURE,
         "Is the tree in the attention?",
         "A probe that may only weigh the heads finds as much syntax as their attention shows. What "
         "it gains over the rule and over words with distances is the model’s own; what a random "
         "model gives is the probe’s.",
     ),
     "probe_heads": (
+        HEADS,
         "Which heads does the probe lean on?",
         "Few strong cells mean that syntax sits in few heads; heads that do the same share it.",
     ),
     "structural": (
+        STRUCTURAL,
         "Is the tree in the hidden states?",
         "The reference: a linear map of hidden states, which see more than attention shows.",
     ),
 }
 
 
-def probe_section(tree: xr.DataTree, styles: Styles) -> Section | None:
+def probe_section(tree: xr.DataTree, styles: Styles) -> TaskSection | None:
     """The section; None for a run without probes."""
     found = group(tree, "probes")
     if found is None:
@@ -50,12 +53,12 @@ def probe_section(tree: xr.DataTree, styles: Styles) -> Section | None:
         "probe_heads": [_heads(tree, found)], "structural": [_layers(found)],
     }  # fmt: skip
     parts = []
-    for name, (title, text) in PARTS.items():
-        drawn = figure(tree, PICTURES[name], styles, place=f"probe-{name}-")
+    for name, (picture, title, text) in PARTS.items():
+        drawn = figure(tree, picture, styles, place=f"probe-{name}-")
         there = [table for table in tables[name] if table is not None]
         if drawn is not None:
-            parts.append(Part(f"part-{name}", title, text, [drawn], there))
-    return Section(
+            parts.append(SectionPart(f"part-{name}", title, text, [drawn], there))
+    return TaskSection(
         "How much syntax probes find in the attention of ", "", probe_findings(tree), None, parts
     )
 
