@@ -423,7 +423,7 @@ def test_the_python_of_the_zoo_page_runs(desk: Path) -> None:
 def test_every_claim_and_option_of_zoo_is_in_its_page() -> None:
     text = (ROOT / "docs/zoo.md").read_text("utf-8")
     for claim in CLAIMS:
-        assert f"| {claim.text} | {claim.number} | {bound_words(claim)} | {claim.source}" in text
+        assert f"| {claim.text} | {claim.number} | {bound_words(claim)} | {claim.place}" in text
     assert f"holds {len(CLAIMS)} claims" in text
     options = group.get_command(None, "zoo").params  # type: ignore[arg-type, union-attr]
     assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]

@@ -49,7 +49,7 @@ _WHERE = {
     "register": "headscope.run.analysis",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.arrays",
-    "zoo": "headscope.papers.zoo.zoo",
+    "zoo": "headscope.papers.zoo.run_zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605
 

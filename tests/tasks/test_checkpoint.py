@@ -193,7 +193,7 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
 
 
 def test_asking_for_the_labels_of_a_glue_task_is_refused():
-    from headscope.cli.tasking import asked_task
+    from headscope.cli.task_options import TaskOptions, asked_task
 
     with pytest.raises(InputError, match="rte is a task of GLUE, whose labels are known"):
-        asked_task({"task": "rte", "labels": "a,b", "regression": False})
+        asked_task(TaskOptions(task="rte", labels="a,b"))

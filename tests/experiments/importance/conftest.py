@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headscope.experiments.ablation import ablate as ablation
-from headscope.experiments.importance.importance import ImportanceSettings, RunOptions, importance
+from headscope.experiments.importance.importance import ImportanceSettings, importance
+from headscope.run.atlas import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 
-STOCK = RunOptions(linears="stock")
+STOCK = Execution(linears="stock")
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +34,7 @@ def found(mood, ablated, tmp_path_factory):
     """A finished run with all methods, held against the ablation, and its report."""
     run = importance(
         load_for_task(mood, MOOD), data(40), settings=ImportanceSettings(replicates=50, steps=4),
-        ablation=ablated, running=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
+        ablation=ablated, execution=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
     )  # fmt: skip
     run.report()
     return run

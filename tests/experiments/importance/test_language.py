@@ -16,11 +16,11 @@ from headscope.experiments.importance.findings import integral_note
 from headscope.experiments.importance.importance import (
     QUICK,
     ImportanceSettings,
-    RunOptions,
     importance_to_text,
 )
 from headscope.experiments.importance.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
+from headscope.run.atlas import Execution
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint
 
@@ -131,7 +131,7 @@ def test_a_masked_models_loss_is_the_mean_over_the_asked_tokens(language):
 def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     settings = ImportanceSettings(replicates=10, batch_tokens=64)
     run = importance_to_text(
-        language, TextCorpus([text]), settings=settings, running=RunOptions(linears="stock"),
+        language, TextCorpus([text]), settings=settings, execution=Execution(linears="stock"),
         output=tmp_path / "run",
     )  # fmt: skip
     assert list(run["importance"]["method"].values) == list(QUICK)
@@ -142,7 +142,7 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     page = run.report().read_text("utf-8")
     assert "Where do gradients go?" in page
     attattr = importance_to_text(
-        language, TextCorpus([text]), running=RunOptions(linears="stock"),
+        language, TextCorpus([text]), execution=Execution(linears="stock"),
         settings=ImportanceSettings(methods=("attattr",), replicates=0, steps=2, limit=1),
     )["importance"]  # fmt: skip
     assert float(attattr["completeness_error"].max()) > 0.05  # a sharp random model, and few steps

@@ -7,37 +7,51 @@ import math
 import numpy as np
 import pytest
 
-from headscope.papers.zoo.claims import CLAIMS, GROUPS, TESTS, Claim
-from headscope.papers.zoo.headlines import how_many
-from headscope.papers.zoo.measures import MEASURES, Number
-from headscope.papers.zoo.numbers import Unasked, depths, lines, middle
+from headscope.papers.claim_engine import (
+    FAILS,
+    HOLDS,
+    TESTS,
+    UNASKED,
+    UNCLEAR,
+    Bound,
+    ClaimOutcome,
+    PaperClaim,
+    against_bound,
+    bound_verdict,
+)
+from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.papers.zoo.claims import CLAIMS, MODEL_RUN
+from headscope.papers.zoo.depth_curves import depth_curves, depths, middle
+from headscope.papers.zoo.outcome import how_many
 from headscope.papers.zoo.page import bound_words, cell
-from headscope.papers.zoo.verdict import FAILS, HOLDS, UNASKED, UNCLEAR, Answer, answer, verdict
-from papers.zoo.trees import entropy, norms, surface, tree
+from papers.zoo.trees import entropy, model_run, norms, surface
 
-BY_NAME = {claim.name: claim for claim in CLAIMS}
+BY_NAME = {claim.key: claim for claim in CLAIMS}
 REST = BY_NAME["separator_middle"]
 
 
-def claim(test: str, bound: float) -> Claim:
-    return Claim("made", "rest", "", "", "1", test, bound, "", "")
+def claim(test: str, bound: float) -> PaperClaim:
+    return PaperClaim("made", "", "", (), lambda runs: Measured(), bound=Bound(test, bound, ""))
 
 
-def number(low: float, value: float, high: float, p: float = math.nan) -> Number:
-    return Number(value, low, high, 10, p=p)
+def number(low: float, value: float, high: float, p: float = math.nan) -> Measured:
+    return Measured(value, low, high, count=10, p=p)
+
+
+def answer(one: PaperClaim, run) -> ClaimOutcome:
+    return against_bound(one, PaperRuns({MODEL_RUN: run}))
 
 
 # --- the data -------------------------------------------------------------------------------
 
 
-def test_every_claim_has_a_measure_a_group_a_source_and_a_bound_with_a_source():
-    assert {claim.name for claim in CLAIMS} == set(MEASURES)
-    assert len(BY_NAME) == len(CLAIMS)
-    assert {claim.group for claim in CLAIMS} == set(GROUPS)
+def test_every_claim_has_a_key_of_its_own_a_source_and_a_bound_with_a_source():
+    assert len(BY_NAME) == len(CLAIMS) == 28
     for one in CLAIMS:
-        assert one.test in TESTS
-        assert one.source
-        assert one.bound_by
+        assert one.bound.test in TESTS
+        assert one.place
+        assert one.number
+        assert one.bound.by
         assert one.unit in ("share", "points", "heads", "nats", "1")
 
 
@@ -61,17 +75,17 @@ def test_every_claim_has_a_measure_a_group_a_source_and_a_bound_with_a_source():
     ],
 )
 def test_the_whole_interval_decides(test, interval, wanted):
-    assert verdict(claim(test, 0.5), number(*interval)) == wanted
+    assert bound_verdict(claim(test, 0.5), number(*interval)) == wanted
 
 
 @pytest.mark.parametrize(("value", "wanted"), [(0.5, FAILS), (0.5001, HOLDS)])
 def test_without_an_interval_the_value_decides(value, wanted):
-    assert verdict(claim("above", 0.5), number(math.nan, value, math.nan)) == wanted
+    assert bound_verdict(claim("above", 0.5), number(math.nan, value, math.nan)) == wanted
 
 
 @pytest.mark.parametrize(("p", "wanted"), [(0.05, HOLDS), (0.051, UNCLEAR), (math.nan, HOLDS)])
 def test_chance_must_be_beaten_where_a_claim_is_tested_against_it(p, wanted):
-    assert verdict(claim("above", 0.0), number(0.1, 0.2, 0.3, p)) == wanted
+    assert bound_verdict(claim("above", 0.0), number(0.1, 0.2, 0.3, p)) == wanted
 
 
 # --- depth ----------------------------------------------------------------------------------
@@ -87,7 +101,7 @@ def test_the_middle_layers_stand_where_layers_6_to_10_of_12_do(layers, wanted):
 
 
 def test_two_layers_have_no_middle():
-    with pytest.raises(Unasked, match="too few layers"):
+    with pytest.raises(Unmeasured, match="too few layers"):
         middle(2)
 
 
@@ -97,28 +111,28 @@ def test_two_layers_have_no_middle():
 def test_attention_to_the_separator_is_that_of_the_middle_layers_with_an_interval_of_its_own():
     share = np.zeros(12)
     share[5:10] = [0.5, 0.6, 0.7, 0.6, 0.6]
-    found = answer(REST, tree(surface=surface(sep=share, cls=0.1, first=0.1, punctuation=0.1)))
-    assert found.number is not None
-    assert found.number.value == pytest.approx(0.6)
+    found = answer(REST, model_run(surface=surface(sep=share, cls=0.1, first=0.1, punctuation=0.1)))
+    assert found.measured is not None
+    assert found.measured.value == pytest.approx(0.6)
     # All heads move together by SHIFTS, so their mean does, and its 95 % is ±0.019.
-    assert (found.number.low, found.number.high) == pytest.approx((0.581, 0.619))
+    assert (found.measured.low, found.measured.high) == pytest.approx((0.581, 0.619))
     assert found.verdict == HOLDS
 
 
 def test_a_model_without_separator_is_not_asked_and_gets_no_zero():
-    decoder = tree(
+    decoder = model_run(
         stack="decoder", cls="", sep="", surface=surface(first=0.7, punctuation=0.1, previous=0.1)
     )
     found = answer(REST, decoder)
-    assert found == Answer(UNASKED, None, "no separator")
+    assert found == ClaimOutcome(REST, UNASKED, reason="no separator")
     assert answer(BY_NAME["first_middle"], decoder).verdict == HOLDS
-    assert "sep" not in lines(decoder)
-    np.testing.assert_allclose(lines(decoder)["other"].value, 0.2)
+    assert "sep" not in depth_curves(decoder)
+    np.testing.assert_allclose(depth_curves(decoder)["other"].value, 0.2)
 
 
 def test_a_decoder_is_not_asked_for_what_it_cannot_see():
     flat = np.full(12, 1.0)
-    decoder = tree(
+    decoder = model_run(
         stack="decoder", cls="<s>", sep="",
         surface=surface(next=0.0, first=0.5, cls=0.5, punctuation=0),
         entropy=entropy(flat, 0 * flat),
@@ -126,46 +140,46 @@ def test_a_decoder_is_not_asked_for_what_it_cannot_see():
     for name in ("next_heads", "opening_last"):
         found = answer(BY_NAME[name], decoder)
         assert found.verdict == UNASKED
-        assert "decoder" in found.why
-    assert "entropy_cls" not in lines(decoder)
+        assert "decoder" in found.reason
+    assert "entropy_cls" not in depth_curves(decoder)
 
 
 def test_heads_of_a_position_are_counted_with_their_depth():
     share = np.zeros(12)
     share[[1, 3]] = 0.9, 0.51  # in some resamples the second is not above one half
-    found = answer(BY_NAME["previous_heads"], tree(surface=surface(previous=share)))
-    assert found.number is not None
-    assert (found.number.value, found.number.low, found.number.high) == (4, 2, 4)
-    assert found.number.detail == "of 24, depth 0.09 to 0.27"
+    found = answer(BY_NAME["previous_heads"], model_run(surface=surface(previous=share)))
+    assert found.measured is not None
+    assert (found.measured.value, found.measured.low, found.measured.high) == (4, 2, 4)
+    assert found.measured.detail == "of 24, depth 0.09 to 0.27"
 
 
 def test_no_head_of_a_position_is_a_number_that_fails_not_a_missing_one():
-    found = answer(BY_NAME["next_heads"], tree(surface=surface(next=0.2)))
+    found = answer(BY_NAME["next_heads"], model_run(surface=surface(next=0.2)))
     assert found.verdict == FAILS
-    assert found.number is not None
-    assert found.number.value == 0
+    assert found.measured is not None
+    assert found.measured.value == 0
 
 
 def test_the_opening_token_of_the_last_layer_is_compared_with_all_tokens_of_that_layer():
     every, cls = np.linspace(3, 2, 12), np.linspace(0, 3.5, 12)
-    found = answer(BY_NAME["opening_last"], tree(entropy=entropy(every, cls)))
-    assert found.number is not None
-    assert found.number.value == pytest.approx(1.5)
-    assert found.number.detail == "[CLS]: 3.50 nats, 88 % of uniform"
+    found = answer(BY_NAME["opening_last"], model_run(entropy=entropy(every, cls)))
+    assert found.measured is not None
+    assert found.measured.value == pytest.approx(1.5)
+    assert found.measured.detail == "[CLS]: 3.50 nats, 88 % of uniform"
 
 
 def test_early_layers_are_the_first_half():
     every = [3.0] * 6 + [2.0] * 6
-    found = answer(BY_NAME["broad_early"], tree(entropy=entropy(every, every)))
-    assert found.number is not None
-    assert found.number.value == pytest.approx((3 - 2) / 4)
+    found = answer(BY_NAME["broad_early"], model_run(entropy=entropy(every, every)))
+    assert found.measured is not None
+    assert found.measured.value == pytest.approx((3 - 2) / 4)
 
 
 def test_what_comes_from_the_separator_is_its_share_of_the_norm_over_its_share_of_the_weight():
     results = norms(weight=(0.1, 0.6, 0.1, 0.2), norm=(0.5, 0.4, 0.1, 3.0))
-    found = answer(BY_NAME["separator_empty"], tree(norms=results))
-    assert found.number is not None
-    assert found.number.value == pytest.approx((0.4 / 4) / 0.6)
+    found = answer(BY_NAME["separator_empty"], model_run(norms=results))
+    assert found.measured is not None
+    assert found.measured.value == pytest.approx((0.4 / 4) / 0.6)
     assert found.verdict == HOLDS
 
 
@@ -174,11 +188,11 @@ def test_what_comes_from_the_separator_is_its_share_of_the_norm_over_its_share_o
 )
 def test_a_negligible_correlation_does_not_cancel(rho, wanted):
     results = norms([0.25] * 4, [1] * 4, cancellation=(0, rho, 0, 0))
-    assert answer(BY_NAME["cancel_separator"], tree(norms=results)).verdict == wanted
+    assert answer(BY_NAME["cancel_separator"], model_run(norms=results)).verdict == wanted
 
 
 def test_an_analysis_that_was_not_run_is_told():
-    assert answer(BY_NAME["layers_alike"], tree()).why == "no divergence in its run"
+    assert answer(BY_NAME["layers_alike"], model_run()).reason == "no divergence in its run"
 
 
 # --- sentences ------------------------------------------------------------------------------
@@ -195,7 +209,7 @@ def test_an_analysis_that_was_not_run_is_told():
     ],
 )
 def test_models_are_counted_among_those_that_could_be_asked(verdicts, wanted):
-    answers = {str(at): Answer(verdict) for at, verdict in enumerate(verdicts)}
+    answers = {str(at): ClaimOutcome(REST, verdict) for at, verdict in enumerate(verdicts)}
     assert how_many(answers) == wanted
 
 
@@ -203,7 +217,7 @@ def test_models_are_counted_among_those_that_could_be_asked(verdicts, wanted):
 
 
 def test_a_cell_of_what_cannot_be_asked_has_a_reason_and_no_number():
-    shown = cell(REST, Answer(UNASKED, why="no separator"))
+    shown = cell(ClaimOutcome(REST, UNASKED, reason="no separator"))
     assert (shown.sign, shown.text, shown.interval, shown.detail) == ("—", "", "", "no separator")
 
 
@@ -218,7 +232,7 @@ def test_a_cell_of_what_cannot_be_asked_has_a_reason_and_no_number():
     ],
 )
 def test_a_number_is_written_in_the_unit_of_its_claim(name, given, wanted):
-    shown = cell(BY_NAME[name], Answer(HOLDS, number(*given)))
+    shown = cell(ClaimOutcome(BY_NAME[name], HOLDS, number(*given)))
     assert (shown.text, shown.interval) == wanted
 
 

@@ -13,11 +13,11 @@ from transformers import GPT2Config, GPT2Model
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.model.checkpoint import quietly
-from headscope.papers.zoo import zoo as running
+from headscope.papers.claim_engine import UNASKED
+from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
-from headscope.papers.zoo.models import entries, folder_name
-from headscope.papers.zoo.verdict import UNASKED
-from headscope.papers.zoo.zoo import zoo
+from headscope.papers.zoo.model_list import folder_name, listed_models
+from headscope.papers.zoo.run_zoo import zoo
 from headscope.run.atlas import Execution
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import checkpoint
@@ -125,7 +125,7 @@ def test_every_claim_is_asked_of_every_model_and_missing_is_never_0(found):
 def test_the_claims_as_json_are_those_of_the_table(found):
     saved = json.loads((found.path / "claims.json").read_text("utf-8"))
     assert saved["models"] == ["bert", HOSTILE, "gpt"]
-    assert [claim["name"] for claim in saved["claims"]] == [claim.name for claim in CLAIMS]
+    assert [claim["name"] for claim in saved["claims"]] == [claim.key for claim in CLAIMS]
     rows = found.claims.set_index(["claim", "model"])
     for claim in saved["claims"]:
         for model, answer in claim["answers"].items():
@@ -141,7 +141,7 @@ def test_a_relation_is_the_advantage_of_the_best_head_of_the_run(found):
     assert row["value"] == pytest.approx(float(dependency["advantage"]))
     assert (row["layer"], row["head"]) == (dependency["best_layer"], dependency["best_head"])
     assert row["n"] == 30
-    assert found.answers["relation_nsubj"]["bert"].why == "no such relation in this corpus"
+    assert found.answers["relation_nsubj"]["bert"].reason == "no such relation in this corpus"
 
 
 def test_the_tables_of_layers_and_heads_name_the_model_and_the_depth(found):
@@ -206,18 +206,18 @@ def test_a_stopped_zoo_goes_on_where_it_was(desk, tmp_path, monkeypatch):
             analyses=("surface",), execution=EXECUTION, reports=False, begin=asked.append,
         )  # fmt: skip
 
-    whole = running.atlas
+    whole = run_zoo.atlas
 
     def stopped(*args, **given):
         if asked[-1] == "gpt":
             raise KeyboardInterrupt
         return whole(*args, **given)
 
-    monkeypatch.setattr(running, "atlas", stopped)
+    monkeypatch.setattr(run_zoo, "atlas", stopped)
     with pytest.raises(RunStopped, match="the same command goes on"):
         once()
     kept = (tmp_path / "out/models/bert/atlas.nc").stat().st_mtime_ns
-    monkeypatch.setattr(running, "atlas", whole)
+    monkeypatch.setattr(run_zoo, "atlas", whole)
     found = once()
     assert list(found.runs) == ["bert", "gpt"]
     assert found.runs["gpt"].report().is_file()
@@ -260,18 +260,18 @@ def test_what_no_model_allows_is_the_error_itself(desk, tmp_path):
 @pytest.mark.parametrize("twice", [["demo", "demo"], ["./a", "demo", "./a"]])
 def test_one_model_twice_is_refused(twice):
     with pytest.raises(InputError, match="2 times; name each once"):
-        entries(twice)
+        listed_models(twice)
 
 
 def test_a_folder_named_in_two_ways_is_one_model(tmp_path, monkeypatch):
     (tmp_path / "m").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="name each once"):
-        entries(["./m", tmp_path / "m"])
+        listed_models(["./m", tmp_path / "m"])
 
 
 def test_two_folders_of_one_name_are_told_apart(tmp_path):
-    first, second = entries([tmp_path / "a/model", tmp_path / "b/model"])
+    first, second = listed_models([tmp_path / "a/model", tmp_path / "b/model"])
     assert (first.label, second.label) == (str(tmp_path / "a/model"), str(tmp_path / "b/model"))
     assert first.folder != second.folder
 

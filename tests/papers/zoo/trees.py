@@ -11,6 +11,7 @@ import xarray as xr
 from headscope.analyses.surface.measure import TARGETS
 from headscope.core.accumulators import Estimate, estimate
 from headscope.core.labelled import Variable, keeping_draws, labelled
+from headscope.run.finished_run import Run
 
 SHIFTS = np.linspace(-0.02, 0.02, 201)  # its 2.5 % and 97.5 % points are -0.019 and 0.019
 DOCUMENTS = 10
@@ -59,14 +60,14 @@ def norms(weight, norm, cancellation=(-0.3, -0.7, -0.2, 0.0), frequency=(0.7, 0.
     return _labelled(variables, category=categories, quantity=("value_norm", "attention"))
 
 
-def tree(*, layers=12, heads=2, stack="encoder", cls="[CLS]", sep="[SEP]", **groups) -> xr.DataTree:
+def model_run(*, layers=12, heads=2, stack="encoder", cls="[CLS]", sep="[SEP]", **groups) -> Run:
     """A run of these groups."""
     attrs = {
         "layers": layers, "heads": heads, "stack": stack, "cls_token": cls, "sep_token": sep,
         "documents": DOCUMENTS, "tokens": 500, "replicates": 201, "seed": 0, "model": "made",
     }  # fmt: skip
     root = xr.Dataset(attrs=attrs)
-    return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in groups.items()}})
+    return Run(xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in groups.items()}}), {})
 
 
 def _labelled(variables, **coords) -> xr.Dataset:

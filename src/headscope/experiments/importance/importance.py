@@ -42,6 +42,7 @@ from headscope.experiments.importance.stream import frozen
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating, run_network
+from headscope.run.atlas import Execution
 from headscope.run.finished_run import Run
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
@@ -96,22 +97,6 @@ class ImportanceSettings:
             )
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How it is run; none of it decides what is computed.
-
-    linears    "auto", "onednn" or "stock"
-    overwrite  replace a run of another spec in the folder
-    command    the command line
-    progress   called as progress(examples_done, examples)
-    """
-
-    linears: str = "auto"
-    overwrite: bool = False
-    command: Sequence[str] = ()
-    progress: Callable[[int, int], None] | None = None
-
-
 # --- the two ways in --------------------------------------------------------------------------
 
 
@@ -122,7 +107,7 @@ def importance(
     output: str | Path | None = None,
     settings: ImportanceSettings | None = None,
     ablation: Run | None = None,
-    running: RunOptions | None = None,
+    execution: Execution | None = None,
 ) -> Run:
     """How much a task's loss depends on each head of a checkpoint.
 
@@ -130,7 +115,7 @@ def importance(
     ablation  of the same checkpoint and task, to hold the importances against
     raises    InputError and its kinds before anything is computed
     """
-    settings, running = settings or ImportanceSettings(), running or RunOptions()
+    settings, execution = settings or ImportanceSettings(), execution or Execution()
     settings = replace(
         settings, methods=settings.methods or METHODS,
         max_length=settings.max_length or MAX_LENGTH,
@@ -142,10 +127,10 @@ def importance(
         effect = effect_of(ablation, model.model, task=printable(data.task.name), inputs=inputs)
     objective = TaskLoss(data.task, encoded.labels)
     work = ImportanceRun(
-        model.model, encoded.examples, objective, settings, running.progress, effect
+        model.model, encoded.examples, objective, settings, execution.progress, effect
     )
     about = {"ablation": None if effect is None else effect.about}
-    return work.run(of_task(data), output, running, about, cut=encoded.cut)
+    return work.run(of_task(data), output, execution, about, cut=encoded.cut)
 
 
 def importance_to_text(
@@ -154,13 +139,13 @@ def importance_to_text(
     *,
     output: str | Path | None = None,
     settings: ImportanceSettings | None = None,
-    running: RunOptions | None = None,
+    execution: Execution | None = None,
 ) -> Run:
     """How much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
     """
-    settings, running = settings or ImportanceSettings(), running or RunOptions()
+    settings, execution = settings or ImportanceSettings(), execution or Execution()
     settings = replace(settings, methods=settings.methods or QUICK)
     reading = CorpusSettings(
         max_length=settings.max_length, long=settings.long, segment_ids=settings.segment_ids,
@@ -177,9 +162,9 @@ def importance_to_text(
         "left_out": told.left_out,
     }  # fmt: skip
     work = ImportanceRun(
-        model.model, told.examples, told.objective, settings, running.progress, notes=notes
+        model.model, told.examples, told.objective, settings, execution.progress, notes=notes
     )
-    return work.run(corpus.describe(), output, running, {"asked": told.objective.digest}, cut=0)
+    return work.run(corpus.describe(), output, execution, {"asked": told.objective.digest}, cut=0)
 
 
 # --- the computation, part by part ------------------------------------------------------------
@@ -202,7 +187,7 @@ class ImportanceRun:
     notes: dict[str, int] = field(default_factory=dict)
 
     def run(
-        self, corpus: Mapping[str, Any], output: str | Path | None, running: RunOptions,
+        self, corpus: Mapping[str, Any], output: str | Path | None, execution: Execution,
         about: Mapping[str, Any], *, cut: int,
     ) -> Run:  # fmt: skip
         """The run of that spec, opened or computed; `about` is further spec."""
@@ -210,14 +195,14 @@ class ImportanceRun:
         asked = Asked(
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
-            seed=settings.seed, replicates=settings.replicates, cut=cut, line=running.command,
+            seed=settings.seed, replicates=settings.replicates, cut=cut, line=execution.command,
             linears=lambda: fastest_linears(
                 self.model, self.examples, batch_tokens=settings.batch_tokens,
-                asked=running.linears,
+                asked=execution.linears,
             ),
         )  # fmt: skip
         with evaluating(self.model.network):
-            return task_run(asked, self.compute, output=output, overwrite=running.overwrite)
+            return task_run(asked, self.compute, output=output, overwrite=execution.overwrite)
 
     def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""

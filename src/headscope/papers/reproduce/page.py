@@ -7,18 +7,13 @@ import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import TYPE_CHECKING, Any
-
-import jinja2
-from markupsafe import Markup
 
 from headscope.core.dictionary import SOURCES
 from headscope.core.results import printable, title_name
-from headscope.page.policy import content_policy
 from headscope.page.sections import Figure, figure
 from headscope.page.svg import Styles
-from headscope.page.theme import theme_css
+from headscope.papers.page_frame import render_page
 from headscope.papers.reproduce.line import MARKS, Judged, Published, Section
 from headscope.papers.reproduce.saving import difference_text, ours_text
 from headscope.papers.reproduce.verdict import (
@@ -29,8 +24,6 @@ from headscope.papers.reproduce.verdict import (
     NOT_RUN,
     REPRODUCED,
 )
-from headscope.report.build import asset as report_asset
-from headscope.report.build import unbroken
 from headscope.report.figures import PICTURES
 
 if TYPE_CHECKING:
@@ -106,10 +99,8 @@ def render(outcome: Outcome) -> str:
     """The page as text; everything in it is escaped, but for drawings made here."""
     styles = Styles()
     sections = [_section(outcome, section, styles) for section in outcome.paper.sections]
-    style = "\n".join(
-        [theme_css(), report_asset("report.css"), asset("reproduce.css"), styles.css()]
-    )
-    return _template().render(
+    return render_page(
+        "reproduce", styles,
         paper=outcome.paper,
         source=SOURCES[outcome.paper.source],
         model=title_name(printable(outcome.model["name"])),
@@ -121,25 +112,7 @@ def render(outcome: Outcome) -> str:
         runs=_runs(outcome),
         marks=MARKS,
         command=printable(outcome.command),
-        style=Markup(style),
-        policy=content_policy(style=style, script=""),
-    )
-
-
-def asset(name: str) -> str:
-    """A file of this package's assets, else of the report's."""
-    place = resources.files("headscope.papers.reproduce") / "assets" / name
-    return place.read_text(encoding="utf-8") if place.is_file() else report_asset(name)
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(asset),
     )  # fmt: skip
-    environment.filters["drawing"] = Markup
-    environment.filters["unbroken"] = unbroken
-    return environment.get_template("reproduce.html.j2")
 
 
 def _section(outcome: Outcome, section: Section, styles: Styles) -> Shown:

@@ -173,9 +173,9 @@ def tokens(desk: Desk, part: str) -> Run:
 def gradients(desk: Desk, part: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(desk)
-    from headscope.experiments.importance.importance import (
+    from headscope.run.atlas import Execution
+from headscope.experiments.importance.importance import (
         ImportanceSettings,
-        RunOptions,
         importance_to_text,
     )
     from headscope.experiments.importance.language_model import load_language_model
@@ -187,10 +187,10 @@ def gradients(desk: Desk, part: str) -> Run:
     settings = ImportanceSettings(
         methods=("gradient",), limit=desk.limit, replicates=desk.replicates, seed=desk.seed
     )
-    running = RunOptions(linears="stock", overwrite=desk.overwrite)
+    execution = Execution(linears="stock", overwrite=desk.overwrite)
     with threads_of(desk.execution.threads_each), keeping_draws():
         return importance_to_text(
-            model, corpus, output=desk.place(part), settings=settings, running=running
+            model, corpus, output=desk.place(part), settings=settings, execution=execution
         )
 
 

@@ -1,22 +1,28 @@
-"""Which claims were made of BERT, by whom, and when do they hold for another model?
+"""The claims that the zoo holds against every model: who made them of BERT, and their bounds.
 
-A claim compares one number of a model with a bound. It holds if the 95 % interval of the number
-lies wholly on the claimed side, does not hold if it lies wholly on the other, and is unclear if the
-bound lies within; without an interval the number alone decides. How the number is computed stands
-in `measures`, under the same name.
-
-Depth runs from 0, the first layer, to 1, the last. The middle layers are those at the depth of
-layers 6 to 10 of BERT-base, of which Clark et al. (2019) speak.
+How the number of a claim is read off a run stands in `measures`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from headscope.analyses.divergence.layer_claim import CLEAR
 from headscope.core.terms import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source
+from headscope.papers.claim_engine import (
+    QUOTED,
+    SIGNIFICANT,
+    Bound,
+    ClaimGroup,
+    PaperClaim,
+    Published,
+)
+from headscope.papers.quantities import MIXING, NORMS, Measured, PaperRuns
+from headscope.papers.zoo import measures
 
-MIDDLE = (5 / 11, 9 / 11)  # Clark et al. 2019, §3.2: layers 6 to 10 of 12
+MODEL_RUN = "model"  # the one run that a claim of the zoo reads
+MODEL = (MODEL_RUN,)
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small
 MODERATE = 0.3  # Cohen 1988: a medium correlation
 
@@ -35,45 +41,15 @@ REFERENCES = {
     ),
 }
 
-GROUPS = {
-    "rest": "Where attention rests",
-    "position": "Position",
-    "breadth": "Breadth",
-    "norms": "Weight against norm",
-    "language": "Language: best heads beside the best fixed offset",
-    "layers": "Layers",
-}
-TESTS = {"above": ">", "below": "<", "near": "within ±"}
+
+def of_model(measure: Callable[..., Measured], **choice: Any) -> Callable[[PaperRuns], Measured]:
+    """The measure of a claim, from a function of one model's run and what it is to read."""
+    return lambda runs: measure(runs.run(MODEL_RUN), **choice)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One claim.
-
-    name       of its measure
-    group      a key of GROUPS
-    text       what is claimed, short
-    number     what the number is
-    unit       "share", "points" (a difference of shares), "heads", "nats" or "1"
-    test       a key of TESTS: on which side of the bound the number must lie; near: |number| below
-    bound      in the unit of the number, shares as such
-    source     who claimed it, and of what
-    bound_by   whose bound it is
-    published  for BERT-base, as printed; "" where there is no number
-    headline   how a sentence goes on after "In 4 of 5 models"; "" for none
-    """
-
-    name: str
-    group: str
-    text: str
-    number: str
-    unit: str
-    test: str
-    bound: float
-    source: str
-    bound_by: str
-    published: str = ""
-    headline: str = ""
+def quoted(text: str) -> tuple[Published, ...]:
+    """What was printed of BERT-base; shown, and compared with nothing."""
+    return (Published(text, QUOTED),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,150 +79,175 @@ RELATIONS = (
 )
 
 
-def relation_claim(relation: Relation) -> Claim:
-    """The claim that some head finds the relation."""
-    return Claim(
-        f"relation_{relation.labels[0]}", "language", f"{relation.name} ({relation.labels[0]})",
-        "held-out accuracy of the best head less that of the best fixed offset", "points",
-        "above", 0.0, f"{CLARK}, Table 1", f"{OURS}: any advantage", relation.published,
+def _cancels(
+    category: str, text: str, of: str, published: str, headline: str = ""
+) -> PaperClaim:  # fmt: skip
+    """The claim that weights and norms cancel, or do not for other tokens."""
+    key = {"sep": "separator", "cls": "opening"}.get(category, category)
+    test = ("near", NEGLIGIBLE) if category == "other" else ("below", -NEGLIGIBLE)
+    return PaperClaim(
+        f"cancel_{key}", f"{KOBAYASHI20}, Table 2", text, MODEL,
+        of_model(measures.cancellation, category=category), quoted(published), "1",
+        number=f"ρ of weight α and norm ‖f(x)‖ (Spearman) over pairs whose second token is {of}",
+        bound=Bound(*test, COHEN), headline=headline,
     )  # fmt: skip
 
 
-CLAIMS: tuple[Claim, ...] = (
-    Claim(
-        "separator_middle", "rest",
-        "the middle layers rest on the separator",
-        "attention to the separator, mean over the heads of the middle layers", "share",
-        "above", 0.5, f"{CLARK}, §3.2", f"{CLARK}, §3.2", "> 50 %",
-        "more than half of the attention of the middle layers rests on the separator",
-    ),
-    Claim(
-        "first_middle", "rest",
-        "the middle layers rest on the first token",
-        "attention to the first token, mean over the heads of the middle layers", "share",
-        "above", 0.5, f"{XIAO}, of decoders", f"{OURS}, as for the separator", "≈ 0 %",
-        "more than half of the attention of the middle layers rests on the first token",
-    ),
-    Claim(
-        "both_middle", "rest",
-        "the middle layers rest on the first token or the separator",
-        "attention to the first token and the separator together, mean over the heads of the "
-        "middle layers", "share",
-        "above", 0.5, f"{CLARK}, §3.2, of [SEP] alone", f"{OURS}, as for the separator", "> 50 %",
-        "more than half of the attention of the middle layers rests on the first token and the "
-        "separator together",
-    ),
-    Claim(
-        "separator_itself", "rest",
-        "the separator attends to separators",
-        "attention of separators to separators, mean over the heads of the middle layers", "share",
-        "above", 0.9, f"{CLARK}, §3.2", f"{CLARK}, §3.2", "> 90 %",
-    ),
-    Claim(
-        "previous_heads", "position",
-        "some heads look at the previous token",
-        "heads with more than half of their attention on the previous token", "heads",
-        "above", 0.0, f"{CLARK}, §3.1", f"{CLARK}, §3.1: more than 50 %", "4 of 144",
-        "some head gives more than half of its attention to the previous token",
-    ),
-    Claim(
-        "next_heads", "position",
-        "some heads look at the next token",
-        "heads with more than half of their attention on the next token", "heads",
-        "above", 0.0, f"{CLARK}, §3.1", f"{CLARK}, §3.1: more than 50 %", "5 of 144",
-        "some head gives more than half of its attention to the next token",
-    ),
-    Claim(
-        "position_early", "position",
-        "neighbours matter most in early layers",
-        "attention to both neighbours, mean over the first half of the layers less the second",
-        "points", "above", 0.0, f"{CLARK}, §3.1", f"{OURS}: any difference",
-    ),
-    Claim(
-        "broad_early", "breadth",
-        "early layers attend more broadly",
-        "mean entropy as a share of uniform attention’s, first half of the layers less the second",
-        "points", "above", 0.0, f"{CLARK}, §3.3", f"{OURS}: any difference",
-        headline="the first half of the layers attends more broadly than the second",
-    ),
-    Claim(
-        "opening_last", "breadth",
-        "in the last layer [CLS] attends broadly",
-        "entropy of [CLS] less that of all tokens, last layer", "nats",
-        "above", 0.0, f"{CLARK}, §3.3", f"{OURS}: any difference", "[CLS]: 3.89 nats",
-        "[CLS], or what stands for it, attends more broadly in the last layer than other tokens do",
-    ),
-    Claim(
-        "separator_empty", "norms",
-        "what comes from the separator is small for its weight",
-        "the separator’s share of the norm ‖αf(x)‖ divided by its share of the weight α, middle "
-        "layers", "1",
-        "below", 0.5, KOBAYASHI20, f"{OURS}: less than half of its weight",
-        headline="the separator counts for less than half of its weight once norms are taken",
-    ),
-    Claim(
-        "cancel_separator", "norms",
-        "separator: large weights meet small vectors",
-        "ρ of weight α and norm ‖f(x)‖ (Spearman) over pairs whose second token is a separator",
-        "1",
-        "below", -NEGLIGIBLE, f"{KOBAYASHI20}, Table 2", COHEN, "−0.69",
-        "large weights of the separator meet small vectors, ρ < −0.1",
-    ),
-    Claim(
-        "cancel_opening", "norms",
-        "[CLS]: large weights meet small vectors",
-        "ρ of weight α and norm ‖f(x)‖ (Spearman) over pairs whose second token is the opening one",
-        "1",
-        "below", -NEGLIGIBLE, f"{KOBAYASHI20}, Table 2", COHEN, "−0.34",
-    ),
-    Claim(
-        "cancel_punctuation", "norms",
-        "punctuation: large weights meet small vectors",
-        "ρ of weight α and norm ‖f(x)‖ (Spearman) over pairs whose second token is a full stop or "
-        "comma", "1",
-        "below", -NEGLIGIBLE, f"{KOBAYASHI20}, Table 2", COHEN, "−0.25",
-    ),
-    Claim(
-        "cancel_other", "norms",
-        "other tokens: no such relation",
-        "ρ of weight α and norm ‖f(x)‖ (Spearman) over pairs whose second token is any other", "1",
-        "near", NEGLIGIBLE, f"{KOBAYASHI20}, Table 2", COHEN, "−0.06",
-    ),
-    Claim(
-        "frequency_norm", "norms",
-        "frequent tokens have small vectors",
-        "ρ of a token’s frequency rank and its mean norm ‖f(x)‖ (Spearman)", "1",
-        "above", MODERATE, KOBAYASHI20, COHEN, "0.75",
-        "frequent tokens have smaller vectors, ρ > 0.3 with the frequency rank",
-    ),
-    Claim(
-        "frequency_weight", "norms",
-        "but get as much attention as others",
-        "ρ of a token’s frequency rank and the attention that it receives (Spearman)", "1",
-        "near", NEGLIGIBLE, KOBAYASHI20, COHEN, "0.06",
-    ),
-    Claim(
-        "mixing", "norms",
-        "a token’s output is mostly itself",
-        "mixing ratio with residual and LayerNorm (AttnResLn-N), mean over layers; where a model "
-        "normalises first, without (AttnRes-N)", "share",
-        "below", 0.5, KOBAYASHI21, f"{OURS}: less than half", "18.8 %",
-        "most of what leaves a layer’s attention block is the token itself",
-    ),
-    *map(relation_claim, RELATIONS),
-    Claim(
-        "overall_syntax", "language",
-        "no head does syntax as a whole",
-        "held-out accuracy of the best single head over all words", "share",
-        "below", 0.5, f"{CLARK}, §4.2", f"{OURS}: less than half", "34.5 %",
-        "no single head finds half of all syntactic heads",
-    ),
-    Claim(
-        "layers_alike", "layers",
-        "heads of one layer are alike",
-        "by how much heads of a layer differ less (Jensen-Shannon divergence) than heads of "
-        "different layers; with p against layers dealt out anew", "share",
-        "above", 0.0, f"{CLARK}, §6", f"{OURS}: any difference, p ≤ {CLEAR:g}",
-        headline="heads of one layer are more alike than heads of different layers",
-    ),
+def _relation(relation: Relation) -> PaperClaim:
+    """The claim that some head finds the relation."""
+    return PaperClaim(
+        relation_key(relation), f"{CLARK}, Table 1", f"{relation.name} ({relation.labels[0]})",
+        MODEL, of_model(measures.relation, labels=relation.labels), quoted(relation.published),
+        "points",
+        number="held-out accuracy of the best head less that of the best fixed offset",
+        bound=Bound("above", 0.0, f"{OURS}: any advantage"),
+    )  # fmt: skip
+
+
+def relation_key(relation: Relation) -> str:
+    """The key of the claim that some head finds the relation."""
+    return f"relation_{relation.labels[0]}"
+
+
+_HALF = Bound("above", 0.5, f"{OURS}, as for the separator")
+_MORE = Bound("above", 0.0, f"{OURS}: any difference")
+_SOME_HEAD = Bound("above", 0.0, f"{CLARK}, §3.1: more than 50 %")
+
+GROUPS = (
+    ClaimGroup("rest", "Where attention rests", "", (
+        PaperClaim(
+            "separator_middle", f"{CLARK}, §3.2", "the middle layers rest on the separator", MODEL,
+            of_model(measures.middle_attention, target="sep", kind="sep"), quoted("> 50 %"),
+            "share",
+            number="attention to the separator, mean over the heads of the middle layers",
+            bound=Bound("above", 0.5, f"{CLARK}, §3.2"),
+            headline="more than half of the attention of the middle layers rests on the separator",
+        ),
+        PaperClaim(
+            "first_middle", f"{XIAO}, of decoders", "the middle layers rest on the first token",
+            MODEL, of_model(measures.middle_attention, target="first"), quoted("≈ 0 %"), "share",
+            number="attention to the first token, mean over the heads of the middle layers",
+            bound=_HALF,
+            headline="more than half of the attention of the middle layers rests on the first "
+            "token",
+        ),
+        PaperClaim(
+            "both_middle", f"{CLARK}, §3.2, of [SEP] alone",
+            "the middle layers rest on the first token or the separator", MODEL,
+            of_model(measures.first_and_separator), quoted("> 50 %"), "share",
+            number="attention to the first token and the separator together, mean over the heads "
+            "of the middle layers",
+            bound=_HALF,
+            headline="more than half of the attention of the middle layers rests on the first "
+            "token and the separator together",
+        ),
+        PaperClaim(
+            "separator_itself", f"{CLARK}, §3.2", "the separator attends to separators", MODEL,
+            of_model(measures.middle_attention, target="sep_from_sep", kind="sep"),
+            quoted("> 90 %"), "share",
+            number="attention of separators to separators, mean over the heads of the middle "
+            "layers",
+            bound=Bound("above", 0.9, f"{CLARK}, §3.2"),
+        ),
+    )),
+    ClaimGroup("position", "Position", "", (
+        PaperClaim(
+            "previous_heads", f"{CLARK}, §3.1", "some heads look at the previous token", MODEL,
+            of_model(measures.position_heads, target="previous"), quoted("4 of 144"), "heads",
+            number="heads with more than half of their attention on the previous token",
+            bound=_SOME_HEAD,
+            headline="some head gives more than half of its attention to the previous token",
+        ),
+        PaperClaim(
+            "next_heads", f"{CLARK}, §3.1", "some heads look at the next token", MODEL,
+            of_model(measures.position_heads, target="next"), quoted("5 of 144"), "heads",
+            number="heads with more than half of their attention on the next token",
+            bound=_SOME_HEAD,
+            headline="some head gives more than half of its attention to the next token",
+        ),
+        PaperClaim(
+            "position_early", f"{CLARK}, §3.1", "neighbours matter most in early layers", MODEL,
+            of_model(measures.neighbours_early), (), "points",
+            number="attention to both neighbours, mean over the first half of the layers less the "
+            "second",
+            bound=_MORE,
+        ),
+    )),
+    ClaimGroup("breadth", "Breadth", "", (
+        PaperClaim(
+            "broad_early", f"{CLARK}, §3.3", "early layers attend more broadly", MODEL,
+            of_model(measures.broad_early), (), "points",
+            number="mean entropy as a share of uniform attention’s, first half of the layers less "
+            "the second",
+            bound=_MORE,
+            headline="the first half of the layers attends more broadly than the second",
+        ),
+        PaperClaim(
+            "opening_last", f"{CLARK}, §3.3", "in the last layer [CLS] attends broadly", MODEL,
+            of_model(measures.opening_last), quoted("[CLS]: 3.89 nats"), "nats",
+            number="entropy of [CLS] less that of all tokens, last layer",
+            bound=_MORE,
+            headline="[CLS], or what stands for it, attends more broadly in the last layer than "
+            "other tokens do",
+        ),
+    )),
+    ClaimGroup(NORMS, "Weight against norm", "", (
+        PaperClaim(
+            "separator_empty", KOBAYASHI20, "what comes from the separator is small for its weight",
+            MODEL, of_model(measures.separator_empty), (), "1",
+            number="the separator’s share of the norm ‖αf(x)‖ divided by its share of the weight "
+            "α, middle layers",
+            bound=Bound("below", 0.5, f"{OURS}: less than half of its weight"),
+            headline="the separator counts for less than half of its weight once norms are taken",
+        ),
+        _cancels("sep", "separator: large weights meet small vectors", "a separator",
+                 "−0.69", "large weights of the separator meet small vectors, ρ < −0.1"),
+        _cancels("cls", "[CLS]: large weights meet small vectors", "the opening one",
+                 "−0.34"),
+        _cancels("punctuation", "punctuation: large weights meet small vectors",
+                 "a full stop or comma", "−0.25"),
+        _cancels("other", "other tokens: no such relation", "any other", "−0.06"),
+        PaperClaim(
+            "frequency_norm", KOBAYASHI20, "frequent tokens have small vectors", MODEL,
+            of_model(measures.frequency, quantity="value_norm"), quoted("0.75"), "1",
+            number="ρ of a token’s frequency rank and its mean norm ‖f(x)‖ (Spearman)",
+            bound=Bound("above", MODERATE, COHEN),
+            headline="frequent tokens have smaller vectors, ρ > 0.3 with the frequency rank",
+        ),
+        PaperClaim(
+            "frequency_weight", KOBAYASHI20, "but get as much attention as others", MODEL,
+            of_model(measures.frequency, quantity="attention"), quoted("0.06"), "1",
+            number="ρ of a token’s frequency rank and the attention that it receives (Spearman)",
+            bound=Bound("near", NEGLIGIBLE, COHEN),
+        ),
+        PaperClaim(
+            MIXING, KOBAYASHI21, "a token’s output is mostly itself", MODEL,
+            of_model(measures.mixing), quoted("18.8 %"), "share",
+            number="mixing ratio with residual and LayerNorm (AttnResLn-N), mean over layers; "
+            "where a model normalises first, without (AttnRes-N)",
+            bound=Bound("below", 0.5, f"{OURS}: less than half"),
+            headline="most of what leaves a layer’s attention block is the token itself",
+        ),
+    )),
+    ClaimGroup("language", "Language: best heads beside the best fixed offset", "", (
+        *map(_relation, RELATIONS),
+        PaperClaim(
+            "overall_syntax", f"{CLARK}, §4.2", "no head does syntax as a whole", MODEL,
+            of_model(measures.overall_syntax), quoted("34.5 %"), "share",
+            number="held-out accuracy of the best single head over all words",
+            bound=Bound("below", 0.5, f"{OURS}: less than half"),
+            headline="no single head finds half of all syntactic heads",
+        ),
+    )),
+    ClaimGroup("layers", "Layers", "", (
+        PaperClaim(
+            "layers_alike", f"{CLARK}, §6", "heads of one layer are alike", MODEL,
+            of_model(measures.layers_alike), (), "share",
+            number="by how much heads of a layer differ less (Jensen-Shannon divergence) than "
+            "heads of different layers; with p against layers dealt out anew",
+            bound=Bound("above", 0.0, f"{OURS}: any difference, p ≤ {SIGNIFICANT:g}"),
+            headline="heads of one layer are more alike than heads of different layers",
+        ),
+    )),
 )  # fmt: skip
+CLAIMS = tuple(claim for group in GROUPS for claim in group.claims)

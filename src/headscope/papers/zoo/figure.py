@@ -1,4 +1,4 @@
-"""How do the models of a zoo differ over depth: one small panel each, all with the same axes?
+"""Figures of a zoo: a small panel for each model, all with the same axes, over depth.
 
 Depth runs from the first layer, 0, to the last, 1, so that models of 3 and of 30 layers compare.
 """
@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,12 +24,12 @@ from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
 from headscope.draw.wording import INTERVALS, clipped
-from headscope.papers.zoo.claims import MIDDLE, RELATIONS
-from headscope.papers.zoo.measures import relation_finder
-from headscope.papers.zoo.numbers import depths
-
-if TYPE_CHECKING:
-    from headscope.papers.zoo.found import Zoo
+from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
+from headscope.papers.zoo.claims import RELATIONS, Relation
+from headscope.papers.zoo.depth_curves import MIDDLE, depths
+from headscope.papers.zoo.measures import best_finder
+from headscope.papers.zoo.outcome import ZooOutcome
+from headscope.run.finished_run import Run
 
 COLUMNS = 3
 MOST_PANELS = 24  # of one figure: they are lettered from a
@@ -43,7 +42,7 @@ HEADS = "best_heads"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: where it is in `numbers.lines` (the first that a model has), and its look."""
+    """One curve: its names in `depth_curves` (the first that a model has counts), and its look."""
 
     keys: tuple[str, ...]
     text: str
@@ -54,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """One picture: a panel for every model that has any of its series."""
+    """One figure: a panel for every model that has any of its series."""
 
     name: str
     title: str
@@ -81,9 +80,9 @@ MULTIPLES = (
         "one half",
     ),
     Multiple(
-        "entropy", "How widely attention spreads",
+        ENTROPY, "How widely attention spreads",
         (
-            Series(("entropy",), "all tokens", "ink", "o"),
+            Series((ENTROPY,), "all tokens", "ink", "o"),
             Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True),
         ),
         "At 100 % attention is uniform. In BERT the lower layers attend broadly, and so does [CLS] "
@@ -94,7 +93,7 @@ MULTIPLES = (
         middle=False,
     ),
     Multiple(
-        "norms", "Weight against norm",
+        NORMS, "Weight against norm",
         (
             Series(("weight_sep",), "separator, weight", "vermillion", "^"),
             Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
@@ -122,37 +121,44 @@ HEADS_CAPTION = (
 )
 
 
-def panels(zoo: Zoo, multiple: Multiple, *, key: bool) -> list[Panel]:
+def panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
     """One panel per model; key: whether the first one has a legend."""
-    found: list[Panel] = []
-    for label, lines in zoo.lines.items():
-        there = [(s, lines[k]) for s in multiple.series if (k := _first(s, lines))]
+    made: list[Panel] = []
+    for label, curves in zoo.curves.items():
+        there = [(s, curves[k]) for s in multiple.series if (k := _first(s, curves))]
         if there:
-            entries = multiple.series if key and not found else ()
-            draw = partial(_draw_lines, there, entries, middle=multiple.middle)
-            found.append(Panel(clipped(label, LONGEST_TITLE), draw, height=HEIGHT))
-    return found
+            entries = multiple.series if key and not made else ()
+            draw = partial(_draw_curves, there, entries, middle=multiple.middle)
+            made.append(Panel(clipped(label, LONGEST_TITLE), draw, height=HEIGHT))
+    return made
 
 
-def head_panels(zoo: Zoo) -> list[Panel]:
+def head_panels(zoo: ZooOutcome) -> list[Panel]:
     """One panel per model that was asked for relations; rows are the relations of any model."""
-    found: dict[str, dict[str, Finder]] = {}
+    by_model: dict[str, dict[str, Finder]] = {}
     for label, run in zoo.runs.items():
-        pairs = ((r.name, relation_finder(run.tree, r)) for r in RELATIONS)
-        found[label] = {name: finder for name, finder in pairs if finder is not None}
-    rows = [r.name for r in RELATIONS if any(r.name in finders for finders in found.values())]
+        pairs = ((r.name, _finder(run, r)) for r in RELATIONS)
+        by_model[label] = {name: finder for name, finder in pairs if finder is not None}
+    rows = [r.name for r in RELATIONS if any(r.name in finders for finders in by_model.values())]
     height = rows_height(len(rows), width=WIDTH)
     return [
         Panel(
             clipped(label, LONGEST_TITLE),
             partial(_draw_heads, rows, finders, shape(zoo.runs[label].tree)[0]), height=height,
         )
-        for label, finders in found.items()
+        for label, finders in by_model.items()
         if finders
     ]  # fmt: skip
 
 
-def caption(zoo: Zoo, text: str, drawn: Sequence[Panel]) -> str:
+def _finder(run: Run, relation: Relation) -> Finder | None:
+    try:
+        return best_finder(run, relation.labels)
+    except Unmeasured:
+        return None
+
+
+def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
     """How to read it, in which unit, over how many, and which models are not in it."""
     trees = [run.tree for run in zoo.runs.values()]
     documents = max(int(tree.attrs["documents"]) for tree in trees)
@@ -167,8 +173,8 @@ def caption(zoo: Zoo, text: str, drawn: Sequence[Panel]) -> str:
     )
 
 
-def save_figures(zoo: Zoo) -> list[Path]:
-    """Writes every picture as .svg and .png into `figures`; more than MOST_PANELS go on in -2."""
+def save_figures(zoo: ZooOutcome) -> list[Path]:
+    """Writes every figure as .svg and .png into `figures`; more than MOST_PANELS go on in -2."""
     written = []
     drawn = {multiple.name: panels(zoo, multiple, key=True) for multiple in MULTIPLES}
     for name, every in {**drawn, HEADS: head_panels(zoo)}.items():
@@ -181,21 +187,21 @@ def save_figures(zoo: Zoo) -> list[Path]:
     return written
 
 
-# --- lines ----------------------------------------------------------------------------------
+# --- curves ---------------------------------------------------------------------------------
 
 
-def _first(series: Series, lines: Mapping[str, Estimate]) -> str | None:
-    return next((key for key in series.keys if key in lines), None)
+def _first(series: Series, curves: Mapping[str, Estimate]) -> str | None:
+    return next((key for key in series.keys if key in curves), None)
 
 
-def _draw_lines(
+def _draw_curves(
     there: list[tuple[Series, Estimate]], entries: Sequence[Series], axes: Axes, *, middle: bool
 ) -> None:
     if middle:
         axes.axvspan(*MIDDLE, color=color("rule"), alpha=0.35, lw=0, zorder=0)
         axes.axhline(0.5, color=color("muted"), lw=0.6, ls=(0, (3, 2)), zorder=1)
-    for series, line in there:
-        _line(axes, series, line)
+    for series, curve in there:
+        _draw_curve(axes, series, curve)
     _depth_axis(axes)
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
@@ -205,12 +211,12 @@ def _draw_lines(
         _key(axes, entries)
 
 
-def _line(axes: Axes, series: Series, line: Estimate) -> None:
-    x, shade = depths(len(line.value)), color(series.hue)
-    if np.isfinite(line.low).any():
-        axes.fill_between(x, line.low, line.high, color=shade, alpha=0.18, lw=0, zorder=2)
+def _draw_curve(axes: Axes, series: Series, curve: Estimate) -> None:
+    x, shade = depths(len(curve.value)), color(series.hue)
+    if np.isfinite(curve.low).any():
+        axes.fill_between(x, curve.low, curve.high, color=shade, alpha=0.18, lw=0, zorder=2)
     axes.plot(
-        x, line.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2, zorder=3,
+        x, curve.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2, zorder=3,
         marker=series.mark, ms=3.0 if len(x) <= MARKED else 2.0, mec=shade, mew=0.7,
         mfc=color("page") if series.dashed else shade, clip_on=False,
     )  # fmt: skip

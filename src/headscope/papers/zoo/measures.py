@@ -1,96 +1,63 @@
-"""What is the number of each claim in one run, with its interval and where it was found?
-
-MEASURES[name](tree) gives what `claims` compares with its bound, or raises Unasked with the reason.
-"""
+"""Numbers of the zoo's claims: each is read off one model's run, with its interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
-import xarray as xr
 
 from headscope.analyses.divergence.layer_claim import p_words
 from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64
-from headscope.core.results import LEAST_WORDS, estimate, shape, token_names
+from headscope.core.results import LEAST_WORDS, documents, shape, token_names
 from headscope.core.wording import fixed, percent
 from headscope.heads.roles import POSITION
-from headscope.papers.zoo.claims import RELATIONS, Relation
-from headscope.papers.zoo.numbers import (
-    Unasked,
+from headscope.papers.quantities import (
+    DEPENDENCY,
+    DIVERGENCE,
+    NORMS,
+    Measured,
+    Unmeasured,
+    attention,
+    draws_of,
+    entropies,
+    measured,
+    mixing_ratio,
+    place_name,
+    results_of,
+    stored,
+    uniform_entropy,
+)
+from headscope.papers.zoo.depth_curves import (
+    added_token,
     attention_by_layer,
     depths,
-    drawn,
-    ends,
     entropy_by_layer,
     is_decoder,
     middle,
-    needed,
     share_by_layer,
-    token,
 )
+from headscope.run.finished_run import Run
 
 NEIGHBOURS = ("previous", "next")
-
-
-@dataclass(frozen=True)
-class Number:
-    """One number of one model.
-
-    value, low, high  NaN ends where there is no interval
-    n                 what it was counted over: documents, or words of a relation
-    detail            what stands below it in the table: which heads, how deep
-    place             (layer, head) from 0 of the one head that it is of
-    p                 against chance, where the claim asks for that
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    detail: str = ""
-    place: tuple[int, int] | None = None
-    p: float = math.nan
-
-
-Measure = Callable[[xr.DataTree], Number]
-
-
-def _number(tree: xr.DataTree, found: Estimate, detail: str = "", n: int = 0) -> Number:
-    value, low, high = (float(part) for part in (found.value, found.low, found.high))
-    return Number(value, low, high, n or int(tree.attrs["documents"]), detail)
-
-
-def _drawn(tree: xr.DataTree, draws: Float64, detail: str = "") -> Number:
-    """Of draws [replicate + 1]."""
-    return _number(tree, ends(tree, draws), detail)
-
-
-def head_words(tree: xr.DataTree, place: tuple[int, int]) -> str:
-    """`L4·H7 (0.60)`: the head, and its depth."""
-    layer, head = place
-    return f"L{layer + 1}·H{head + 1} ({fixed(float(depths(shape(tree)[0])[layer]), 2)})"
 
 
 # --- where attention rests ------------------------------------------------------------------
 
 
-def _rest(tree: xr.DataTree, target: str, kind: str) -> Number:
-    """Attention to a target in the middle layers; kind: of the token that there must be."""
-    detail = token(tree, kind) if kind else token_names(tree)["cls"] or "the first word"
-    return _drawn(tree, _middle(attention_by_layer(tree, target)), detail)
+def middle_attention(run: Run, target: str, kind: str = "") -> Measured:
+    """Attention to a target in the middle layers; kind: of the token that the model must add."""
+    detail = added_token(run, kind) if kind else token_names(run.tree)["cls"] or "the first word"
+    return measured(_middle(attention_by_layer(run, target)), run, detail=detail)
 
 
-def _both(tree: xr.DataTree) -> Number:
-    """The first token, [CLS] or not, and the separator, where there is one."""
-    first = attention_by_layer(tree, "first")
-    if not token_names(tree)["sep"]:
-        return _drawn(tree, _middle(first), "no separator: the first token alone")
-    return _drawn(tree, _middle(first + attention_by_layer(tree, "sep")))
+def first_and_separator(run: Run) -> Measured:
+    """Attention to the first token, [CLS] or not, and to the separator, where there is one."""
+    first = attention_by_layer(run, "first")
+    if not token_names(run.tree)["sep"]:
+        return measured(_middle(first), run, detail="no separator: the first token alone")
+    return measured(_middle(first + attention_by_layer(run, "sep")), run)
 
 
 def _middle(by_layer: Float64) -> Float64:
@@ -101,162 +68,144 @@ def _middle(by_layer: Float64) -> Float64:
 # --- position and breadth -------------------------------------------------------------------
 
 
-def _position_heads(tree: xr.DataTree, target: str) -> Number:
-    if target == "next" and is_decoder(tree):
-        raise Unasked("a decoder does not see the next token")
-    share = drawn(tree, "surface", "attention", target=target)  # [replicate + 1, layer, head]
+def position_heads(run: Run, target: str) -> Measured:
+    """How many heads give a neighbour more than half of their attention."""
+    if target == "next" and is_decoder(run):
+        raise Unmeasured("a decoder does not see the next token")
+    share = attention(run, target)  # [replicate + 1, layer, head]
     there = np.argwhere(share[0] > POSITION)
-    layers, heads = shape(tree)
+    layers, heads = shape(run.tree)
     words = f"of {layers * heads}"
     if len(there):
         deep = depths(layers)[there[:, 0]]
         first, last = (fixed(float(at), 2) for at in (deep.min(), deep.max()))
         words += f", depth {first}" + (f" to {last}" if first != last else "")
-    return _drawn(tree, (share > POSITION).sum((1, 2)).astype(np.float64), words)
+    return measured((share > POSITION).sum((1, 2)).astype(np.float64), run, detail=words)
 
 
-def _position_early(tree: xr.DataTree) -> Number:
-    seen = NEIGHBOURS[:1] if is_decoder(tree) else NEIGHBOURS
-    both = np.sum([attention_by_layer(tree, target) for target in seen], axis=0)
-    return _drawn(tree, _first_half_less_second(both), "previous only" if len(seen) == 1 else "")
+def neighbours_early(run: Run) -> Measured:
+    """Attention to both neighbours in the first half of the layers, less the second."""
+    seen = NEIGHBOURS[:1] if is_decoder(run) else NEIGHBOURS
+    both = np.sum([attention_by_layer(run, target) for target in seen], axis=0)
+    return measured(_halves(both), run, detail="previous only" if len(seen) == 1 else "")
 
 
-def _broad_early(tree: xr.DataTree) -> Number:
-    return _drawn(tree, _first_half_less_second(entropy_by_layer(tree, "all")))
+def broad_early(run: Run) -> Measured:
+    """Entropy in the first half of the layers, less the second."""
+    return measured(_halves(entropy_by_layer(run, "all")), run)
 
 
-def _first_half_less_second(by_layer: Float64) -> Float64:
-    """[replicate + 1] of [replicate + 1, layer]; the middle one of an odd number is in neither."""
+def _halves(by_layer: Float64) -> Float64:
+    """[replicate + 1] first less second half of [replicate + 1, layer], without a middle layer."""
     half = by_layer.shape[1] // 2
     if half == 0:
-        raise Unasked("one layer has no halves")
+        raise Unmeasured("one layer has no halves")
     return np.asarray(by_layer[:, :half].mean(1) - by_layer[:, -half:].mean(1))
 
 
-def _opening_last(tree: xr.DataTree) -> Number:
-    name = token(tree, "cls")
-    if is_decoder(tree):
-        raise Unasked("a decoder’s first token sees only itself")
-    cls, every = (
-        drawn(tree, "entropy", "entropy", query=query)[:, -1].mean(-1) for query in ("cls", "all")
-    )
-    share = float(cls[0] / drawn(tree, "entropy", "uniform")[0])
-    return _drawn(
-        tree, cls - every,
-        f"{name}: {fixed(float(cls[0]), 2)} nats, {percent(share, np.nan, np.nan)} of uniform",
-    )  # fmt: skip
+def opening_last(run: Run) -> Measured:
+    """Entropy of the opening token in the last layer, less that of all tokens."""
+    name = added_token(run, "cls")
+    if is_decoder(run):
+        raise Unmeasured("a decoder’s first token sees only itself")
+    cls, every = (entropies(run, query)[:, -1].mean(-1) for query in ("cls", "all"))
+    share = _share_text(float(cls[0] / uniform_entropy(run)[0]))
+    detail = f"{name}: {fixed(float(cls[0]), 2)} nats, {share} of uniform"
+    return measured(cls - every, run, detail=detail)
 
 
 # --- norms ----------------------------------------------------------------------------------
 
 
-def _separator_empty(tree: xr.DataTree) -> Number:
-    token(tree, "sep")
+def separator_empty(run: Run) -> Measured:
+    """The separator's share of the norm over its share of the weight, in the middle layers."""
+    added_token(run, "sep")
     weight, norm = (
-        _middle(share_by_layer(tree, name, "sep")) for name in ("attention", "weighted_norm")
+        _middle(share_by_layer(run, name, "sep")) for name in ("attention", "weighted_norm")
     )
-    shares = (percent(float(part[0]), np.nan, np.nan) for part in (norm, weight))
-    return _drawn(tree, norm / weight, "norm {}, weight {}".format(*shares))
+    shares = (_share_text(float(part[0])) for part in (norm, weight))
+    return measured(norm / weight, run, detail="norm {}, weight {}".format(*shares))
 
 
-def _correlation(tree: xr.DataTree, variable: str, kind: str, **choice: str) -> Number:
-    """One that has an interval of its own; kind: of the token that there must be."""
-    if kind:
-        token(tree, kind)
-    norms = needed(tree, "norms")
-    if variable not in norms:
-        raise Unasked("no frequency ranks in its run")
-    return _number(tree, estimate(norms, variable, **choice))
+def cancellation(run: Run, category: str) -> Measured:
+    """Rank correlation of weight and norm over pairs whose second token is of a category."""
+    if category in ("cls", "sep"):
+        added_token(run, category)
+    return _correlation(run, "spearman_attention_value_norm", category=category)
 
 
-def _mixing(tree: xr.DataTree) -> Number:
+def frequency(run: Run, quantity: str) -> Measured:
+    """Rank correlation of a token's frequency rank with a quantity."""
+    return _correlation(run, "spearman_frequency", quantity=quantity)
+
+
+def _correlation(run: Run, variable: str, **choice: str) -> Measured:
+    results = results_of(run, NORMS)
+    if variable not in results:
+        raise Unmeasured("no frequency ranks in its run")
+    return Measured(*stored(results, variable, **choice), count=documents(run.tree))
+
+
+def mixing(run: Run) -> Measured:
+    """The mixing ratio with residual and LayerNorm; without, where a model normalises first."""
     for method, words in (("attnresln_n", ""), ("attnres_n", "AttnRes-N: normalised first")):
-        ratios = drawn(tree, "mixing", "ratio", method=method)  # [replicate + 1, layer]
+        ratios = mixing_ratio(run, method)
         if np.isfinite(ratios[0]).all():
-            return _drawn(tree, ratios.mean(1), words)
-    raise Unasked("its residual cannot be read")
+            return measured(ratios.mean(1), run, detail=words)
+    raise Unmeasured("its residual cannot be read")
+
+
+def _share_text(share: float) -> str:
+    return percent(share, math.nan, math.nan)
 
 
 # --- language and layers --------------------------------------------------------------------
 
 
-def _finder(tree: xr.DataTree, labels: tuple[str, ...]) -> Finder:
-    found = {finder.relation: finder for finder in finders(needed(tree, "dependency"))}
+def best_finder(run: Run, labels: tuple[str, ...]) -> Finder:
+    """The best head of a relation; of its labels the first that the treebank has counts.
+
+    raises  Unmeasured where the relation is missing or too rare
+    """
+    by_label = {finder.relation: finder for finder in finders(results_of(run, DEPENDENCY))}
     for name in labels:
-        if name in found:
-            finder = found[name]
+        if name in by_label:
+            finder = by_label[name]
             if finder.count < LEAST_WORDS:
-                raise Unasked(f"only {finder.count} words")
+                raise Unmeasured(f"only {finder.count} words")
             if not np.isfinite(finder.score.value):
-                raise Unasked("too little to hold out")
+                raise Unmeasured("too little to hold out")
             return finder
-    raise Unasked("no such relation in this corpus")
+    raise Unmeasured("no such relation in this corpus")
 
 
-def relation_finder(tree: xr.DataTree, relation: Relation) -> Finder | None:
-    """The best head of a relation; None where it cannot be asked."""
-    try:
-        return _finder(tree, relation.labels)
-    except Unasked:
-        return None
+def relation(run: Run, labels: tuple[str, ...]) -> Measured:
+    """By how much the best head of a relation beats the best fixed offset, held out."""
+    finder = best_finder(run, labels)
+    score, offset = (fixed(100 * float(x.value), 1) for x in (finder.score, finder.baseline))
+    return _of_finder(run, finder, finder.advantage, f"{score} | {offset} %, ")
 
 
-def _relation(tree: xr.DataTree, labels: tuple[str, ...]) -> Number:
-    finder = _finder(tree, labels)
-    gain, score = finder.advantage, finder.score
-    return Number(
-        float(gain.value), float(gain.low), float(gain.high), finder.count,
-        f"{fixed(100 * float(score.value), 1)} | {fixed(100 * float(finder.baseline.value), 1)} %, "
-        f"{head_words(tree, finder.place)}", finder.place,
+def overall_syntax(run: Run) -> Measured:
+    """Held-out accuracy of the best head over all words."""
+    finder = best_finder(run, ("all",))
+    return _of_finder(run, finder, finder.score)
+
+
+def _of_finder(run: Run, finder: Finder, number: Estimate, before: str = "") -> Measured:
+    layer, head = finder.place
+    depth = fixed(float(depths(shape(run.tree)[0])[layer]), 2)
+    return Measured(
+        float(number.value), float(number.low), float(number.high), count=finder.count,
+        detail=f"{before}{place_name(layer, head)} ({depth})", head=finder.place,
     )  # fmt: skip
 
 
-def _overall(tree: xr.DataTree) -> Number:
-    finder = _finder(tree, ("all",))
-    found = _number(tree, finder.score, head_words(tree, finder.place), finder.count)
-    return replace(found, place=finder.place)
-
-
-def _layers_alike(tree: xr.DataTree) -> Number:
-    js = drawn(tree, "divergence", "layer_js")  # [replicate + 1, pairs]
-    divergence = needed(tree, "divergence")
-    p = float(divergence["layer_js_p"]) if "layer_js_p" in divergence else math.nan
+def layers_alike(run: Run) -> Measured:
+    """By how much heads of one layer differ less than heads of different layers."""
+    results = results_of(run, DIVERGENCE)
+    js = draws_of(results, "layer_js")  # [replicate + 1, pairs]
+    p = float(results["layer_js_p"]) if "layer_js_p" in results else math.nan
     if not np.isfinite(js[0]).all():
-        raise Unasked("fewer than two layers of two heads")
-    less = 1 - js[:, 0] / js[:, 1]
-    return replace(_drawn(tree, less, p_words(p)), p=p)
-
-
-MEASURES: dict[str, Measure] = {
-    "separator_middle": partial(_rest, target="sep", kind="sep"),
-    "first_middle": partial(_rest, target="first", kind=""),
-    "both_middle": _both,
-    "separator_itself": partial(_rest, target="sep_from_sep", kind="sep"),
-    "previous_heads": partial(_position_heads, target="previous"),
-    "next_heads": partial(_position_heads, target="next"),
-    "position_early": _position_early,
-    "broad_early": _broad_early,
-    "opening_last": _opening_last,
-    "separator_empty": _separator_empty,
-    **{
-        f"cancel_{name}": partial(
-            _correlation, variable="spearman_attention_value_norm", kind=kind,
-            category=kind or name,
-        )
-        for name, kind in (("separator", "sep"), ("opening", "cls"), ("punctuation", ""),
-                           ("other", ""))
-    },
-    "frequency_norm": partial(
-        _correlation, variable="spearman_frequency", kind="", quantity="value_norm"
-    ),
-    "frequency_weight": partial(
-        _correlation, variable="spearman_frequency", kind="", quantity="attention"
-    ),
-    "mixing": _mixing,
-    **{
-        f"relation_{relation.labels[0]}": partial(_relation, labels=relation.labels)
-        for relation in RELATIONS
-    },
-    "overall_syntax": _overall,
-    "layers_alike": _layers_alike,
-}  # fmt: skip
+        raise Unmeasured("fewer than two layers of two heads")
+    return replace(measured(1 - js[:, 0] / js[:, 1], run, detail=p_words(p)), p=p)

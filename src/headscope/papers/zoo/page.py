@@ -1,4 +1,4 @@
-"""How do the claims, the table and the pictures of a zoo become one page that works offline?"""
+"""The page of a zoo: sentences, the table of claims and figures; it works offline."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import math
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
-
-from markupsafe import Markup
 
 import headscope
 from headscope.core.results import printable, shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, number, percent
 from headscope.draw.panel import Panel
-from headscope.page.policy import content_policy
 from headscope.page.svg import Styles, inline_panel
-from headscope.page.theme import theme_css
-from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES, TESTS, Claim
+from headscope.papers.claim_engine import (
+    FAILS,
+    HOLDS,
+    TESTS,
+    UNASKED,
+    UNCLEAR,
+    ClaimGroup,
+    ClaimOutcome,
+    PaperClaim,
+)
+from headscope.papers.page_frame import render_page
+from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES
 from headscope.papers.zoo.figure import (
     HEADS,
     HEADS_CAPTION,
@@ -32,12 +39,7 @@ from headscope.papers.zoo.figure import (
     head_panels,
     panels,
 )
-from headscope.papers.zoo.headlines import headlines
-from headscope.papers.zoo.verdict import FAILS, HOLDS, UNASKED, UNCLEAR, Answer
-from headscope.report.build import asset, template
-
-if TYPE_CHECKING:
-    from headscope.papers.zoo.found import Zoo
+from headscope.papers.zoo.outcome import Answers, ZooOutcome, held
 
 PANEL_WIDTH = 2.9  # inches, as the report's three beside each other
 # verdict → (sign, class of the cell)
@@ -47,7 +49,7 @@ GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ClaimCell:
     """What a model says to a claim; `sign` and `kind` stand for the verdict."""
 
     verdict: str
@@ -59,18 +61,19 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One claim: `bound` as it must lie, `held` by how many."""
+class ClaimRow:
+    """One claim: where its number must lie, for how many models it holds, and what each says."""
 
-    claim: Claim
+    claim: PaperClaim
     bound: str
     held: str
-    cells: list[Cell]
+    published: str
+    cells: list[ClaimCell]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """One entry of the key above pictures."""
+class KeyEntry:
+    """One entry of the key above a figure."""
 
     text: str
     hue: str
@@ -79,140 +82,138 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """One section of pictures; panels are (title, markup), the markup ours throughout."""
+class FigureSection:
+    """One section of small panels (title, markup made here); shades: of the key's ramp."""
 
     id: str
     title: str
     text: str
-    key: list[Key]
+    key: list[KeyEntry]
     panels: list[tuple[str, str]]
     caption: str
     shades: list[int]
 
 
-def write_page(zoo: Zoo) -> Path:
+def write_page(zoo: ZooOutcome) -> Path:
     """Writes report.html: self-contained, no request leaves it; returns its path."""
     page = render(zoo).encode("utf-8", errors="backslashreplace")
     return write_whole(zoo.path / "report.html", lambda draft: Path(draft).write_bytes(page))
 
 
-def render(zoo: Zoo) -> str:
+def render(zoo: ZooOutcome) -> str:
     """The page as text."""
     styles = Styles()
-    drawn = pictures(zoo, styles)
-    shades = "\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades())
-    sheets = [theme_css(), asset("report.css"), asset("zoo.css"), shades, styles.css()]
-    style = "\n".join(sheets)
-    return template("zoo.html.j2").render(
-        style=Markup(style),
-        policy=content_policy(style=style, script=""),
-        headlines=headlines(zoo),
+    sections = figure_sections(zoo, styles)
+    return render_page(
+        "zoo", styles,
+        rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
+        headlines=zoo.headlines,
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
-        groups=_groups(zoo),
+        groups=[(group.title, _rows(zoo, group)) for group in GROUPS],
         signs=SIGNS,
-        pictures=drawn,
+        pictures=sections,
         definitions=_definitions(),
         references=REFERENCES.values(),
         facts=_facts(zoo),
         command=printable(zoo.manifest.get("command", "")),
         version=headscope.__version__,
-    )
+    )  # fmt: skip
 
 
-def pictures(zoo: Zoo, styles: Styles) -> list[Picture]:
-    """The sections of small multiples that have any panel; `styles` collects their classes."""
-    found = []
+def figure_sections(zoo: ZooOutcome, styles: Styles) -> list[FigureSection]:
+    """The sections of small panels that have any; `styles` collects their classes."""
+    sections = []
     for multiple in MULTIPLES:
         every = panels(zoo, multiple, key=False)
         if every:
-            found.append(Picture(
+            sections.append(FigureSection(
                 multiple.name, multiple.title, multiple.text, [_key(s) for s in multiple.series],
                 _inline(every, styles, multiple.name), caption(zoo, multiple.caption, every), [],
             ))  # fmt: skip
     heads = head_panels(zoo)
     if heads:
-        found.append(Picture(
-            HEADS, HEADS_TITLE, HEADS_TEXT, [Key("best fixed offset", "grey", "◇", dashed=False)],
-            _inline(heads, styles, HEADS), caption(zoo, HEADS_CAPTION, heads), depth_shades(),
+        key = [KeyEntry("best fixed offset", "grey", "◇", dashed=False)]
+        sections.append(FigureSection(
+            HEADS, HEADS_TITLE, HEADS_TEXT, key, _inline(heads, styles, HEADS),
+            caption(zoo, HEADS_CAPTION, heads), depth_shades(),
         ))  # fmt: skip
-    return found
+    return sections
 
 
-def bound_words(claim: Claim) -> str:
-    """`> 50 %`: where the number must lie."""
-    sign = TESTS[claim.test]
+def bound_words(claim: PaperClaim) -> str:
+    """`> 50 %`: where the number must lie; "" for a claim without a bound."""
+    if claim.bound is None:
+        return ""
+    test, bound = claim.bound.test, claim.bound.value
+    sign = TESTS[test]
     if claim.unit == "share":
-        return f"{sign} {percent(claim.bound, math.nan, math.nan) if claim.bound else '0 %'}"
+        return f"{sign} {percent(bound, math.nan, math.nan) if bound else '0 %'}"
     if claim.unit == "points":
-        return f"{sign} 0 points" if not claim.bound else f"{sign} {100 * claim.bound:g} points"
+        return f"{sign} {100 * bound:g} points"
     unit = {"heads": " heads", "nats": " nats"}.get(claim.unit, "")
-    space = "" if claim.test == "near" else " "
-    return f"{sign}{space}{claim.bound:g}{unit}".replace("-", "−")
+    space = "" if test == "near" else " "
+    return f"{sign}{space}{bound:g}{unit}".replace("-", "−")
 
 
 # --- the table ------------------------------------------------------------------------------
 
 
-def _groups(zoo: Zoo) -> list[tuple[str, list[Row]]]:
-    """(title, rows) of every group of claims."""
-    found = []
-    for key, title in GROUPS.items():
-        rows = [_row(claim, zoo.answers[claim.name]) for claim in CLAIMS if claim.group == key]
-        found.append((title, rows))
-    return found
+def _rows(zoo: ZooOutcome, group: ClaimGroup) -> list[ClaimRow]:
+    return [_row(claim, zoo.answers[claim.key]) for claim in group.claims]
 
 
-def _row(claim: Claim, answers: dict[str, Answer]) -> Row:
-    asked = [answer for answer in answers.values() if answer.verdict != UNASKED]
-    held = sum(answer.verdict == HOLDS for answer in asked)
-    cells = [cell(claim, answer) for answer in answers.values()]
-    return Row(claim, bound_words(claim), f"{held} of {len(asked)}" if asked else "—", cells)
+def _row(claim: PaperClaim, answers: Answers) -> ClaimRow:
+    holding, asked = held(answers)
+    published = " / ".join(value.text for value in claim.published)
+    return ClaimRow(
+        claim, bound_words(claim), f"{holding} of {asked}" if asked else "—", published,
+        [cell(outcome) for outcome in answers.values()],
+    )  # fmt: skip
 
 
-def cell(claim: Claim, answer: Answer) -> Cell:
-    """One answer as text; a claim that cannot be asked gives the reason, never a 0."""
-    sign, kind = SIGNS[answer.verdict]
-    found = answer.number
-    if found is None:
-        return Cell(answer.verdict, sign, kind, detail=answer.why)
-    parts = (found.value, found.low, found.high)
-    if claim.unit == "share":
-        text = percent(*parts)
-    elif claim.unit == "points":
-        text = _points(*parts)
-    elif claim.unit == "heads":
-        text = fixed(found.value, 0)
-        if math.isfinite(found.low) and found.low < found.high:
-            text += f" [{fixed(found.low, 0)}, {fixed(found.high, 0)}]"
-    else:
-        text = number(*parts)
+def cell(outcome: ClaimOutcome) -> ClaimCell:
+    """One outcome as text; a claim that cannot be asked gives the reason, never a 0."""
+    sign, kind = SIGNS[outcome.verdict]
+    measured = outcome.measured
+    if measured is None:
+        return ClaimCell(outcome.verdict, sign, kind, detail=outcome.reason)
+    text = _number_text(outcome.claim.unit, measured.value, measured.low, measured.high)
     value, bracket, interval = text.partition(" [")
-    return Cell(answer.verdict, sign, kind, value, bracket.strip() + interval, found.detail)
+    return ClaimCell(
+        outcome.verdict, sign, kind, value, bracket.strip() + interval, measured.detail
+    )
 
 
-def _points(value: float, low: float, high: float) -> str:
-    """A difference of shares with its sign, in percentage points."""
+def _number_text(unit: str, value: float, low: float, high: float) -> str:
+    """A number with its interval in the unit of its claim."""
+    if unit == "share":
+        return percent(value, low, high)
+    if unit == "points":
+        ends = f" [{_signed(low)}, {_signed(high)}]" if math.isfinite(low) else ""
+        return _signed(value) + ends
+    if unit == "heads":
+        between = math.isfinite(low) and low < high
+        return fixed(value, 0) + (f" [{fixed(low, 0)}, {fixed(high, 0)}]" if between else "")
+    return number(value, low, high)
 
-    def signed(share: float) -> str:
-        text = fixed(100 * share, 1)
-        return text if text.startswith("−") or text == "0.0" else f"+{text}"
 
-    ends = f" [{signed(low)}, {signed(high)}]" if math.isfinite(low) else ""
-    return signed(value) + ends
+def _signed(share: float) -> str:
+    """A difference of shares in percentage points."""
+    text = fixed(100 * share, 1)
+    return text if text.startswith("−") or text == "0.0" else f"+{text}"
 
 
-def _definitions() -> list[tuple[list[Claim], str]]:
+def _definitions() -> list[tuple[list[PaperClaim], str]]:
     """Claims of one definition together, and where the number must lie."""
-    alike = groupby(CLAIMS, key=lambda claim: (claim.number, bound_words(claim), claim.source))
+    alike = groupby(CLAIMS, key=lambda claim: (claim.number, bound_words(claim), claim.place))
     return [(list(claims), bound) for (_, bound, _), claims in alike]
 
 
-# --- models, pictures, facts ----------------------------------------------------------------
+# --- models, figures, facts -----------------------------------------------------------------
 
 
-def _model(zoo: Zoo, label: str) -> dict[str, Any]:
+def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
     """What the heads of columns and the list of models say."""
     run = zoo.runs[label]
     model, counts = run.manifest["model"], run.manifest["counts"]
@@ -235,11 +236,11 @@ def _inline(every: list[Panel], styles: Styles, name: str) -> list[tuple[str, st
     ]
 
 
-def _key(series: Series) -> Key:
-    return Key(series.text, series.hue, GLYPHS[series.mark], series.dashed)
+def _key(series: Series) -> KeyEntry:
+    return KeyEntry(series.text, series.hue, GLYPHS[series.mark], series.dashed)
 
 
-def _facts(zoo: Zoo) -> dict[str, str]:
+def _facts(zoo: ZooOutcome) -> dict[str, str]:
     """What was read, and how sure the numbers are."""
     tree = next(iter(zoo.runs.values())).tree
     documents = sorted({int(run.tree.attrs["documents"]) for run in zoo.runs.values()})

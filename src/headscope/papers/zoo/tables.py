@@ -1,18 +1,12 @@
-"""Which tables does a zoo write, so that any tool can read what was found?
-
-claims   one row per claim and model        claims.json  the same with the definitions of the claims
-layers   what is drawn over depth           best_heads   the best head of every relation
-models   what was read
-Layers and heads are 0-based, as in the data; depth runs from 0, the first layer, to 1, the last.
-"""
+"""The outcome of a zoo as tables (CSV, Parquet) and as JSON."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,45 +14,52 @@ import pandas as pd
 from headscope.analyses.dependency.best_heads import best_heads
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
-from headscope.papers.zoo.claims import CLAIMS, GROUPS, Claim
-from headscope.papers.zoo.numbers import depths
-from headscope.papers.zoo.verdict import Answer
+from headscope.papers.claim_engine import ClaimOutcome, PaperClaim
+from headscope.papers.quantities import Measured
+from headscope.papers.zoo.claims import GROUPS
+from headscope.papers.zoo.depth_curves import depths
+from headscope.papers.zoo.outcome import ZooOutcome
 
-if TYPE_CHECKING:
-    from headscope.papers.zoo.found import Zoo
+TITLES = {group.id: group.title for group in GROUPS}
 
 
-def claim_table(zoo: Zoo) -> pd.DataFrame:
+def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per claim and model.
 
     returns  claim, group, model, verdict, value, ci_low, ci_high, unit, test, bound, n, layer,
              head, depth (of claims about one head), p, detail, why (it cannot be asked), number,
              source, bound_by, published
     """
-    rows = [
-        _row(zoo, claim, label, found)
-        for claim in CLAIMS
-        for label, found in zoo.answers[claim.name].items()
-    ]
-    table = pd.DataFrame(rows)
-    return table.astype(dict.fromkeys(("n", "layer", "head"), "Int64"))
+    rows = []
+    for key, answers in zoo.answers.items():
+        for label, outcome in answers.items():
+            claim = _definition(outcome.claim, outcome.group)
+            answer = _answer(zoo, label, outcome)
+            rows.append({
+                "claim": key, "group": TITLES[outcome.group], "model": label,
+                **{k: answer[k] for k in ("verdict", "value", "ci_low", "ci_high")},
+                **{k: claim[k] for k in ("unit", "test", "bound")},
+                **{k: answer[k] for k in ("n", "layer", "head", "depth", "p", "detail", "why")},
+                **{k: claim[k] for k in ("number", "source", "bound_by", "published")},
+            })  # fmt: skip
+    return pd.DataFrame(rows).astype(dict.fromkeys(("n", "layer", "head"), "Int64"))
 
 
-def layer_table(zoo: Zoo) -> pd.DataFrame:
+def layer_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per model, number and layer: quantity, layer, depth, value, ci_low, ci_high."""
     rows = []
-    for label, found in zoo.lines.items():
-        for quantity, line in found.items():
-            layers = len(line.value)
+    for label, curves in zoo.curves.items():
+        for quantity, curve in curves.items():
+            layers = len(curve.value)
             rows.append(pd.DataFrame({
                 "model": label, "quantity": quantity, "layer": range(layers),
-                "depth": depths(layers), "value": line.value, "ci_low": line.low,
-                "ci_high": line.high,
+                "depth": depths(layers), "value": curve.value, "ci_low": curve.low,
+                "ci_high": curve.high,
             }))  # fmt: skip
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
-def head_table(zoo: Zoo) -> pd.DataFrame:
+def head_table(zoo: ZooOutcome) -> pd.DataFrame:
     """The best heads of all relations and models, as in each run, with their depth."""
     tables = []
     for label, run in zoo.runs.items():
@@ -70,7 +71,7 @@ def head_table(zoo: Zoo) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def model_table(zoo: Zoo) -> pd.DataFrame:
+def model_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per model: what it is, and what it read."""
     rows = []
     for label, run in zoo.runs.items():
@@ -85,7 +86,7 @@ def model_table(zoo: Zoo) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def write_tables(zoo: Zoo) -> list[Path]:
+def write_tables(zoo: ZooOutcome) -> list[Path]:
     """Writes claims.csv and claims.json into the folder, all others into `tables`."""
     claims = claim_table(zoo)
     text = json.dumps(as_json(zoo), ensure_ascii=False, indent=1).encode("utf-8", "replace")
@@ -102,21 +103,18 @@ def write_tables(zoo: Zoo) -> list[Path]:
     return written
 
 
-def as_json(zoo: Zoo) -> dict[str, Any]:
+def as_json(zoo: ZooOutcome) -> dict[str, Any]:
     """The claims with their definitions and what every model says to them; missing is null."""
     claims = [
         {
-            **asdict(claim),
+            **_definition(claim, group.id),
             "answers": {
-                label: {
-                    key: _plain(value)
-                    for key, value in _row(zoo, claim, label, found).items()
-                    if key in _ANSWER
-                }
-                for label, found in zoo.answers[claim.name].items()
+                label: {k: _plain(value) for k, value in _answer(zoo, label, outcome).items()}
+                for label, outcome in zoo.answers[claim.key].items()
             },
         }
-        for claim in CLAIMS
+        for group in GROUPS
+        for claim in group.claims
     ]
     return {
         "fingerprint": zoo.manifest["fingerprint"], "models": list(zoo.runs), "failed": zoo.failed,
@@ -124,31 +122,29 @@ def as_json(zoo: Zoo) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_ANSWER = ("verdict", "value", "ci_low", "ci_high", "n", "layer", "head", "depth", "p", "detail",
-           "why")  # fmt: skip
-
-
-def _row(zoo: Zoo, claim: Claim, label: str, found: Answer) -> dict[str, Any]:
-    number = found.number
-    layer, head = (None, None) if number is None or number.place is None else number.place
-    deep = depths(shape(zoo.runs[label].tree)[0])
+def _definition(claim: PaperClaim, group: str) -> dict[str, Any]:
+    bound = claim.bound
     return {
-        "claim": claim.name, "group": GROUPS[claim.group], "model": label,
-        "verdict": found.verdict,
-        **dict(zip(("value", "ci_low", "ci_high"), _parts(found), strict=True)),
-        "unit": claim.unit, "test": claim.test, "bound": claim.bound,
-        "n": None if number is None else number.n, "layer": layer, "head": head,
-        "depth": np.nan if layer is None else float(deep[layer]),
-        "p": np.nan if number is None else number.p,
-        "detail": "" if number is None else number.detail, "why": found.why,
-        "number": claim.number, "source": claim.source, "bound_by": claim.bound_by,
-        "published": claim.published,
+        "name": claim.key, "group": group, "text": claim.text, "number": claim.number,
+        "unit": claim.unit, "test": bound.test if bound else "",
+        "bound": bound.value if bound else math.nan, "source": claim.place,
+        "bound_by": bound.by if bound else "",
+        "published": " / ".join(value.text for value in claim.published),
+        "headline": claim.headline,
     }  # fmt: skip
 
 
-def _parts(found: Answer) -> tuple[float, float, float]:
-    number = found.number
-    return (np.nan,) * 3 if number is None else (number.value, number.low, number.high)
+def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any]:
+    number = outcome.measured or Measured()
+    layer, head = number.head or (None, None)
+    deep = depths(shape(zoo.runs[label].tree)[0])
+    return {
+        "verdict": outcome.verdict,
+        "value": number.value, "ci_low": number.low, "ci_high": number.high,
+        "n": number.count if outcome.measured else None, "layer": layer, "head": head,
+        "depth": np.nan if layer is None else float(deep[layer]), "p": number.p,
+        "detail": number.detail, "why": outcome.reason,
+    }  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

@@ -1,14 +1,15 @@
-"""How does a list of models become one run each, and a table of which claims hold for which?
+"""Run the claims of the zoo over a list of models.
 
-found = zoo(["bert-base-uncased", "gpt2"], TreebankCorpus("dev.conllu"), output="zoo")
-found.claims
+done = zoo(["bert-base-uncased", "gpt2"], TreebankCorpus("dev.conllu"), output="zoo")
+done.claims
 
 Every model has a run folder of `atlas` below OUT/models. A finished one is opened, an interrupted
-one continued; a model that fails is told, and the others go on.
+one continued; where a model fails, its error is kept, and the others go on.
 """
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +17,26 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import headscope
 from headscope.core.labelled import keeping_draws
 from headscope.corpus import Corpus
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
 from headscope.model.model import Model, load
-from headscope.papers.zoo.found import Zoo
-from headscope.papers.zoo.models import Entry, entries
+from headscope.papers.quantities import (
+    DEPENDENCY,
+    DIVERGENCE,
+    ENTROPY,
+    MIXING,
+    NORMS,
+    SURFACE,
+)
+from headscope.papers.zoo.figure import save_figures
+from headscope.papers.zoo.model_list import ListedModel, listed_models
+from headscope.papers.zoo.outcome import ZooOutcome
+from headscope.papers.zoo.page import write_page
+from headscope.papers.zoo.tables import claim_table, write_tables
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
@@ -30,9 +44,24 @@ from headscope.run.manifest import differs, found_manifest, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
 from headscope.run.store import MANIFEST, SHARDS, RunFolder
 
-ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
+ANALYSES = (SURFACE, ENTROPY, NORMS, MIXING, DIVERGENCE, DEPENDENCY)
 MODELS = "models"
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
+
+
+class Zoo(ZooOutcome):
+    """The runs of a list of models on one corpus, with their claims as a table and a page."""
+
+    @property
+    def claims(self) -> pd.DataFrame:
+        """One row per claim and model; see `claim_table`."""
+        return claim_table(self)
+
+    def report(self) -> Path:
+        """Writes the tables, the figures and report.html; returns the page."""
+        write_tables(self)
+        save_figures(self)
+        return write_page(self)
 
 
 def zoo(
@@ -47,7 +76,7 @@ def zoo(
     begin: Callable[[str], None] = lambda label: None,
     **more: Any,
 ) -> Zoo:
-    """Runs the battery on every model, and tells which claims hold for which.
+    """Runs the analyses on every model and holds the claims against each.
 
     models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
     corpus     what all of them read; with trees, relations are asked for too
@@ -56,17 +85,17 @@ def zoo(
     execution  as for `atlas`
     loading    device, dtype, revision, trust_remote_code, as for `load`
     reports    whether every run gets its own page
-    begin      is told the model that is turned to
+    begin      called with the name of each model before it is run
     raises     InputError and its kinds before any model is loaded, or if none could be read;
                RunStopped on Ctrl-C
     """
     settings, execution = settings_of(settings, more), execution or Execution()
-    listed, loading = entries(models), dict(loading or {})
+    listed, loading = listed_models(models), dict(loading or {})
     folder = RunFolder(output)
     folder.check()
     spec = _spec(corpus, settings, loading)
     annotated = _annotated(corpus, settings.limit)
-    job = _Job(folder.path, corpus, settings, execution, loading, annotated, reports)
+    job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports)
     with folder.locked():
         if execution.overwrite and differs(folder, spec):
             _empty(folder)
@@ -80,13 +109,15 @@ def zoo(
             raise _none(failed)
         manifest |= {
             "models": {label: run.manifest["model"] for label, run in runs.items()},
-            "failed": {label: _line(error) for label, error in failed.items()},
+            "failed": {label: _one_line(error) for label, error in failed.items()},
         }
         folder.write_manifest(manifest)
         return Zoo(folder.path, runs, manifest)
 
 
-def battery(model: Model, settings: Settings, annotated: frozenset[str]) -> tuple[str, ...]:
+def allowed_analyses(
+    model: Model, settings: Settings, annotated: frozenset[str]
+) -> tuple[str, ...]:
     """The analyses that are asked for and that this model and the corpus allow.
 
     raises  InputError where that is none
@@ -96,7 +127,7 @@ def battery(model: Model, settings: Settings, annotated: frozenset[str]) -> tupl
     kept = []
     for name in asked:
         needs = known[name].needs_with(settings.options.get(name, {}))
-        large = name == "divergence" and shape.layers * shape.heads > MOST_HEADS
+        large = name == DIVERGENCE and shape.layers * shape.heads > MOST_HEADS
         missing = (needs & MODEL_NEEDS) - model.allows | (needs & CORPUS_NEEDS) - annotated
         if not missing and not (large and settings.analyses is None):
             kept.append(name)
@@ -112,7 +143,7 @@ def battery(model: Model, settings: Settings, annotated: frozenset[str]) -> tupl
 
 
 @dataclass(frozen=True)
-class _Job:
+class ZooJob:
     """What is done with every model; `annotated`: which annotations the corpus has."""
 
     folder: Path
@@ -125,7 +156,7 @@ class _Job:
 
 
 def _each(
-    listed: Sequence[Entry], job: _Job, begin: Callable[[str], None]
+    listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None]
 ) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
     """The runs of the models that can be read, and why the others cannot."""
     runs: dict[str, Run] = {}
@@ -137,18 +168,18 @@ def _each(
         except (RunStopped, KeyboardInterrupt) as error:
             raise RunStopped("stopped; the same command goes on from what is there") from error
         except Exception as error:  # one model's fault is that model's
-            failed[entry.label] = _told(error)
+            failed[entry.label] = _readable(error)
     return runs, failed
 
 
-def _one(entry: Entry, job: _Job, runs: Mapping[str, Run]) -> Run:
+def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     """Its atlas, with the draws of its intervals: a mean over layers has an interval of its own."""
     given = entry.given
     model = load(given, **job.loading) if isinstance(given, str) else given
     for label, run in runs.items():
         if run.manifest["model"]["sha256"] == model.sha256:
             raise ModelError(f"has the same weights as {label}")
-    settings = _only(job.settings, battery(model, job.settings, job.annotated))
+    settings = _only(job.settings, allowed_analyses(model, job.settings, job.annotated))
     with keeping_draws():
         run = atlas(
             model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
@@ -168,26 +199,26 @@ def _only(settings: Settings, names: tuple[str, ...]) -> Settings:
 
 
 def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
-    """Which annotations some document has; the corpus is read until all are found."""
-    found: set[str] = set()
+    """Which annotations some document has; the corpus is read until all have been seen."""
+    kinds: set[str] = set()
     for document in islice(corpus, limit):
         for passage in document.passages:
             words = passage.words or ()
-            kinds = {
+            here = {
                 "words": bool(words),
                 "tags": any(word.upos or word.xpos for word in words),
                 "trees": any(word.relation for word in words),
                 "mentions": bool(passage.mentions),
                 "frames": bool(passage.frames),
             }
-            found |= {kind for kind, there in kinds.items() if there}
-        if found >= CORPUS_NEEDS:
+            kinds |= {kind for kind, there in here.items() if there}
+        if kinds >= CORPUS_NEEDS:
             break
-    return frozenset(found)
+    return frozenset(kinds)
 
 
 def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything beside the models that decides the numbers."""
+    """Everything but the models that decides the numbers."""
     return {
         "headscope": headscope.__version__,
         "command": "zoo",
@@ -198,11 +229,10 @@ def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dic
 
 
 def _manifest(spec: dict[str, Any], corpus: Corpus, execution: Execution) -> dict[str, Any]:
-    from shlex import join
-
     return {
         "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
-        "corpus": corpus.describe(), "command": join(execution.command), "models": {}, "failed": {},
+        "corpus": corpus.describe(), "command": shlex.join(execution.command), "models": {},
+        "failed": {},
     }  # fmt: skip
 
 
@@ -216,7 +246,7 @@ def _empty(folder: RunFolder) -> None:
 # --- what failed ----------------------------------------------------------------------------
 
 
-def _told(error: Exception) -> HeadscopeError:
+def _readable(error: Exception) -> HeadscopeError:
     """Any error as one whose text is meant for the user."""
     if isinstance(error, HeadscopeError):
         return error
@@ -226,14 +256,14 @@ def _told(error: Exception) -> HeadscopeError:
     return HeadscopeError(f"failed with {type(error).__name__}: {str(error)[:200]}")
 
 
-def _line(error: HeadscopeError) -> str:
+def _one_line(error: HeadscopeError) -> str:
     return " ".join(str(error).split())
 
 
 def _none(failed: Mapping[str, HeadscopeError]) -> HeadscopeError:
-    """What to raise where no model could be read: the common fault, or each one's first."""
+    """The error where no model could be read: the one that all share, or each model's."""
     errors = list(failed.values())
-    if len({_line(error) for error in errors}) == 1:
+    if len({_one_line(error) for error in errors}) == 1:
         return errors[0]
-    told = "; ".join(f"{label}: {_line(error)[:200]}" for label, error in failed.items())
-    return HeadscopeError(f"none of the {len(failed)} models could be read: {told[:800]}")
+    each = "; ".join(f"{label}: {_one_line(error)[:200]}" for label, error in failed.items())
+    return HeadscopeError(f"none of the {len(failed)} models could be read: {each[:800]}")

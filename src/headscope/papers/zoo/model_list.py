@@ -1,4 +1,4 @@
-"""Which models were named, what are they called on the page, and where does each one's run lie?"""
+"""The models that a zoo was asked for: their labels, and the folders of their runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One model of the list.
+class ListedModel:
+    """One model of a zoo.
 
     given   as it was named, or loaded
     label   what tables and pictures call it
@@ -34,7 +34,7 @@ class Entry:
     folder: str
 
 
-def entries(models: Sequence[str | Path | Model]) -> list[Entry]:
+def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
     """The models in the order in which they were named.
 
     raises  InputError for none, or for one that is named twice
@@ -49,12 +49,12 @@ def entries(models: Sequence[str | Path | Model]) -> list[Entry]:
         if count > 1:
             raise InputError(f"found the model {name!r} {count} times; name each once")
     titles = [title_name(printable(name)) for name in names]
-    found = []
+    listed = []
     for model, name, title in zip(given, names, titles, strict=True):
         alone = titles.count(title) == 1
         label = title if alone else printable(name)
-        found.append(Entry(model, label, folder_name(name, alone=alone)))
-    return found
+        listed.append(ListedModel(model, label, folder_name(name, alone=alone)))
+    return listed
 
 
 def folder_name(model: str, *, alone: bool = True) -> str:
@@ -68,7 +68,7 @@ def folder_name(model: str, *, alone: bool = True) -> str:
 
 
 def _name(model: Model) -> str:
-    """Of a loaded model: its weights are part of it, as nobody named it."""
+    """The name of a loaded model, with its weights' hash, as nobody typed it."""
     return f"{model.name} {model.sha256[:8]}"
 
 
