@@ -173,12 +173,12 @@ def tokens(desk: Desk, part: str) -> Run:
 def gradients(desk: Desk, part: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(desk)
-    from headscope.run.atlas import Execution
-from headscope.experiments.importance.importance import (
+    from headscope.experiments.importance.importance import (
         ImportanceSettings,
         importance_to_text,
     )
     from headscope.experiments.importance.language_model import load_language_model
+    from headscope.run.atlas import Execution
 
     try:
         model = load_language_model(desk.model_name, **desk.loading)
