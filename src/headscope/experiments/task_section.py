@@ -34,10 +34,7 @@ from headscope.experiments.ablation.section import (
     layers_table,
     orders_table,
 )
-from headscope.experiments.ablation.task_wording import (
-    metric_name,
-    task_name,
-)
+from headscope.experiments.ablation.task_wording import metric_name, task_name
 from headscope.experiments.importance import figure as importance
 from headscope.experiments.importance.findings import importance_findings
 from headscope.experiments.importance.section import against_table, importance_table

@@ -18,7 +18,7 @@ from scipy.stats import permutation_test, rankdata
 from headscope.core.accumulators import Float64, estimate, generator
 from headscope.core.labelled import Variable
 from headscope.errors import ModelError
-from headscope.tasks.training_record import RECORD
+from headscope.run.manifest import TRAINING_RECORD
 
 LAST = 2
 _DEPTH_SOURCE = "Kovaleva et al. 2019, §4.3; the statistic is ours"
@@ -87,7 +87,7 @@ def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
 
     raises  ModelError if the record is damaged, or of a network with other layers
     """
-    file = Path(checkpoint) / RECORD
+    file = Path(checkpoint) / TRAINING_RECORD
     if not file.is_file():
         return None
     try:

@@ -25,7 +25,7 @@ from headscope.experiments.comparison.layer_change import Training, beside_train
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, compiled
-from headscope.run.analysis import Analysis, Part, Scope, ratio_of
+from headscope.run.analysis import Analysis, AnalysisPart, Scope, ratio_of
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
 COSINE, JS = 0, 1
@@ -152,7 +152,7 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int
 # --- examples of largest change ---------------------------------------------------------------
 
 
-class MostChanged(Part):
+class MostChanged(AnalysisPart):
     """The examples of largest change, and where in the corpus they are."""
 
     def __init__(self) -> None:

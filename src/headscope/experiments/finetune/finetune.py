@@ -48,11 +48,11 @@ from headscope.experiments.finetune.training_plan import (
     open_work,
 )
 from headscope.model.checkpoint import quietly
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
-from headscope.tasks.training_record import RECORD
 
 REPLICATES = 1000  # of the bootstrap over dev examples
 
@@ -217,6 +217,6 @@ def _save(model: TaskModel, record: Record, output: Path) -> None:
         with quietly():
             model.model.network.save_pretrained(draft)
             model.model.tokenizer.save_pretrained(draft)
-        (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+        (draft / TRAINING_RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
     put_folder(output, write)

@@ -13,10 +13,10 @@ from headscope.core.whole_file import write_whole
 from headscope.errors import InputError, RunFolderError
 from headscope.experiments.finetune.checkpoint_folder import replaceable, told, working_folder
 from headscope.experiments.finetune.training import TrainingSchedule, last_state, precision
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.settings import differences, fingerprint
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
-from headscope.tasks.training_record import RECORD
 
 SETTINGS = "settings.json"  # in the working folder
 Record = dict[str, Any]
@@ -122,7 +122,7 @@ def _check_schedule(schedule: TrainingSchedule) -> None:
 def done(wanted: TrainingPlan) -> Record | None:
     """The record of exactly this training, if its checkpoint is there."""
     try:
-        record: Record = json.loads((wanted.output / RECORD).read_text("utf-8"))
+        record: Record = json.loads((wanted.output / TRAINING_RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return None
     whole = any(wanted.output.glob("*.safetensors"))

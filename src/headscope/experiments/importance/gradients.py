@@ -21,13 +21,13 @@ from headscope.core.accumulators import Float64
 from headscope.core.reversible import Reversible
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.ablation.replace import visible
 from headscope.experiments.ablation.variant_answers import batch_of
 from headscope.experiments.importance.objectives import Objective
 from headscope.experiments.importance.stream import LayerGradient, Observer, Streaming, frozen
+from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.families import find_sites, registered
-from headscope.model.instrument import Call, Instrument
+from headscope.model.instrument import Instrument
 from headscope.model.model import Model, run_network
 from headscope.run.store import State
 
@@ -191,7 +191,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
     gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
     maps: list[torch.Tensor] = []
 
-    def ask(call: Call) -> None:
+    def ask(call: AttentionCall) -> None:
         if not call.attention.requires_grad:
             call.attention = call.attention.clone().requires_grad_()
         maps.append(call.attention)

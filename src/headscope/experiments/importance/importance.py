@@ -43,11 +43,12 @@ from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating, run_network
 from headscope.run.atlas import Execution
+from headscope.run.experiment import ExperimentRequest, digest_of, of_task, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, digest_of, of_task, task_run
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -192,7 +193,7 @@ class ImportanceRun:
     ) -> Run:  # fmt: skip
         """The run of that spec, opened or computed; `about` is further spec."""
         settings = self.settings
-        asked = Asked(
+        request = ExperimentRequest(
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
             seed=settings.seed, replicates=settings.replicates, cut=cut, line=execution.command,
@@ -202,16 +203,18 @@ class ImportanceRun:
             ),
         )  # fmt: skip
         with evaluating(self.model.network):
-            return task_run(asked, self.compute, output=output, overwrite=execution.overwrite)
+            return run_experiment(
+                request, self.compute, output=output, overwrite=execution.overwrite
+            )
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
         totals, done = ImportanceTotals(settings.replicates, settings.seed), 0
         check_gradients(self.model, self.examples, self.objective)
-        with linears(network, parts.linears), frozen(network):
+        with linears(network, run.linears), frozen(network):
             for number, places in enumerate(_in_parts(self.examples)):
-                state = parts.part(number, partial(self._part, places))
+                state = run.part(number, partial(self._part, places))
                 totals.add(per_example(state), [self.examples[at].document for at in places])
                 done += len(places)
                 if self.progress:

@@ -9,8 +9,7 @@ are trained on them a sentence at a time, and the features are deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,10 +31,11 @@ from headscope.experiments.probes.treebank_splits import corpus_of, counts_of, r
 from headscope.experiments.probes.word_features import fastest_linears
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model, evaluating
+from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.settings import fingerprint
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, task_run
 
 SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials
 Files = Sequence[str | Path]
@@ -83,7 +83,7 @@ def probe(
     folder = None if output is None else Path(output)
     if told := check_size(asking.kinds, model, splits, place, folder):
         tell(told)
-    asked = Asked(
+    request = ExperimentRequest(
         "probe", model, corpus=corpus_of(splits), examples=[s.example for s in every],
         settings=asking.spec, seed=settings.seed, replicates=settings.replicates, line=command,
         counts=counts_of(splits),
@@ -93,7 +93,7 @@ def probe(
     )  # fmt: skip
     work = _ProbeRun(asking, place, folder, progress)
     with evaluating(model.network):
-        return task_run(asked, work.compute, output=output, overwrite=overwrite)
+        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
@@ -113,23 +113,23 @@ class _ProbeRun:
         self.of_layer = 2 * asking.settings.structural_epochs * once
         total = sum(job.size for job in asking.jobs) * asking.settings.epochs
         total += self.reading * len(asking.kinds) + self.of_layer * len(asking.layers)
-        self.meter = StageProgress(total, self.progress)
+        self.meter = Meter(total, self.progress)
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `probes`."""
-        key = fingerprint({"model": self.asking.model.sha256, "linears": parts.linears,
+        key = fingerprint({"model": self.asking.model.sha256, "linears": run.linears,
                            **self.asking.spec})  # fmt: skip
         with folder_of(self.place, self.folder, key) as folder:
             features = FeatureFolder(
-                folder, key, self.asking, parts.linears, keep=self.place.keep,
+                folder, key, self.asking, run.linears, keep=self.place.keep,
                 advance=self.meter.advance,
             )  # fmt: skip
             with features:
-                found = self._trials(parts, features)
-                found.structural = self._structural(parts, features)
+                found = self._trials(run, features)
+                found.structural = self._structural(run, features)
         return {"probes": probe_result(self.asking, found)}
 
-    def _trials(self, parts: Parts, features: FeatureFolder) -> ProbeAnswers:
+    def _trials(self, run: RunInProgress, features: FeatureFolder) -> ProbeAnswers:
         """All probes that score pairs, those on one network after the other."""
         asking = self.asking
         found = ProbeAnswers({}, None, {})
@@ -143,21 +143,21 @@ class _ProbeRun:
                     continue
                 with self.meter.stage(job.size * asking.settings.epochs + extra):
                     make = partial(trial, job, features)
-                    found.trials[job] = parts.part(number, make)
+                    found.trials[job] = run.part(number, make)
                 extra = 0
             if kind == "model" and "attention" in asking.names:
-                found.spread = parts.part(SPREAD, partial(head_spread, features))["spread"]
+                found.spread = run.part(SPREAD, partial(head_spread, features))["spread"]
             if kind is not None:
                 features.drop(kind)
         return found
 
-    def _structural(self, parts: Parts, features: FeatureFolder) -> dict[int, State]:
+    def _structural(self, run: RunInProgress, features: FeatureFolder) -> dict[int, State]:
         """The structural probe, layer by layer."""
         found, extra = {}, self.reading
         for layer in self.asking.layers:
             with self.meter.stage(self.of_layer + extra):
                 make = partial(self._of_layer, layer, features)
-                found[layer] = parts.part(STRUCTURAL + layer, make)
+                found[layer] = run.part(STRUCTURAL + layer, make)
             extra = 0
         return found
 
@@ -174,33 +174,3 @@ class _ProbeRun:
             seed=settings.seed, state=features.scratch(name), key=f"{features.key} {name}",
             progress=self.meter.advance,
         )  # fmt: skip
-
-
-# --- progress ---------------------------------------------------------------------------------
-
-
-class StageProgress:
-    """Counts items of all stages together.
-
-    total     of all stages
-    progress  called as progress(done, total)
-    """
-
-    def __init__(self, total: int = 0, progress: Callable[[int, int], None] | None = None) -> None:
-        self.total, self.progress = total, progress
-        self.done = self._end = 0
-
-    def advance(self, count: int) -> None:
-        """So many more items are done; never more than the stage has."""
-        self.done = min(self.done + count, self._end)
-        if self.progress is not None:
-            self.progress(self.done, self.total)
-
-    @contextmanager
-    def stage(self, size: int) -> Iterator[None]:
-        """Inside the context a stage of so many items runs; afterwards all of them count."""
-        start = self.done
-        self._end = start + size
-        yield
-        self.done = start
-        self.advance(size)

@@ -173,10 +173,7 @@ def tokens(desk: Desk, part: str) -> Run:
 def gradients(desk: Desk, part: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(desk)
-    from headscope.experiments.importance.importance import (
-        ImportanceSettings,
-        importance_to_text,
-    )
+    from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
     from headscope.experiments.importance.language_model import load_language_model
     from headscope.run.atlas import Execution
 

@@ -23,11 +23,11 @@ from headscope.papers.reproduce.line import NotRun
 from headscope.papers.reproduce.parts import in_memory, trees
 from headscope.run.engine.compute import threads_of
 from headscope.run.finished_run import Run
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.splits import file_of_split
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, read_task
 from headscope.tasks.task_model import load_for_task
-from headscope.tasks.training_record import RECORD
 
 SAMPLED = 1000  # examples at most, Kovaleva et al. 2019, §4.1
 LENGTH = 128  # tokens of an example
@@ -131,7 +131,7 @@ def _task(part: str) -> str:
 
 def _check_origin(desk: Desk, place: Path, *, scratch: bool) -> None:
     """Raises NotRun where headscope wrote down that it was trained from another model."""
-    record = place / RECORD
+    record = place / TRAINING_RECORD
     if scratch or not record.is_file():
         return
     start = json.loads(record.read_text("utf-8")).get("model", {})
@@ -145,9 +145,11 @@ def _check_origin(desk: Desk, place: Path, *, scratch: bool) -> None:
 
 def _recorded(place: Path) -> Run:
     """finetuned.json as a run in memory, group `finetuned`: METRIC_before, METRIC_after, …"""
-    file = place / RECORD
+    file = place / TRAINING_RECORD
     if not file.is_file():
-        raise NotRun(f"needs {RECORD} beside the checkpoint, which headscope finetune writes")
+        raise NotRun(
+            f"needs {TRAINING_RECORD} beside the checkpoint, which headscope finetune writes"
+        )
     record = json.loads(file.read_text("utf-8"))
     numbers: dict[str, Any] = {}
     for when in ("before", "after"):
