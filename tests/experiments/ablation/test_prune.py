@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification
 
 from experiments.ablation.test_ablate import one_by_one
-from headscope.errors import InputError, RunFolderError
+from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.ablation import prune as module
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
 from headscope.experiments.ablation.pruned_checkpoint import (
@@ -214,7 +214,7 @@ def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
         return own(self, scoring, removed)
 
     monkeypatch.setattr(module.Pruner, "answers_without", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RunStopped):
         prune(asked, output=tmp_path / "run")
     monkeypatch.setattr(module, "greedy", None)
     monkeypatch.setattr(module, "alone", None)

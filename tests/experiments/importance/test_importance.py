@@ -245,7 +245,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
     monkeypatch.setattr(module, "PART_TOKENS", 60)
     model, rows = load_for_task(mood, MOOD), data(30)
     whole = importance(model, rows, settings=FEW, execution=STOCK)
-    own, calls = module.Work._part, []
+    own, calls = module.ImportanceRun._part, []
 
     def stopping(self, places):
         calls.append(list(places))
@@ -253,7 +253,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
             raise KeyboardInterrupt
         return own(self, places)
 
-    monkeypatch.setattr(module.Work, "_part", stopping)
+    monkeypatch.setattr(module.ImportanceRun, "_part", stopping)
     with pytest.raises(KeyboardInterrupt):
         importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     told = []
@@ -263,7 +263,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
     assert sorted(done) == list(range(30))
     assert run["importance"].equals(whole["importance"])
     assert told[-1] == (30, 30)
-    monkeypatch.setattr(module.Work, "_part", None)  # nothing may be computed
+    monkeypatch.setattr(module.ImportanceRun, "_part", None)  # nothing may be computed
     finished = importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     assert finished.tree.identical(open_run(tmp_path / "run").tree)
 
