@@ -13,12 +13,12 @@ from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
     most_frequent,
+    task_findings,
     verdict_finding,
 )
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
-from headscope.experiments.ablation.section import answers_table
+from headscope.experiments.ablation.section import answers_table, scores_table
 from headscope.experiments.ablation.task_wording import most_moved, moves, verdict_words
-from headscope.experiments.task_section import scores_table, task_findings
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.summary import run_summary

@@ -278,3 +278,5 @@ def _allowed(found: xr.Dataset) -> str:
 
 
 PRUNING = Picture("pruning", "Scores as heads go", ("pruning",), pruning_panels, pruning_caption)
+FIGURES = (PICTURE, LOSS)
+PRUNING_FIGURES = (PRUNING,)

@@ -1,16 +1,28 @@
-"""What does a report say of heads and a task: what was found, which figures, tables and examples?
-
-For runs of `ablate` and `prune` this part is the report; whatever else an atlas has is left out.
-"""
+"""What a report says of heads that are switched off or removed: opening, sections, tables."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, head_name, printable
-from headscope.experiments.ablation.findings import order_name
+from headscope.core.results import (
+    estimate,
+    group,
+    head_name,
+    model_name,
+    printable,
+    title_name,
+)
+from headscope.experiments.ablation.findings import (
+    most_frequent,
+    order_name,
+    question,
+    task_findings,
+)
 from headscope.experiments.ablation.task_wording import (
     chosen_orders,
     in_percent,
@@ -20,10 +32,49 @@ from headscope.experiments.ablation.task_wording import (
     points_text,
     task_name,
 )
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
+from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
 from headscope.page.tabulate import probability as p_cell
 
 LISTED = 12  # heads, groups and examples in a table; all are in the folder `tables`
+BEGUN = {"new head": "with an untrained head", "random": "with random weights", "checkpoint": ""}
+
+
+def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    """What a run about a task asks, and which of these words are the name of its model."""
+    before, after = question(tree)
+    return [(before, False), (model_name(tree), True), (after, False)]
+
+
+def kicker(tree: xr.DataTree) -> str:
+    """The command that was run."""
+    return printable(tree.attrs.get("title", "headscope"))
+
+
+def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
+    """The checkpoint before and after it was taught, and what needs no model."""
+    history, found = manifest.get("history"), group(tree, "ablation")
+    rows = []
+    frequent = None if found is None else most_frequent(found)
+    if frequent is not None:
+        rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
+    if not isinstance(history, Mapping):
+        return None
+    base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
+    as_share = str(history["metric"]) in ("accuracy", "f1")
+    for words, when in ((f"{base} {begun}".strip(), "before"), ("after training", "after")):
+        value, low, high = (_number(history[when][k]) for k in ("value", "ci_low", "ci_high"))
+        rows.append([Cell(words), (share if as_share else measured)(value, low, high)])
+    settings = ", ".join(f"{printable(k)} {printable(v)}" for k, v in history["settings"].items())
+    caption = (
+        f"Scores on {int(history['scored']):,} dev examples when the checkpoint was made "
+        f"(`finetuned.json`): {int(history['learned']):,} examples to learn from, {settings}. "
+        "Columns of Kovaleva et al. (2019), Table 1; that of random weights is a training of its "
+        "own (finetune --from-scratch)."
+    ).replace("`", "")
+    metric = capital(metric_name(xr.Dataset(attrs={"metric": history["metric"]})))
+    columns = [Column("Model"), Column(metric, "%" if as_share else "")]
+    return Table("Scores before and after training", columns, [Rows(rows)], caption)
 
 
 # --- heads switched off ---------------------------------------------------------------------
@@ -140,6 +191,61 @@ def orders_table(pruning: xr.Dataset) -> Table:
     return Table("Heads that can go", columns, [Rows(rows)], caption)
 
 
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=heading, kicker=kicker, findings=task_findings,
+    tables=(scores_table,), nothing="indifferent",
+)  # fmt: skip
+ABLATION_SECTIONS = (
+    SectionPlan(
+        id="heads-off",
+        title="Which heads does the task need?",
+        text=(
+            "A head is switched off in place, all others stay. If the score falls the head was of "
+            "use; if it rises the head was in the way; of so few examples either may be chance."
+        ),
+        pictures=("ablation",),
+        tables=tuple(
+            of_group("ablation", one) for one in (heads_table, layers_table, groups_table)
+        ),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="losses-off",
+        title="What does the loss say?",
+        text=(
+            "A score moves only where an answer flips. The loss moves with the certainty of every "
+            "answer, so it tells small effects from none."
+        ),
+        pictures=("ablation_loss",),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="answers",
+        title="Which answers hang on single heads?",
+        text=(
+            "Where an answer changes with many heads off it stood on the edge; where with one "
+            "alone, that head may have seen what it turns on."
+        ),
+        tables=(of_group("ablation", answers_table),),
+        chapter=FINDINGS,
+    ),
+)
+PRUNING_SECTIONS = (
+    SectionPlan(
+        id="pruning",
+        title="How many heads can go?",
+        text=(
+            "Heads are removed one after another. A curve that stays up says that the task does "
+            "not need what is gone; an order is worth something as far as it lies above random "
+            "ones."
+        ),
+        pictures=("pruning",),
+        tables=(of_group("pruning", orders_table),),
+        chapter=FINDINGS,
+    ),
+)
+
+
 # --- details --------------------------------------------------------------------------------
 
 
@@ -210,3 +316,7 @@ def _who(ablation: xr.Dataset, at: int, *, most: int = 3) -> str:
     order = [int(unit) for unit in np.argsort(-apart, kind="stable") if apart[unit] > 0]
     named = ", ".join(head_name(unit, after.shape[1]) for unit in order[:most])
     return f"{named}, …" if len(order) > most else named
+
+
+def _number(value: object) -> float:
+    return float("nan") if value is None else float(str(value))

@@ -15,6 +15,11 @@ MOVED = 0.1  # ours: of a regression, a change by this share of the labels' rang
 _PLAIN = ("p", "q", "lost", "gained", "loss", "loss_p", "loss_q", "verdict", "loss_verdict")
 
 
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of effects and of answers that change."""
+    return {"ablation_effects": effect_table(tree), "ablation_flips": flip_table(tree)}
+
+
 def effect_table(tree: xr.DataTree) -> pd.DataFrame:
     """One row per head, then per layer, then per group; empty where the run has no ablation.
 

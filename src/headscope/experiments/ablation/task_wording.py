@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, group, shape
 from headscope.core.wording import fixed, number, percent
 from headscope.tasks.task import GLUE
 
@@ -34,6 +34,12 @@ def verdict_words(tree: xr.DataTree, unit: int) -> list[str]:
     by = {"verdict": metric_name(found), "loss_verdict": "the loss"}
     words = {name: str(found[name].values.ravel()[unit]) for name in by}
     return [f"{word} by {by[name]}" for name, word in words.items() if word in VERDICTS[:2]]
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] what becomes of the task without each head, in words."""
+    layers, heads = shape(tree)
+    return [verdict_words(tree, unit) for unit in range(layers * heads)]
 
 
 def metric_name(result: xr.Dataset) -> str:

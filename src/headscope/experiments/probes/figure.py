@@ -21,9 +21,8 @@ from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.signed import signed_grid, signed_top
 from headscope.draw.style import DASHES, color, marker
-from headscope.experiments.probes.findings import best_layer, sentences_text, share
+from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
 
-INTERVALS = "95 % intervals, bootstrap over test sentences"
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
     "right_branching": ("grey", "o"),
@@ -210,3 +209,4 @@ def _layer_lines(
 STRUCTURAL = Picture(
     "structural", "Trees in hidden states", ("probes",), structural_panels, structural_caption
 )
+FIGURES = (PICTURE, HEADS, STRUCTURAL)
