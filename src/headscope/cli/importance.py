@@ -171,8 +171,8 @@ def _asked(given: ImportanceOptions) -> TaskData | None:
     if task is not None:
         if texts or given.corpus.annotate:
             raise InputError(
-                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one "
-                "of both: a loss is that of a task, or that of a language model on text"
+                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted "
+                "only one of them: the loss is that of a task, or of a language model on text"
             )
         asked = asked_task(given.task, given.model, revision=given.loading.revision)
         return task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)
