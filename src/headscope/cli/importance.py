@@ -223,7 +223,7 @@ def _lines(run: Run) -> Iterator[str]:
     for name, words in (
         ("windowed", "were longer than an input, and read in windows"),
         ("skipped", "were skipped"),
-        ("left_out", "have nothing to ask of"),
+        ("left_out", "hold no token to predict"),
     ):
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
