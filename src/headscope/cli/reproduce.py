@@ -16,7 +16,7 @@ from headscope.cli.terminal import say
 from headscope.errors import RunStopped
 
 if TYPE_CHECKING:
-    from headscope.papers.reproduce.battery import Outcome
+    from headscope.papers.reproduce.paper_outcome import PaperOutcome
 
 SECTIONS = {
     "What to read": ("data", "substitutes", "limit"),
@@ -67,7 +67,7 @@ def command(paper: str, output: Path, **given: Any) -> None:
         outcome = _run(paper, output, given)
     except KeyboardInterrupt as error:
         raise RunStopped("stopped; the same command goes on from what is finished") from error
-    from headscope.papers.reproduce.battery import summary
+    from headscope.papers.reproduce.paper_outcome import summary
 
     if given["as_json"]:
         click.echo(json.dumps(summary(outcome), ensure_ascii=True))
@@ -77,20 +77,19 @@ def command(paper: str, output: Path, **given: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def _run(name: str, output: Path, given: dict[str, Any]) -> Outcome:
-    from headscope.papers.reproduce.data import find_data
+def _run(name: str, output: Path, given: dict[str, Any]) -> PaperOutcome:
+    from headscope.papers.reproduce.paper_data import find_data
 
     data = find_data(given["data"], given["substitutes"])
-    from headscope.papers.reproduce.battery import reproduce
-    from headscope.papers.reproduce.desk import Desk
-    from headscope.papers.reproduce.papers import MAKERS, find_paper
+    from headscope.papers.reproduce.run_paper import find_paper, reproduce
+    from headscope.papers.reproduce.workspace import Workspace
     from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
     keep_freed_memory()
     keep_few_products()
     paper = find_paper(name)
     quiet = given["quiet"] or given["as_json"]
-    desk = Desk(
+    workspace = Workspace(
         given["model"] or paper.model, data, output,
         loading={k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")},
         reports=not given["no_report"],
@@ -98,24 +97,24 @@ def _run(name: str, output: Path, given: dict[str, Any]) -> Outcome:
         **{k: given[k] for k in ("limit", "seed", "replicates", "threads", "overwrite")},
     )  # fmt: skip
     line = shlex.join(["headscope", *sys.argv[1:]])
-    return reproduce(paper, desk, MAKERS, command=line)
+    return reproduce(paper, workspace, command=line)
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: PaperOutcome) -> None:
     """The lines section by section, how many hold, and where the page is."""
-    from headscope.papers.reproduce.saving import ours_text, short_status
+    from headscope.papers.reproduce.paper_outcome import ours_text, short_status
 
-    for section in outcome.paper.sections:
-        say(f"\n{section.title}")
-        for judged in (line for line in outcome.lines if line.section == section.id):
-            ours = " ".join(filter(None, ours_text(judged))) or "–"
-            published = " / ".join(p.text for p in judged.line.published) or "–"
-            claim = judged.line.claim
+    for group in outcome.paper.groups:
+        say(f"\n{group.title}")
+        for one in outcome.of_group(group.id):
+            ours = " ".join(filter(None, ours_text(one))) or "–"
+            published = " / ".join(p.text for p in one.claim.published) or "–"
+            claim = one.claim.text
             claim = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
-            say(f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(judged)}")
+            say(f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}")
     own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
     counts = ", ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
-    say(f"\n{len(outcome.lines)} lines{own}: {counts}")
+    say(f"\n{len(outcome.claims)} lines{own}: {counts}")
     for reason in dict.fromkeys(outcome.absent.values()):
         say(f"  {' '.join(reason.split())}")
     if outcome.limit:
