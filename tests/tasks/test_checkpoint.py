@@ -129,7 +129,7 @@ def test_classes_without_names_are_taken_in_order_and_told(tuned, tmp_path):
 @pytest.mark.parametrize("task", [GLUE["mnli"], GLUE["sts-b"]])
 def test_another_number_of_classes_is_an_error(tuned, task):
     with pytest.raises(
-        ModelError, match=r"tells 2 classes \(no, cat\), and (mnli has 3|sts-b has none)"
+        ModelError, match=r"has 2 classes \(no, cat\), and (mnli has 3|sts-b has none)"
     ):
         load_for_task(tuned, task)
 
@@ -137,7 +137,7 @@ def test_another_number_of_classes_is_an_error(tuned, task):
 def test_a_head_of_a_regression_fits_a_regression_only(tmp_path):
     folder = checkpoint(tmp_path / "model", head=AMOUNT)
     assert load_for_task(folder, AMOUNT).model.network.config.problem_type == "regression"
-    with pytest.raises(ModelError, match="tells 1 classes"):
+    with pytest.raises(ModelError, match="has 1 classes"):
         load_for_task(folder, MOOD)
 
 
@@ -193,7 +193,7 @@ def test_a_decoder_without_padding_answers_at_the_last_token_of_each_text(tmp_pa
 
 
 def test_asking_for_the_labels_of_a_glue_task_is_refused():
-    from headscope.cli.tasking import asked_task
+    from headscope.cli.task_options import TaskOptions, asked_task
 
     with pytest.raises(InputError, match="rte is a task of GLUE, whose labels are known"):
-        asked_task({"task": "rte", "labels": "a,b", "regression": False})
+        asked_task(TaskOptions(task="rte", labels="a,b"))

@@ -1,6 +1,6 @@
-"""What is a claim about a head, and when is its effect large enough to be made?
+"""A claim about one head, and the effect that decides whether it is made.
 
-A claim's effect is how far the head stands above what is ordinary, of the way it could go:
+The effect is how far the head lies above an ordinary one, as a share of how far it could:
 
     effect = (lower end of the interval − reference) / (ceiling − reference)
 
@@ -20,12 +20,12 @@ from headscope.core.results import Floats, surely
 from headscope.core.wording import percent
 
 BRIEF = {"broad": "broad", "narrow": "few tokens", "coreference": "coreference"}
-LEAST_EFFECT = 0.05  # ours: below, a head is not told apart from an ordinary one
+LEAST_EFFECT = 0.05  # ours: below, a head counts as ordinary
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing to say of one head.
+    """One statement about one head.
 
     kind       of `label_rules.RULES`
     effect     see the module; at most 1
@@ -69,7 +69,7 @@ class Claim:
 
 
 def effects(share: Estimate, reference: Floats | float) -> Floats:
-    """The effect of every cell, as shares of a ceiling of 1; NaN where there is nothing to say, 0
+    """The effect of every cell, as shares of a ceiling of 1; NaN where there is no value, 0
     where even the ordinary head is at the ceiling.
     """
     way = 1 - np.asarray(reference)

@@ -1,4 +1,4 @@
-"""What is a dependency relation called in running text?
+"""Names of dependency relations in running text, such as “direct object → verb”.
 
 Names for the labels of Universal Dependencies and of Stanford Dependencies (the labels of Clark et
 al. 2019, Table 1, and of spaCy's English models); any other label stands for itself, in quotes.
@@ -100,14 +100,14 @@ def arrow(label: str, direction: str) -> str:
     dependent, head = _words(label)
     if direction == FROM_DEPENDENT:
         return f"{dependent} → {head or 'its head'}"
-    stammers = head in dependent.split()  # not "preposition → its object of preposition"
-    return f"{head or 'head'} → {'' if stammers else 'its '}{dependent}"
+    repeats = head in dependent.split()  # not "preposition → its object of preposition"
+    return f"{head or 'head'} → {'' if repeats else 'its '}{dependent}"
 
 
 def _words(label: str) -> tuple[str, str]:
     """The dependent, and the word it depends on, '' if not known.
 
-    A subtype without a name of its own is told by its label.
+    A subtype without a name of its own has its label in brackets.
     """
     if label in _WORDS:
         return _WORDS[label]

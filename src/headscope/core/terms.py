@@ -1,4 +1,4 @@
-"""What is an entry of the dictionary, and which papers do its entries cite?
+"""Entries of the dictionary of terms, and the papers that they cite.
 
 SOURCES  the short citation → the full reference
 """

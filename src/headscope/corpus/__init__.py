@@ -1,4 +1,4 @@
-"""Which texts can headscope read, and how do they become model inputs?
+"""Read texts, treebanks and other annotated corpora, and turn them into model inputs.
 
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
 """

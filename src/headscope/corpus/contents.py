@@ -91,10 +91,10 @@ class Annotations:
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Annotations:
         """What all these examples have."""
-        found = cls()
+        annotations = cls()
         for example in examples:
-            found.add(example)
-        return found
+            annotations.add(example)
+        return annotations
 
     def add(self, example: Example) -> None:
         """Take one example into account; those of a document come one after the other."""
@@ -107,8 +107,8 @@ class Annotations:
             "mentions": bool(example.mentions),
             "frames": bool(example.frames),
         }
-        for kind, found in there.items():
-            if found and self._last.get(kind) != example.document:
+        for kind, is_there in there.items():
+            if is_there and self._last.get(kind) != example.document:
                 self._last[kind] = example.document
                 self.documents[kind] += 1
         if there["trees"]:

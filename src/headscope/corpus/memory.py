@@ -1,4 +1,4 @@
-"""How are texts that are already in Python read as a corpus, and several corpora as one?"""
+"""Use texts in memory as a corpus, and several corpora as one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class MemoryCorpus:
         object.__setattr__(self, "documents", read)
 
     def __iter__(self) -> Iterator[Document]:
-        """Yields the documents, in the order given."""
         return iter(self.documents)
 
     def describe(self) -> dict[str, Any]:
@@ -57,7 +56,6 @@ class Concatenation:
             raise CorpusError("found no corpus to read; wanted at least one")
 
     def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of the first corpus, then of the second, and so on."""
         for place, corpus in enumerate(self.corpora):
             for document in corpus:
                 yield replace(document, id=f"{place}/{document.id}")

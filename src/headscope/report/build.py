@@ -23,6 +23,7 @@ from headscope.experiments.ablation.terms import ABLATION
 from headscope.experiments.alignment.section import alignment_section
 from headscope.experiments.comparison.section import comparison
 from headscope.experiments.probes.section import probe_section
+from headscope.heads.tables import write_tables
 from headscope.page.policy import content_policy, island
 from headscope.page.sections import sections
 from headscope.page.svg import Styles
@@ -30,11 +31,28 @@ from headscope.page.theme import theme_css
 from headscope.report import facts, heads
 from headscope.report.cards import cards
 from headscope.report.example_views import example_views
+from headscope.report.figures import save_figures
+from headscope.run.store import why_unwritten
 
 # One module in one scope: what a file uses when it is read must stand before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 TELLING = 20
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
+
+
+def write_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
+    """Write tables, figures and report.html of a run into its folder; `Run.report` calls it.
+
+    arguments  as for `build_report`
+    returns    the path of the page
+    raises     HeadscopeError if the folder cannot be written
+    """
+    try:
+        write_tables(tree, folder / "tables")
+        save_figures(tree, folder / "figures")
+        return build_report(tree, manifest, folder)
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
 
 
 def build_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:

@@ -104,7 +104,7 @@ class Scope:
         return Sums.zeros(*cell, replicates=kept)
 
 
-class Part:
+class AnalysisPart:
     """A piece of an analysis with accumulators of its own, saved with those of the analysis."""
 
 
@@ -166,8 +166,8 @@ class Analysis:
             }
         return found
 
-    def _parts(self) -> list[tuple[str, Part]]:
-        return [(name, part) for name, part in vars(self).items() if isinstance(part, Part)]
+    def _parts(self) -> list[tuple[str, AnalysisPart]]:
+        return [(name, part) for name, part in vars(self).items() if isinstance(part, AnalysisPart)]
 
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """The whole state as named arrays."""

@@ -69,7 +69,7 @@ def hub_table(name: str, split: str) -> tuple[TableFile, str, str]:
     commit = _commit()
     try:
         with _quiet(datasets, offline=commit is None):
-            found: Any = datasets.load_dataset(
+            split_data: Any = datasets.load_dataset(
                 REPOSITORY, plain(name), split=wanted, revision=commit
             )
     except Exception as error:  # the library raises whatever its parts do
@@ -80,11 +80,11 @@ def hub_table(name: str, split: str) -> tuple[TableFile, str, str]:
         ) from error
 
     def records() -> Iterator[Record]:
-        for at, cells in enumerate(found):
+        for at, cells in enumerate(split_data):
             yield Record(f"row {at}", dict(cells))
 
     place = f"{REPOSITORY} {plain(name)}, {wanted}" + (f" at {commit}" if commit else "")
-    return TableFile(tuple(found.column_names), records()), place, ""
+    return TableFile(tuple(split_data.column_names), records()), place, ""
 
 
 def _commit() -> str | None:
@@ -101,7 +101,7 @@ def _commit() -> str | None:
 def _quiet(datasets: Any, *, offline: bool) -> Iterator[None]:
     """Without progress bars; offline, only what was fetched before is looked for.
 
-    By itself the library retries an unreachable hub for half a minute, and says so each time.
+    By itself the library retries an unreachable hub for half a minute, and logs each attempt.
     """
     bars, before = not datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
     try:

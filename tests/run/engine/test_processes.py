@@ -23,8 +23,8 @@ from commands import (
     workers_of,
 )
 from headscope.errors import ModelError
-from headscope.run.engine.compute import Task
-from headscope.run.engine.local import ModelPlace, run_workers
+from headscope.run.engine.compute import ShardJob
+from headscope.run.engine.gather import ModelPlace, run_workers
 from headscope.run.plan import Shard
 
 QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "-o", "run")
@@ -130,7 +130,7 @@ def test_a_worker_that_dies_is_an_error_that_says_what_to_do(tmp_path):
 def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
     """It was once reported as a worker that died, with a traceback of the pool."""
     settings = hs.Settings(analyses=("entropy",))
-    task = Task(
+    task = ShardJob(
         hs.MemoryCorpus(["A cat."]), settings, hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1
     )
     place = ModelPlace("no-such/model", demo.load_options)
@@ -143,7 +143,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
 ENDING = """
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from headscope.run.engine.local import _end
+from headscope.run.engine.gather import _end
 
 if __name__ == "__main__":
     for count in range(6):

@@ -9,8 +9,7 @@ OUT/manifest.json what was asked, and what came of it
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,10 @@ from headscope.papers.reproduce.paper_outcome import PaperOutcome, as_json, clai
 from headscope.papers.reproduce.workspace import RunMaker, Workspace, make_runs
 from headscope.report.figures import PICTURES, draw
 from headscope.run.finished_run import Run
-from headscope.run.store import MANIFEST, RESULTS, put, why_unwritten
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest
+from headscope.run.settings import fingerprint
+from headscope.run.store import RESULTS, RunFolder, put, why_unwritten
 
 PAPERS: dict[str, Paper] = {
     paper.name: paper for paper in (clark2019.PAPER, kovaleva2019.PAPER, kobayashi2020.PAPER)
@@ -81,16 +83,26 @@ def reproduce(paper: Paper, workspace: Workspace, *, command: str = "") -> Paper
         "seed": workspace.seed, "replicates": workspace.replicates,
         "loading": dict(workspace.loading),
     }  # fmt: skip
-    _check(workspace, spec)
-    model = workspace.model
-    _claim(workspace.folder, spec)
-    own = is_own(paper, model)
+    folder = RunFolder(workspace.folder, parts="runs")
+    new_manifest = partial(_manifest, spec)
+    with run_in_progress(folder, spec, new_manifest, overwrite=workspace.overwrite) as progress:
+        if not workspace.overwrite:
+            _check_data(workspace, progress.manifest["data"])
+        outcome = _outcome(paper, workspace, command)
+        _write(outcome)
+        progress.manifest |= _outcome_record(outcome)
+        progress.save_manifest()
+    return outcome
+
+
+def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
+    own = is_own(paper, workspace.model)
     runs, absent, seconds = make_runs(workspace, paper.runs, MAKERS)
     sources = workspace.data.sources.values()
     others = {source.key: source.elsewhere for source in sources}
     results = PaperRuns(runs, own=own, absent=absent, others=others)
-    outcome = PaperOutcome(
-        paper, workspace.folder, _about(model), own,
+    return PaperOutcome(
+        paper, workspace.folder, _about(workspace.model), own,
         [against_published(claim, results, group.id)
          for group in paper.groups for claim in group.claims],
         runs, absent,
@@ -98,8 +110,6 @@ def reproduce(paper: Paper, workspace: Workspace, *, command: str = "") -> Paper
          for s in sources if s.key in workspace.data.used],
         workspace.limit, seconds, command,
     )  # fmt: skip
-    _write(outcome, spec)
-    return outcome
 
 
 def is_own(paper: Paper, model: Model) -> bool:
@@ -117,52 +127,41 @@ def is_own(paper: Paper, model: Model) -> bool:
 # --- the folder -----------------------------------------------------------------------------
 
 
-def _check(workspace: Workspace, spec: Mapping[str, Any]) -> None:
-    """Raises RunFolderError where the folder holds something else, or a paper of another spec."""
-    folder = workspace.folder
-    file = folder / MANIFEST
-    try:
-        if not file.is_file():
-            if folder.exists() and any(folder.iterdir()):
-                raise RunFolderError(f"{folder} holds something else; choose a new folder with -o")
-            return
-        manifest = json.loads(file.read_text("utf-8"))
-        before_spec = manifest.get("spec")
-        before = {str(d["key"]): str(d["name"]) for d in manifest.get("data", ())}
-    except (ValueError, AttributeError, TypeError, KeyError) as error:
-        raise RunFolderError(
-            f"{file} is no manifest of ours ({error}); choose another folder with -o"
-        ) from error
-    except OSError as error:
-        raise why_unwritten(error, folder) from error
-    if workspace.overwrite:
-        return
-    if before_spec != json.loads(json.dumps(spec)):
-        raise RunFolderError(
-            f"{folder} holds {_spec_words(before_spec)}, now asked is {_spec_words(spec)}\n"
-            "choose another folder with -o, or --overwrite it"
-        )
+def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> None:
+    """Raises RunFolderError where the folder's runs read other data than are given now."""
     now = {key: source.name for key, source in workspace.data.sources.items()}
-    if other := [key for key, name in before.items() if now.get(key, "none") != name]:
-        changes = ", ".join(f"{key} was {before[key]}, is {now.get(key, 'none')}" for key in other)
+    changes = [
+        f"{source['key']} was {source['name']}, is {now.get(source['key'], 'none')}"
+        for source in before
+        if now.get(source["key"], "none") != source["name"]
+    ]
+    if changes:
         raise RunFolderError(
-            f"{folder} was made of other data: {changes}\n"
+            f"{workspace.folder} was made of other data: {', '.join(changes)}\n"
             "give the same, choose another folder with -o, or --overwrite what differs"
         )
 
 
-def _claim(folder: Path, spec: Mapping[str, Any]) -> None:
-    """Writes what is asked before the first run; a manifest of the same spec is kept."""
-    file = folder / MANIFEST
-    before = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    if before.get("spec") != json.loads(json.dumps(spec)):
-        put(file, as_json({"spec": spec}).encode())
+def _manifest(spec: Mapping[str, Any]) -> Manifest:
+    """The manifest before the first run."""
+    return {
+        "spec": dict(spec), "fingerprint": fingerprint(spec), "data": [],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
 
 
-def _spec_words(spec: Any) -> str:
-    asked = spec if isinstance(spec, dict) else {}
-    limit = f", limit {asked['limit']}" if asked.get("limit") else ""
-    return f"{asked.get('paper', 'another run')} of {asked.get('model', '?')}{limit}"
+def _outcome_record(outcome: PaperOutcome) -> Manifest:
+    """What the manifest says at the end."""
+    return {
+        "headscope": headscope.__version__, "command": outcome.command,
+        "model": dict(outcome.model), "own_model": outcome.own, "data": list(outcome.data),
+        "counts": outcome.counts,
+        "runs": {
+            name: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[name]}
+            for name, run in outcome.runs.items()
+        },
+        "absent": dict(outcome.absent),
+    }  # fmt: skip
 
 
 def _about(model: Model) -> dict[str, Any]:
@@ -173,14 +172,13 @@ def _about(model: Model) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(outcome: PaperOutcome, spec: Mapping[str, Any]) -> None:
+def _write(outcome: PaperOutcome) -> None:
     folder = outcome.folder
     try:
         _figures(outcome)
         put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
         put(folder / "lines.json", as_json(summary(outcome)).encode())
         put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
-        put(folder / MANIFEST, as_json(_manifest(outcome, spec)).encode())
     except OSError as error:
         raise why_unwritten(error, folder) from error
 
@@ -204,16 +202,3 @@ def _drawn_since(place: Path, run: Run) -> bool:
     if run.path is None or not place.is_file():
         return False
     return place.stat().st_mtime_ns >= (run.path / RESULTS).stat().st_mtime_ns
-
-
-def _manifest(outcome: PaperOutcome, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "spec": dict(spec), "headscope": headscope.__version__, "command": outcome.command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"), "model": dict(outcome.model),
-        "own_model": outcome.own, "data": list(outcome.data), "counts": outcome.counts,
-        "runs": {
-            name: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[name]}
-            for name, run in outcome.runs.items()
-        },
-        "absent": dict(outcome.absent),
-    }  # fmt: skip

@@ -108,7 +108,7 @@ def make_runs(
             runs[name] = run
         except Unmeasured as error:
             absent[name] = str(error)
-        except (RunStopped, KeyboardInterrupt):
+        except RunStopped:
             raise
         except HeadscopeError as error:
             absent[name] = failure(" ".join(str(error).split()))

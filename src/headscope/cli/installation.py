@@ -1,19 +1,67 @@
-"""`headscope doctor`: is everything in order here, with this model and this corpus?"""
+"""What is installed, and does it work? `headscope analyses` and `headscope doctor`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
-from headscope.cli import terminal
-from headscope.cli.options import CORPORA, corpus_options, model_options, read_corpus
+from headscope.cli import terminal_output
+from headscope.cli.options import CorpusOptions, ModelOptions, read_corpus
+from headscope.cli.typed_command import argument, flag, group, typed_command
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListingOptions:
+    """What `headscope analyses` is asked."""
+
+    as_json: bool = flag("The same as JSON.", names="--json")
+
+
+@typed_command("analyses", ListingOptions)
+def analyses_command(given: ListingOptions) -> None:
+    """List the analyses: what each tells, what it needs, its options, its source."""
+    from headscope.run.analysis import known_analyses, options_of
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "summary": kind.summary,
+            "needs": sorted(kind.needs),
+            "options": options_of(kind),
+            "source": kind.source,
+            "from": kind.__module__,
+        }
+        for name, kind in known_analyses().items()
+    ]
+    if given.as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for row in rows:
+        click.echo(f"{row['name']:<12}{row['summary']}")
+        click.echo(f"{'':<12}needs {', '.join(row['needs'])}; {row['source']}")
+        for option, default in row["options"].items():
+            click.echo(f"{'':<12}--set {row['name']}.{option}={default}")
+
+
+# --- doctor ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions:
+    """What `headscope doctor` is asked."""
+
+    model: str = argument(default="demo")
+    corpus: CorpusOptions = group()
+    loading: ModelOptions = group()
+    as_json: bool = flag("The findings as JSON.", names="--json")
 
 
 class Findings:
@@ -39,24 +87,20 @@ class Findings:
             self.add(BAD, what, str(error).splitlines()[0])
 
 
-@click.command("doctor")
-@click.argument("model", required=False, default="demo")
-@corpus_options
-@model_options
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
-def command(model: str, as_json: bool, **given: Any) -> None:
+@typed_command("doctor", DoctorOptions)
+def doctor_command(given: DoctorOptions) -> None:
     """Check the installation, a MODEL (default: demo) and, if one is given, a corpus."""
     findings = Findings()
     _installation(findings)
-    loaded = _model(findings, model, given)
-    if any(given[name] for name in CORPORA):
+    loaded = _model(findings, given)
+    if given.corpus.named:
         with findings.check("corpus") as say:
-            _corpus(say, loaded, read_corpus(given))
-    if as_json:
+            _corpus(say, loaded, read_corpus(given.corpus))
+    if given.as_json:
         click.echo(json.dumps(findings.lines, ensure_ascii=False, indent=2))
     else:
         for line in findings.lines:
-            terminal.say(f"{line['verdict']:>4}  {line['check']:<22}{line['found']}")
+            terminal_output.say(f"{line['verdict']:>4}  {line['check']:<22}{line['found']}")
     if any(line["verdict"] == BAD for line in findings.lines):
         raise click.exceptions.Exit(1)
 
@@ -107,13 +151,12 @@ def _kernel_error() -> float:
     return float(error)
 
 
-def _model(findings: Findings, name: str, given: dict[str, Any]) -> Any:
+def _model(findings: Findings, given: DoctorOptions) -> Any:
     loaded = None
     with findings.check("model") as say:
         from headscope.model.model import load
 
-        options = {k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")}
-        loaded = load(name, **options)
+        loaded = load(given.model, **asdict(given.loading))
         say(repr(loaded))
     if loaded is None:
         return None

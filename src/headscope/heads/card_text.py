@@ -1,4 +1,4 @@
-"""How does the card of a head read in a terminal?"""
+"""The card of a head as text for a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 34  # characters of a number's name
 STRIP = 17
 
 
-def head_text(tree: xr.DataTree, card: HeadCard) -> str:
+def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
     n = card.n
     lines = [f"{card.name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
