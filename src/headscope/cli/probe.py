@@ -207,7 +207,7 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 def _labels(folder: Path, model: Model) -> list[list[str]]:
     """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    from headscope.heads.labels import run_labels
+    from headscope.core.head_labels import run_labels
     from headscope.run.finished_run import open_run
 
     atlas = open_run(folder)

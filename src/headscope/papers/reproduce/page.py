@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headscope.core.dictionary import SOURCES
 from headscope.core.results import printable, title_name
-from headscope.page.sections import Figure, figure
+from headscope.core.terms import SOURCES
+from headscope.draw.figures import pictures
+from headscope.draw.panel import PanelStore
+from headscope.page.sections import InlineFigure, inline_figure
 from headscope.page.svg import Styles
 from headscope.papers.claim_engine import (
     DIFFERS,
@@ -28,7 +30,6 @@ from headscope.papers.claim_engine import (
 from headscope.papers.page_frame import render_page
 from headscope.papers.quantities import Measured
 from headscope.papers.reproduce.paper_outcome import PaperOutcome, difference_texts, ours_text
-from headscope.report.figures import PICTURES
 from headscope.run.finished_run import Run
 
 OFTEN = 3  # a direction that so many claims share is told once, above them
@@ -66,7 +67,7 @@ class RunFigure:
     link, command  the page, or what makes it; both "" where the run is in memory
     """
 
-    figure: Figure
+    figure: InlineFigure
     counterpart: str
     link: str
     command: str
@@ -177,7 +178,9 @@ def _figures(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> list[R
         run = outcome.runs.get(shown.run)
         if run is None:
             continue
-        drawn = figure(run.tree, PICTURES[shown.figure], styles, place=f"{group.id}-{at}-")
+        panels = PanelStore(run.tree)
+        picture = pictures()[shown.figure]
+        drawn = inline_figure(picture, panels, styles, prefix=f"{group.id}-{at}-")
         if drawn is not None:
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
             words = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart

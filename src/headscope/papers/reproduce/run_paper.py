@@ -17,6 +17,7 @@ from typing import Any
 
 import headscope
 from headscope.core.whole_file import write_whole
+from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import write_picture
 from headscope.errors import InputError, RunFolderError
 from headscope.model.model import Model
@@ -32,7 +33,6 @@ from headscope.papers.reproduce import (
 from headscope.papers.reproduce.page import render
 from headscope.papers.reproduce.paper_outcome import PaperOutcome, as_json, claims_csv, summary
 from headscope.papers.reproduce.workspace import RunMaker, Workspace, make_runs
-from headscope.report.figures import PICTURES, draw
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
@@ -186,7 +186,7 @@ def _write(outcome: PaperOutcome) -> None:
 def _figures(outcome: PaperOutcome) -> None:
     for shown in (figure for group in outcome.paper.groups for figure in group.figures):
         run = outcome.runs.get(shown.run)
-        if run is None or not PICTURES[shown.figure].available(run.tree):
+        if run is None or not pictures()[shown.figure].available(run.tree):
             continue
         name = f"{shown.run.replace(':', '-')}-{shown.figure}"
         places = [outcome.folder / "figures" / f"{name}.{kind}" for kind in KINDS]
