@@ -47,8 +47,10 @@ _WHERE = {
     "load": "headscope.model.model",
     "open_run": "headscope.run.finished_run",
     "register": "headscope.run.analysis",
+    "run_summary": "headscope.report.summary",
     "view": "headscope.views.view",
     "view_arrays": "headscope.views.arrays",
+    "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.run_zoo",
 }
 __all__ = sorted(_WHERE)  # noqa: PLE0605

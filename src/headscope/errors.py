@@ -1,8 +1,8 @@
-"""Which errors does headscope raise on purpose, and how do they end a command?
+"""The errors that headscope raises on purpose, and the exit code of each.
 
-Every message says what was found, what was wanted and what to do, in one to three lines.
+Every message gives what was found, what was wanted and what to do, in one to three lines.
 
-    HeadscopeError            exit code 1: it was asked rightly, and failed
+    HeadscopeError            exit code 1: the request was right, and failed
     ├── RunStopped            interrupted; finished shards are kept
     └── InputError            exit code 2: the request or the input is at fault
         ├── ModelError        a model that is unknown, unsafe or does not fit its tokenizer

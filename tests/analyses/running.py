@@ -12,7 +12,7 @@ import xarray as xr
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, Vocabulary
-from headscope.model.instrument import Call, Instrument
+from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, known_analyses
 from headscope.run.contract_bench import (
@@ -39,7 +39,7 @@ def run(
     examples: Sequence[Example] | None = None,
     size: int = 3,
     plant: Plant | None = None,
-    change: Callable[[Call], None] | None = None,
+    change: Callable[[AttentionCall], None] | None = None,
     vocabulary: Vocabulary = VOCABULARY,
     special: Mapping[str, str] = SPECIAL,
     rank: np.ndarray | None = RANK,
@@ -74,11 +74,11 @@ def observe(
     batch: Batch,
     *,
     plant: Plant | None = None,
-    change: Callable[[Call], None] | None = None,
+    change: Callable[[AttentionCall], None] | None = None,
 ) -> list[LayerView]:
     """The layers of a batch, with planted attention or changed values."""
 
-    def intervene(call: Call) -> None:
+    def intervene(call: AttentionCall) -> None:
         if plant is not None:
             call.attention = plant(batch, call.layer).to(call.attention)
         if change is not None:

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from cli.conftest import refused
-from headscope.cli.head import head_named
-from headscope.cli.head_text import head_text
+from headscope.cli.show_run import head_named
+from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
+from headscope.heads.card_text import card_text
 from headscope.heads.head_card import head_card
-from headscope.heads.labels import head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree
@@ -114,9 +114,9 @@ def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, run, tmp_p
 )
 def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
     """Control characters become �, others that steer their escape; no token ends a line."""
-    from headscope.cli.terminal import say
+    from headscope.cli.terminal_output import say
 
-    say(head_text(tree, head_card(tree, 0, 0)))
+    say(card_text(tree, head_card(tree, 0, 0)))
     written = capsys.readouterr().out
     assert "\x1b" not in written
     assert all(sign.isprintable() or sign == "\n" for sign in written)
@@ -134,11 +134,11 @@ def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
     ],
 )
 def test_a_card_of_little_is_short_and_not_wrong(tree):
-    text = head_text(tree, head_card(tree, 0, 0))
+    text = card_text(tree, head_card(tree, 0, 0))
     assert "nan" not in text
     assert text.startswith("L1·H1 of e5-small")
 
 
 def test_an_unlabelled_head_says_so():
-    text = head_text(make_tree(1, 1, groups=()), head_card(make_tree(1, 1, groups=()), 0, 0))
+    text = card_text(make_tree(1, 1, groups=()), head_card(make_tree(1, 1, groups=()), 0, 0))
     assert text.splitlines()[2:] == ["unlabelled"]

@@ -12,10 +12,10 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-import headscope.model.instrument
+import headscope.model.attention
 from headscope.errors import HeadscopeError, ModelError
-from headscope.model.attend import known_options, probabilities
-from headscope.model.instrument import Call, Instrument, Intervention
+from headscope.model.attention import known_options, probabilities
+from headscope.model.instrument import AttentionCall, Instrument, Intervention
 from headscope.model.layer import LayerView
 from model.families.tiny import inputs, make, sharpened, tiny
 
@@ -25,7 +25,7 @@ registered_pair = pytest.mark.parametrize("name", ["BERT", "ALBERT", "Llama"])
 def uniform(layer: int, head: int) -> Intervention:
     """Sets a head to 1/L."""
 
-    def intervene(call: Call) -> None:
+    def intervene(call: AttentionCall) -> None:
         if call.layer == layer:
             changed = call.attention.clone()
             changed[:, head] = 1 / changed.shape[-1]
@@ -37,7 +37,7 @@ def uniform(layer: int, head: int) -> Intervention:
 def without_values(layer: int, head: int) -> Intervention:
     """Zeroes the values of a head."""
 
-    def intervene(call: Call) -> None:
+    def intervene(call: AttentionCall) -> None:
         if call.layer == layer:
             kept = torch.ones(call.values.shape[1])
             kept[head] = 0
@@ -283,7 +283,7 @@ def masks(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor | None]:
         found.append(mask)
         return real(q, k, mask, **options)
 
-    monkeypatch.setattr(headscope.model.instrument, "probabilities", spy)
+    monkeypatch.setattr(headscope.model.attention, "probabilities", spy)
     return found
 
 

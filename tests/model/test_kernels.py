@@ -286,7 +286,7 @@ def test_the_loops_leave_torch_its_number_of_threads(
 DIGESTS = """
 import hashlib, json
 import numpy as np
-from headscope import kernels
+from headscope.model import kernels
 
 draw = np.random.default_rng(0)
 maps = draw.random((3, 4, 37, 37), dtype=np.float32) ** 4

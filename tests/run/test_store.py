@@ -59,7 +59,7 @@ def test_what_a_killed_process_had_begun_to_write_is_removed(folder):
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     drafts = list(folder.path.glob("*/.part-*"))
     assert drafts
-    assert folder.finished() == set()
+    assert folder.finished_shards() == set()
     folder.prepare(overwrite=False)
     assert not list(folder.path.glob("*/.part-*"))
 
@@ -89,22 +89,22 @@ def test_equal_states_make_equal_bytes_whatever_their_order():
 def test_a_damaged_shard_is_noticed_and_thrown_away(folder, damage):
     folder.put_shard(3, STATE)
     folder.write_manifest({"fingerprint": "f", "spec": {}})
-    assert folder.finished() == {3}
+    assert folder.finished_shards() == {3}
     file = only_shard(folder)
     file.write_bytes(damage(file.read_bytes()))
-    assert folder.finished() == set()
+    assert folder.finished_shards() == set()
     assert not file.exists()
 
 
 def test_a_strange_file_among_the_shards_is_no_shard(folder):
     (folder.path / "shards" / "notes.shard").write_bytes(b"x")
-    assert folder.finished() == set()
+    assert folder.finished_shards() == set()
 
 
 def test_shards_without_a_manifest_belong_to_nobody(folder):
     folder.put_shard(0, STATE)
     folder.prepare(overwrite=False)
-    assert folder.finished() == set()
+    assert folder.finished_shards() == set()
 
 
 def test_a_vanished_shard_is_an_error_that_says_what_to_do(folder):
@@ -135,7 +135,7 @@ def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
     (folder.path / "notes.txt").write_text("mine")
     folder.prepare(overwrite=True)
     assert {p.name for p in folder.path.iterdir()} == {".lock", "notes.txt", "shards"}
-    assert folder.finished() == set()
+    assert folder.finished_shards() == set()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"spec": {}}', b"\xff"])
@@ -229,5 +229,5 @@ def test_a_really_full_disk_leaves_whole_shards_only(tiny_disk):
     folder.put_shard(1, {"a": noise})
     with pytest.raises(HeadscopeError, match="no space left"):
         folder.put_shard(2, {"a": noise})
-    assert folder.finished() == {0, 1}
+    assert folder.finished_shards() == {0, 1}
     assert not list(folder.path.glob("*/.part-*"))

@@ -2,74 +2,73 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from headscope.cli.annotating import annotate
-from headscope.cli.long_command import long_command
 from headscope.cli.options import (
-    CORPORA,
-    FILE,
-    READING,
-    corpus_options,
-    linguistic_options,
-    model_options,
+    AnalysisOptions,
+    BatchOptions,
+    ChanceOptions,
+    CorpusOptions,
+    LengthOptions,
+    ModelOptions,
+    RunOptions,
+    check_run_folder,
+    execution_of,
+    output_option,
     read_corpus,
-)
-from headscope.cli.running import (
-    EXECUTING,
-    LENGTHS,
-    RANDOM,
-    Progress,
-    length_options,
-    run_options,
     run_settings,
-    tell_reading,
 )
-from headscope.cli.tasking import QUESTION, asked_task, question_options, task_data
-from headscope.cli.terminal import say
-from headscope.errors import CorpusError, InputError, RunStopped
+from headscope.cli.task_options import TaskOptions, asked_task, task_data
+from headscope.cli.terminal_output import ProgressBar, annotate, conclude, reading_lines
+from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
+from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.model.model import Model
     from headscope.run.finished_run import Run
     from headscope.tasks.task_data import TaskData
 
-SECTIONS = {
-    "The examples of a task": QUESTION,
-    "Or any text": (*READING, "limit"),
-    "What to compute": ("analyses", "options", "relations", "subtypes", "measure", "padded_to",
-                        *RANDOM),
-    "Lengths": LENGTHS,
-    "The models": ("device", "dtype", "base_revision", "revision", "trust_remote_code"),
-    "How to run": ("output", *EXECUTING),
-}  # fmt: skip
 TASK_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
 
 
-@click.command("compare", cls=long_command(SECTIONS))
-@click.argument("base")
-@click.argument("tuned")
-@partial(question_options, required=False)
-@corpus_options
-@click.option("-o", "--output", type=FILE, required=True, help="Run folder; re-running resumes.")
-@click.option("--analyses", help="Comma-separated names; by default all that are quick.")
-@click.option("--set", "options", multiple=True, help="ANALYSIS.OPTION=VALUE, repeatable.")
-@linguistic_options
-@click.option("--padded-to", type=click.IntRange(4), metavar="TOKENS",
-              help="Also the cosine of padded maps; Kovaleva et al.: 200.")  # fmt: skip
-@click.option("--base-revision", help="Branch, tag or commit of BASE on the hub.")
-@model_options
-@length_options
-@run_options
-def command(base: str, tuned: str, **given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class QuickAnalysisOptions(AnalysisOptions):
+    """Which analyses are run on both models."""
+
+    analyses: str | None = option("Comma-separated names; by default all that are quick.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """What `headscope compare` is asked."""
+
+    base: str = argument()
+    tuned: str = argument()
+    task: TaskOptions = group("The examples of a task")
+    corpus: CorpusOptions = group("Or any text")
+    limit: int | None = option("Read only the first N documents.")
+    asked: QuickAnalysisOptions = group("What to compute")
+    padded_to: int | None = option(
+        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        metavar="TOKENS",
+        minimum=4,
+    )
+    chance: ChanceOptions = group()
+    lengths: LengthOptions = group("Lengths")
+    base_revision: str | None = option(
+        "Branch, tag or commit of BASE on the hub.", heading="The models"
+    )
+    loading: ModelOptions = group()
+    output: Path = output_option("Run folder; re-running resumes.", heading="How to run")
+    batches: BatchOptions = group()
+    how: RunOptions = group()
+
+
+@typed_command("compare", CompareOptions, stopped=RESUMES)
+def command(given: CompareOptions) -> None:
     """Tell what TUNED does differently from BASE, head by head, and write a run with a report.
 
     Both see the same inputs: the examples of a task, or any text. BASE and TUNED are hub ids, local
@@ -79,113 +78,80 @@ def command(base: str, tuned: str, **given: Any) -> None:
     headscope compare bert-base-uncased bert-rte --task rte --data glue -o run
     headscope compare bert-base-uncased bert-rte --treebank dev.conllu -o run
     headscope compare demo ./checkpoint --text wiki.txt -o run
-    """  # fmt: skip
-    try:
-        _run(base, tuned, given)
-    except KeyboardInterrupt as error:  # before, between or after the shards
-        raise RunStopped("stopped; the same command goes on from what is finished") from error
-
-
-def _run(base: str, tuned: str, given: dict[str, Any]) -> None:
+    """
     # Everything that can be wrong with the request is found before a model is loaded.
-    texts, data = _asked(given, tuned)
-    settings = run_settings(given)
-    from headscope.run.store import RunFolder
+    texts, data = _asked(given)
+    settings = run_settings(
+        given.asked, given.chance, given.lengths, given.batches, limit=given.limit
+    )
 
-    RunFolder(given["output"]).check()
-    notes = [] if texts is None else annotate(texts, quiet=given["quiet"])
+    check_run_folder(given.output)
+    notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
     from headscope.experiments.comparison.inputs import TaskCorpus
-    from headscope.run.atlas import Execution
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+    from headscope.model.model import load
 
-    keep_freed_memory()
-    keep_few_products()
-    first, second = _load(base, given, "base_revision"), _load(tuned, given, "revision")
+    base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
+    tuned = load(given.tuned, **asdict(given.loading))
     corpus = texts
     if data is not None:
-        length = min(given["max_length"] or TASK_LENGTH, first.limit, second.limit)
+        length = min(given.lengths.max_length or TASK_LENGTH, base.limit, tuned.limit)
         settings = replace(settings, max_length=length, limit=None)
-        corpus = TaskCorpus(first, second, data, max_length=length)
+        corpus = TaskCorpus(base, tuned, data, max_length=length)
         notes += [*data.notes, *([corpus.note] if corpus.note else [])]
     assert corpus is not None
-    with Progress(quiet=given["quiet"]) as progress:
-        execution = Execution(
-            threads=given["threads"], linears=given["linears"], overwrite=given["overwrite"],
-            progress=progress, command=["headscope", *sys.argv[1:]],
-        )  # fmt: skip
+    with ProgressBar(quiet=given.how.quiet) as progress:
         run = compare(
-            first, second, corpus, output=given["output"], settings=settings,
-            execution=execution, padded_to=given["padded_to"],
-        )  # fmt: skip
-    if not (given["no_report"] or run.has_report):
-        run.report()
-    if given["as_json"]:
-        click.echo(json.dumps(_summary(run), ensure_ascii=True))
-    else:
-        _tell(run, progress, notes)
+            base,
+            tuned,
+            corpus,
+            output=given.output,
+            settings=settings,
+            execution=execution_of(given.how, given.batches, progress),
+            padded_to=given.padded_to,
+        )
+    conclude(run, given.how, lines=lambda run: _lines(run, progress, notes), summary=_summary)
 
 
-# --- what is asked --------------------------------------------------------------------------
-
-
-def _asked(given: Mapping[str, Any], tuned: str) -> tuple[Corpus | None, TaskData | None]:
+def _asked(given: CompareOptions) -> tuple[Corpus | None, TaskData | None]:
     """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
-    texts = [f"--{name}" for name in CORPORA if given[name]]
-    if given["task"] is None:
-        if given["data"] is not None:
-            raise InputError(f"found --data {given['data']} and no task; give --task NAME too")
+    texts, task = given.corpus.named, given.task.task
+    if task is None:
+        if given.task.data is not None:
+            raise InputError(f"found --data {given.task.data} and no task; give --task NAME too")
         if not texts:
             raise CorpusError(
                 "nothing to compare them on; give the examples of a task (--task rte --data "
                 "FOLDER), or one or more of --text, --treebank, --coref, --segments FILE, --frames "
                 "DIR, --demo"
             )
-        return read_corpus(given, limit=given["limit"]), None
-    if texts or given["annotate"]:
+        return read_corpus(given.corpus, limit=given.limit), None
+    if texts or given.corpus.annotate:
         raise InputError(
-            f"found --task {given['task']} and {', '.join(texts) or '--annotate'}; wanted one of "
+            f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one of "
             "both: compare twice, into two run folders"
         )
-    return None, task_data(given, asked_task(given, tuned))
-
-
-def _load(name: str, given: Mapping[str, Any], revision: str) -> Model:
-    from headscope.model.model import load
-
-    options = {k: given[k] for k in ("device", "dtype", "trust_remote_code")}
-    return load(name, revision=given[revision], **options)
-
-
-# --- what is said ---------------------------------------------------------------------------
+    asked = asked_task(given.task, given.tuned, revision=given.loading.revision)
+    return None, task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    m = run.manifest
-    report = str(run.path / "report.html") if run.path and run.has_report else None
-    kept = ("base", "model", "counts", "analyses", "fingerprint", "linears", "shards")
-    told = {"findings": _findings(run), **{k: m[k] for k in kept}}
-    return {"run": str(run.path), "report": report, **told}
-
-
-def _findings(run: Run) -> list[str]:
     from headscope.experiments.comparison.findings import findings
 
-    return findings(run.tree)
+    kept = {key: run.manifest[key] for key in ("base", "analyses", "shards")}
+    return {"findings": findings(run.tree), **kept}
 
 
-def _tell(run: Run, progress: Progress, notes: Sequence[str]) -> None:
-    """What was compared on what, what came of it, and where it is."""
+def _lines(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
+    """What was compared on what, and what came of it."""
     from headscope.core.results import counted
+    from headscope.experiments.comparison.findings import findings
 
-    m, counts = run.manifest, run.manifest["counts"]
-    say(
-        f"{m['base']['name']} and {m['model']['name']}: {m['model']['layers']} layers × "
-        f"{m['model']['heads']} heads on {counts['documents']} {counted(run.tree)}, "
-        f"{counts['examples']} inputs, {counts['tokens']} tokens"
+    base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
+    yield (
+        f"{base['name']} and {model['name']}: {model['layers']} layers × {model['heads']} heads on "
+        f"{counts['documents']} {counted(run.tree)}, {counts['examples']} inputs, "
+        f"{counts['tokens']} tokens"
     )
-    tell_reading(counts, progress, notes)
-    for finding in _findings(run):
-        say(finding)
-    page = run.has_report
-    say(f"report: {run.path}/report.html" if page else f"results: {run.path}/atlas.nc")
+    yield from reading_lines(counts, progress, notes)
+    yield from findings(run.tree)

@@ -1,4 +1,4 @@
-"""Which commands are there, and how do errors end them?
+"""The entry point `headscope`: its commands, and how errors end them.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad input. Errors are one to three lines; `--debug`
 shows the traceback.
@@ -12,30 +12,30 @@ from importlib import import_module
 import click
 
 from headscope import __version__
-from headscope.cli import terminal
+from headscope.cli.terminal_output import complain, prepare
 from headscope.errors import HeadscopeError
 
-# command: (module, one line); the module is imported when the command runs or is asked for help
+# command: (place, one line); the module is imported when the command runs or is asked for help
 COMMANDS = {
-    "atlas": ("headscope.cli.atlas", "Run all analyses over a corpus; ends in a report."),
-    "view": ("headscope.cli.view", "What every head does in one text, as a page."),
-    "finetune": ("headscope.cli.finetune", "Teach a model a task; record what its layers do."),
-    "ablate": ("headscope.cli.ablate", "Switch heads off: which does a task need?"),
-    "importance": ("headscope.cli.importance", "Gradients: how much a loss depends on each head."),
-    "prune": ("headscope.cli.prune", "Remove heads that a task can do without."),
-    "compare": ("headscope.cli.compare", "What fine-tuning changes in the heads of a model."),
-    "reproduce": ("headscope.cli.reproduce", "A paper’s tables: published beside ours."),
-    "probe": ("headscope.cli.probe", "How much syntax probes find in attention."),
-    "zoo": ("headscope.cli.zoo", "Which claims hold for which of several models?"),
-    "patterns": ("headscope.cli.patterns", "Map classes: label maps by eye, compare annotators."),
-    "head": ("headscope.cli.head", "Tell what one head of a run is: labels, numbers, maps."),
-    "report": ("headscope.cli.report", "Rebuild report, figures and tables of a run."),
-    "analyses": ("headscope.cli.analyses", "List the analyses and their options."),
-    "doctor": ("headscope.cli.doctor", "Check the installation, a model and a corpus."),
+    "atlas": ("atlas:command", "Run all analyses over a corpus; ends in a report."),
+    "view": ("view:command", "What every head does in one text, as a page."),
+    "finetune": ("finetune:command", "Teach a model a task; record how its layers change."),
+    "ablate": ("ablate:command", "Switch heads off: which does a task need?"),
+    "importance": ("importance:command", "Gradients: how much a loss depends on each head."),
+    "prune": ("prune:command", "Remove heads that a task can do without."),
+    "compare": ("compare:command", "What fine-tuning changes in the heads of a model."),
+    "reproduce": ("reproduce:command", "A paper’s tables: published beside ours."),
+    "probe": ("probe:command", "How much syntax probes find in attention."),
+    "zoo": ("zoo:command", "Which claims hold for which of several models?"),
+    "patterns": ("patterns:command", "Classes of attention maps: label, learn, apply."),
+    "head": ("show_run:head_command", "Tell what one head of a run is: labels, numbers, maps."),
+    "report": ("show_run:report_command", "Rebuild report, figures and tables of a run."),
+    "analyses": ("installation:analyses_command", "List the analyses and their options."),
+    "doctor": ("installation:doctor_command", "Check the installation, a model and a corpus."),
 }
 
 
-class Lazy(click.Group):
+class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -46,7 +46,8 @@ class Lazy(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"headscope.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -55,7 +56,7 @@ class Lazy(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="headscope")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def group(debug: bool) -> None:  # main reads --debug itself: it must know before anything fails
@@ -64,7 +65,7 @@ def group(debug: bool) -> None:  # main reads --debug itself: it must know befor
 
 def main() -> None:
     """The entry point: turns errors into a few lines and an exit code."""
-    terminal.prepare()
+    prepare()
     debug = "--debug" in sys.argv[1:]
     if debug:  # wherever it stands
         sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]
@@ -74,20 +75,20 @@ def main() -> None:
         _show(error)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        terminal.complain("stopped")
+        complain("stopped")
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output went away
         sys.exit(1)
     except HeadscopeError as error:
         if debug:
             raise
-        terminal.complain(str(error))
+        complain(str(error))
         sys.exit(error.exit_code)
     except Exception as error:
         if debug:
             raise
         lines = str(error).strip().splitlines() or [""]
-        terminal.complain(
+        complain(
             f"failed with {type(error).__name__}: {lines[0][:200]}\n"
             "this is not a message that was meant for you: run again with --debug and report it"
         )
@@ -101,4 +102,4 @@ def _show(error: click.ClickException) -> None:
         return
     context = error.ctx if isinstance(error, click.UsageError) else None
     more = f"\nsee {context.command_path} --help" if context else ""
-    terminal.complain(error.format_message().expandtabs(2) + more)
+    complain(error.format_message().expandtabs(2) + more)

@@ -4,53 +4,63 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.long_command import long_command
-from headscope.cli.options import FILE, model_options
-from headscope.cli.terminal import say
-from headscope.errors import RunStopped
+from headscope.cli.options import ModelOptions, command_line, output_option
+from headscope.cli.terminal_output import say
+from headscope.cli.typed_command import (
+    RESUMES,
+    argument,
+    flag,
+    group,
+    option,
+    several,
+    typed_command,
+)
 
 if TYPE_CHECKING:
     from headscope.papers.reproduce.battery import Outcome
 
-SECTIONS = {
-    "What to read": ("data", "substitutes", "limit"),
-    "The model": ("model", "device", "dtype", "revision", "trust_remote_code"),
-    "How to run": ("output", "seed", "replicates", "threads", "overwrite", "no_report", "quiet",
-                   "as_json"),
-}  # fmt: skip
-PAPERS = ("clark2019", "kovaleva2019", "kobayashi2020")
 WIDTH = 58  # characters of a claim in the summary
 
 
-@click.command("reproduce", cls=long_command(SECTIONS))
-@click.argument("paper", type=click.Choice(PAPERS), metavar="PAPER")
-@click.option("--model", help="Hub id, local folder or `demo`; by default the paper’s own.")
-@click.option("--data", multiple=True, metavar="KEY=PATH",
-              help="text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
-              "probe_test, words, frequency, alignment, translator; repeatable.")  # fmt: skip
-@click.option("--substitutes", type=FILE, metavar="DIR",
-              help="A folder with public data sets, found by their file names.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1),
-              help="Documents, or examples, of each part at most.")  # fmt: skip
-@click.option("-o", "--output", type=FILE, required=True, metavar="OUT",
-              help="Folder for the page and the runs; re-running resumes.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--replicates", type=click.IntRange(0), default=200, show_default=True,
-              help="Of the bootstrap.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="All cores by default.")
-@click.option("--overwrite", is_flag=True, help="Replace a battery of another model in OUT.")
-@click.option("--no-report", is_flag=True,
-              help="Only the paper’s page; `headscope report` makes the runs’.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="Do not say what is being run.")
-@click.option("--json", "as_json", is_flag=True, help="All lines on stdout, for a machine.")
-@model_options
-def command(paper: str, output: Path, **given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions:
+    """What `headscope reproduce` is asked."""
+
+    paper: Literal["clark2019", "kovaleva2019", "kobayashi2020"] = argument(metavar="PAPER")
+    data: tuple[str, ...] = several(
+        "Data of a kind: text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
+        "probe_test, words, frequency, alignment, translator; repeatable.",
+        metavar="KEY=PATH",
+        heading="What to read",
+    )
+    substitutes: Path | None = option(
+        "A folder with public data sets, found by their file names.", metavar="DIR"
+    )
+    limit: int | None = option("Documents, or examples, of each part at most.", minimum=1)
+    model: str | None = option(
+        "Hub id, local folder or `demo`; by default the paper’s own.", heading="The model"
+    )
+    loading: ModelOptions = group()
+    output: Path = output_option(
+        "Folder for the page and the runs; re-running resumes.", metavar="OUT", heading="How to run"
+    )
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    replicates: int = option("Bootstrap replicates.", default=200, minimum=0)
+    threads: int | None = option("Threads; by default all cores.", minimum=1)
+    overwrite: bool = flag("Replace the runs of another model in OUT.")
+    no_report: bool = flag("Only the paper’s page; `headscope report` makes the runs’.")
+    quiet: bool = flag("Do not say what is being run.")
+    as_json: bool = flag("All lines on stdout, for a machine.", names="--json")
+
+
+@typed_command("reproduce", ReproduceOptions, stopped=RESUMES)
+def command(given: ReproduceOptions) -> None:
     """Run everything that PAPER measured, and hold its numbers and claims against ours.
 
     PAPER is clark2019, kovaleva2019 or kobayashi2020.
@@ -62,14 +72,11 @@ def command(paper: str, output: Path, **given: Any) -> None:
     headscope reproduce kobayashi2020 --data text=wiki.txt -o kobayashi
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
-    """  # fmt: skip
-    try:
-        outcome = _run(paper, output, given)
-    except KeyboardInterrupt as error:
-        raise RunStopped("stopped; the same command goes on from what is finished") from error
+    """
+    outcome = _run(given)
     from headscope.papers.reproduce.battery import summary
 
-    if given["as_json"]:
+    if given.as_json:
         click.echo(json.dumps(summary(outcome), ensure_ascii=True))
     else:
         _tell(outcome)
@@ -77,28 +84,30 @@ def command(paper: str, output: Path, **given: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def _run(name: str, output: Path, given: dict[str, Any]) -> Outcome:
+def _run(given: ReproduceOptions) -> Outcome:
     from headscope.papers.reproduce.data import find_data
 
-    data = find_data(given["data"], given["substitutes"])
+    data = find_data(given.data, given.substitutes)
     from headscope.papers.reproduce.battery import reproduce
     from headscope.papers.reproduce.desk import Desk
     from headscope.papers.reproduce.papers import MAKERS, find_paper
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
-    paper = find_paper(name)
-    quiet = given["quiet"] or given["as_json"]
+    paper = find_paper(given.paper)
+    quiet = given.quiet or given.as_json
     desk = Desk(
-        given["model"] or paper.model, data, output,
-        loading={k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")},
-        reports=not given["no_report"],
+        given.model or paper.model,
+        data,
+        given.output,
+        loading=asdict(given.loading),
+        reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
-        **{k: given[k] for k in ("limit", "seed", "replicates", "threads", "overwrite")},
-    )  # fmt: skip
-    line = shlex.join(["headscope", *sys.argv[1:]])
-    return reproduce(paper, desk, MAKERS, command=line)
+        limit=given.limit,
+        seed=given.seed,
+        replicates=given.replicates,
+        threads=given.threads,
+        overwrite=given.overwrite,
+    )
+    return reproduce(paper, desk, MAKERS, command=shlex.join(command_line()))
 
 
 def _tell(outcome: Outcome) -> None:

@@ -4,54 +4,67 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import FILE, model_options
-from headscope.cli.terminal import say
+from headscope.cli.options import ModelOptions
+from headscope.cli.terminal_output import say
+from headscope.cli.typed_command import argument, flag, group, option, typed_command
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.model.model import Model
     from headscope.views.view import View
 
-LOADING = ("device", "dtype", "revision", "trust_remote_code")
-PICTURES = ("lines", "matrix", "neurons")
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions:
+    """What `headscope view` is asked."""
+
+    model: str = argument()
+    text: str = argument()
+    text_b: str | None = argument(default=None)
+    output: Path | None = option("The page; without it, a browser opens one.", names="-o --output")
+    atlas: Path | None = option("Name the heads by a finished atlas.", metavar="RUN")
+    versus_model: str | None = option("Show the difference from another model.", metavar="MODEL")
+    versus_text: str | None = option("Show the difference from another text.", metavar="TEXT")
+    window: str | None = option(
+        "First and last token, from 1, to show of a long text.", metavar="FROM-TO"
+    )
+    detail: str = option(
+        "Heads with exact weights and neuron view: 3-9,5-1, all, none; auto: as many as keep the "
+        "page small.",
+        default="auto",
+    )
+    flow: str | None = option(
+        "Show what layers take from the input, by rollout, globenc, alti, "
+        "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
+        metavar="METHODS",
+    )
+    svg: Path | None = option("A figure of --heads, vector text.")
+    png: Path | None = option("The same at 300 dpi.")
+    heads: str | None = option(
+        "Heads of the figure, as layer-head from 1: 3-9,5-1; by default the plainest."
+    )
+    picture: Literal["lines", "matrix", "neurons"] = option(
+        "What the figure shows; matrix and neurons show one head.", default="lines"
+    )
+    measure: str = option(
+        "What the figure's lines or cells mean: attention, weighted_norm, or one of --flow.",
+        default="attention",
+    )
+    stack: Literal["encoder", "decoder", "cross"] | None = option(
+        "Which attention of an encoder-decoder the figure shows."
+    )
+    query: int | None = option("For --picture neurons: the query token, from 1.", minimum=1)
+    loading: ModelOptions = group()
+    as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
 
 
-@click.command("view")
-@click.argument("model")
-@click.argument("text")
-@click.argument("text_b", required=False)
-@click.option("-o", "--output", type=FILE, help="The page; without it, a browser opens one.")
-@click.option("--atlas", type=FILE, metavar="RUN", help="Name the heads by a finished atlas.")
-@click.option("--versus-model", metavar="MODEL", help="Show the difference from another model.")
-@click.option("--versus-text", metavar="TEXT", help="Show the difference from another text.")
-@click.option("--window", metavar="FROM-TO", help="Tokens, from 1, to show of a long text.")
-@click.option(
-    "--detail", default="auto", show_default=True,
-    help="Heads with exact weights and neuron view: 3-9,5-1, all, none; auto: as many as keep "
-    "the page small.",
-)  # fmt: skip
-@click.option("--flow", metavar="METHODS",
-              help="Show what layers take from the input, by rollout, globenc, alti, "
-              "weighted_norm_residual, value_zeroing, max_flow; commas between.")  # fmt: skip
-@click.option("--svg", type=FILE, help="A figure of --heads, vector text.")
-@click.option("--png", type=FILE, help="The same at 300 dpi.")
-@click.option("--heads", help="Layer-head as papers count, from 1: 3-9,5-1; else the plainest.")
-@click.option("--picture", type=click.Choice(PICTURES), default="lines", show_default=True,
-              help="What the figure shows; matrix and neurons of one head.")  # fmt: skip
-@click.option("--measure", default="attention", show_default=True,
-              help="What its lines or cells are: attention, weighted_norm, or one of "
-              "--flow.")  # fmt: skip
-@click.option("--stack", type=click.Choice(["encoder", "decoder", "cross"]),
-              help="Of an encoder-decoder, which attention it shows.")  # fmt: skip
-@click.option("--query", type=click.IntRange(1), help="neurons: the token that looks, from 1.")
-@model_options
-@click.option("--json", "as_json", is_flag=True, help="A machine-readable summary on stdout.")
-def command(model: str, text: str, text_b: str | None, output: Path | None, **given: Any) -> None:
+@typed_command("view", ViewOptions)
+def command(given: ViewOptions) -> None:
     """Show what every head of MODEL does in TEXT, or in TEXT and TEXT_B.
 
     TEXT_B is the second segment; for an encoder-decoder, what the decoder reads.
@@ -60,30 +73,37 @@ def command(model: str, text: str, text_b: str | None, output: Path | None, **gi
     headscope view demo "The cat sat on the mat because it was tired." -o cat.html
     headscope view demo "The cat sat." -o cat.html --versus-text "The dog sat."
     headscope view demo "The cat sat on the mat." -o cat.html --svg cat.svg --heads 3-9,3-1
-    """  # fmt: skip
-    if not text.strip():
+    """
+    if not given.text.strip():
         raise click.UsageError("found an empty TEXT; wanted something to read")
-    chosen, detail = _heads("--heads", given["heads"]), given["detail"]
-    if detail not in ("auto", "all", "none"):
-        detail = _heads("--detail", detail)
-    window = _window(given["window"])
-    flow = _flow(given["flow"])
-    if given["measure"] not in (known := ("attention", "weighted_norm", *flow)):
-        raise InputError(f"--measure {given['measure']!r}; wanted one of {', '.join(known)}")
+    chosen = _heads("--heads", given.heads)
+    named = given.detail not in ("auto", "all", "none")
+    detail = _heads("--detail", given.detail) if named else given.detail
+    window = _window(given.window)
+    flow = _flow(given.flow)
+    if given.measure not in (known := ("attention", "weighted_norm", *flow)):
+        raise InputError(f"--measure {given.measure!r}; wanted one of {', '.join(known)}")
+    from headscope.model.model import load
     from headscope.views.view import view
 
-    other = given["versus_model"]
+    loading, other = asdict(given.loading), given.versus_model
     shown = view(
-        _loaded(model, given), text, text_b, atlas=given["atlas"], window=window, detail=detail,
-        versus_model=_loaded(other, given) if other else None, versus_text=given["versus_text"],
+        load(given.model, **loading),
+        given.text,
+        given.text_b,
+        atlas=given.atlas,
+        window=window,
+        detail=detail,
+        versus_model=load(other, **loading) if other else None,
+        versus_text=given.versus_text,
         flow=flow,
-    )  # fmt: skip
+    )
     # Figures first: what cannot be drawn leaves no page behind.
     _draw(shown, chosen, given)
-    path = shown.save(output or _temporary())
-    if output is None:
+    path = shown.save(given.output or _temporary())
+    if given.output is None:
         click.launch(path.as_uri())
-    if given["as_json"]:
+    if given.as_json:
         tokens = [len(side) for side in shown.shown.sides]
         size = path.stat().st_size
         click.echo(json.dumps({"view": str(path), "tokens": tokens, "bytes": size}))
@@ -93,21 +113,18 @@ def command(model: str, text: str, text_b: str | None, output: Path | None, **gi
             say(shown.shown.left_out)
 
 
-def _loaded(name: str, given: dict[str, Any]) -> Model:
-    from headscope.model.model import load
-
-    return load(name, **{option: given[option] for option in LOADING})
-
-
-def _draw(shown: View, heads: Sequence[tuple[int, int]], given: dict[str, Any]) -> None:
-    files = [file for file in (given["svg"], given["png"]) if file]
+def _draw(shown: View, heads: Sequence[tuple[int, int]], given: ViewOptions) -> None:
+    files = [file for file in (given.svg, given.png) if file]
     if not files:
         return
     from headscope.draw.saving import save_picture
 
-    query = None if given["query"] is None else given["query"] - 1
     figure = shown.picture(
-        *heads, kind=given["picture"], measure=given["measure"], stack=given["stack"], query=query
+        *heads,
+        kind=given.picture,
+        measure=given.measure,
+        stack=given.stack,
+        query=None if given.query is None else given.query - 1,
     )
     for file in files:
         save_picture(figure, file)
@@ -115,15 +132,15 @@ def _draw(shown: View, heads: Sequence[tuple[int, int]], given: dict[str, Any]) 
 
 def _heads(option: str, given: str | None) -> list[tuple[int, int]]:
     """`3-9,5-1` as [(2, 8), (4, 0)]; raises InputError for anything else."""
-    found = []
+    heads = []
     for name in (given or "").split(","):
         layer, dash, head = name.strip().partition("-")
         if not name.strip():
             continue
         if not (dash and layer.isdecimal() and head.isdecimal() and int(layer) and int(head)):
             raise InputError(f"{option} {given!r}; wanted layer-head from 1, say 3-9,5-1")
-        found.append((int(layer) - 1, int(head) - 1))
-    return found
+        heads.append((int(layer) - 1, int(head) - 1))
+    return heads
 
 
 def _window(given: str | None) -> tuple[int, int] | None:

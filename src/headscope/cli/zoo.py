@@ -3,56 +3,58 @@
 from __future__ import annotations
 
 import json
-import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headscope.cli.annotating import annotate
-from headscope.cli.long_command import long_command
 from headscope.cli.options import (
-    FILE,
-    READING,
-    corpus_options,
-    linguistic_options,
-    model_options,
+    AnalysisOptions,
+    BatchOptions,
+    ChanceOptions,
+    CorpusOptions,
+    LengthOptions,
+    ModelOptions,
+    RunOptions,
+    check_run_folder,
+    execution_of,
+    output_option,
     read_corpus,
-)
-from headscope.cli.running import (
-    EXECUTING,
-    LENGTHS,
-    RANDOM,
-    Progress,
-    length_options,
-    run_options,
     run_settings,
 )
-from headscope.cli.terminal import complain, say
-from headscope.errors import RunStopped
+from headscope.cli.terminal_output import ProgressBar, annotate, complain, say
+from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
 
 if TYPE_CHECKING:
     from headscope.papers.zoo.run_zoo import Zoo
 
-SECTIONS = {
-    "What to read": (*READING, "limit"),
-    "What to compute": ("analyses", "options", "relations", "subtypes", "measure", *RANDOM),
-    "Lengths": LENGTHS,
-    "The models": ("device", "dtype", "revision", "trust_remote_code"),
-    "How to run": ("output", *EXECUTING),
-}  # fmt: skip
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimAnalysisOptions(AnalysisOptions):
+    """Which analyses are run on every model."""
+
+    analyses: str | None = option("Comma-separated names; by default those that the claims need.")
 
 
-@click.command("zoo", cls=long_command(SECTIONS))
-@click.argument("models", nargs=-1, required=True)
-@corpus_options
-@click.option("-o", "--output", type=FILE, required=True, help="Folder; re-running resumes.")
-@click.option("--analyses", help="Comma-separated names; by default those that the claims need.")
-@click.option("--set", "options", multiple=True, help="ANALYSIS.OPTION=VALUE, repeatable.")
-@linguistic_options
-@model_options
-@length_options
-@run_options
-def command(models: tuple[str, ...], **given: Any) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ZooOptions:
+    """What `headscope zoo` is asked."""
+
+    models: tuple[str, ...] = argument()
+    corpus: CorpusOptions = group("What to read")
+    limit: int | None = option("Read only the first N documents.")
+    asked: ClaimAnalysisOptions = group("What to compute")
+    chance: ChanceOptions = group()
+    lengths: LengthOptions = group("Lengths")
+    loading: ModelOptions = group("The models")
+    output: Path = output_option("Folder; re-running resumes.", heading="How to run")
+    batches: BatchOptions = group()
+    how: RunOptions = group()
+
+
+@typed_command("zoo", ZooOptions, stopped=RESUMES)
+def command(given: ZooOptions) -> None:
     """Ask of several models what was claimed of BERT: one table, and pictures side by side.
 
     MODELS are hub ids, local folders, or `demo`. Each gets a run folder below OUT/models.
@@ -60,88 +62,66 @@ def command(models: tuple[str, ...], **given: Any) -> None:
     \b
     headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
     headscope zoo demo ./my-model --text wiki.txt -o zoo
-    """  # fmt: skip
-    try:
-        found = _run(models, given)
-    except KeyboardInterrupt as error:  # before, between or after the models
-        raise RunStopped("stopped; the same command goes on from what is finished") from error
-    if given["as_json"]:
-        click.echo(json.dumps(_summary(found), ensure_ascii=True))
+    """
+    zoo = _run(given)
+    if given.how.as_json:
+        click.echo(json.dumps(_summary(zoo), ensure_ascii=True))
     else:
-        _tell(found)
-    for label, why in found.failed.items():
+        _tell(zoo)
+    for label, why in zoo.failed.items():
         complain(f"{label}: {why}")
-    if found.failed:
+    if zoo.failed:
         click.get_current_context().exit(1)
 
 
-def _run(models: tuple[str, ...], given: dict[str, Any]) -> Zoo:
+def _run(given: ZooOptions) -> Zoo:
     # Everything that can be wrong with the request is found before a model is loaded.
-    corpus = read_corpus(given, limit=given["limit"])
-    settings = run_settings(given)
+    corpus = read_corpus(given.corpus, limit=given.limit)
+    settings = run_settings(
+        given.asked, given.chance, given.lengths, given.batches, limit=given.limit
+    )
     from headscope.papers.zoo.model_list import listed_models
-    from headscope.run.store import RunFolder
 
-    listed_models(models)
-    RunFolder(given["output"]).check()
-    for note in annotate(corpus, quiet=given["quiet"]):
+    listed_models(given.models)
+    check_run_folder(given.output)
+    quiet = given.how.quiet
+    for note in annotate(corpus, quiet=quiet):
         complain(note)
     from headscope.papers.zoo.run_zoo import zoo
-    from headscope.run.atlas import Execution
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
-    with _Bars(quiet=given["quiet"]) as bars:
-        execution = Execution(
-            threads=given["threads"], linears=given["linears"], overwrite=given["overwrite"],
-            progress=bars, command=["headscope", *sys.argv[1:]],
-        )  # fmt: skip
-        found = zoo(
-            models, corpus, output=given["output"], settings=settings, execution=execution,
-            reports=not given["no_report"], begin=bars.begin,
-            loading={k: given[k] for k in ("device", "dtype", "revision", "trust_remote_code")},
-        )  # fmt: skip
-    found.report()
-    return found
+    with ProgressBar(quiet=quiet) as bar:
 
+        def begin(label: str) -> None:
+            """A bar of its own for each model."""
+            bar.__exit__()
+            if not quiet:
+                complain(label)
 
-class _Bars:
-    """A bar for the shards of each model in turn."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.quiet = quiet
-        self.now = Progress(quiet=quiet)
-
-    def __enter__(self) -> _Bars:
-        return self
-
-    def begin(self, label: str) -> None:
-        """Turn to the next model."""
-        self.now.__exit__()
-        if not self.quiet:
-            complain(label)
-        self.now = Progress(quiet=self.quiet)
-
-    def __call__(self, done: int, total: int) -> None:
-        """Show that so many shards of this model are finished."""
-        self.now(done, total)
-
-    def __exit__(self, *_: object) -> None:
-        self.now.__exit__()
+        done = zoo(
+            given.models,
+            corpus,
+            output=given.output,
+            settings=settings,
+            execution=execution_of(given.how, given.batches, bar),
+            reports=not given.how.no_report,
+            begin=begin,
+            loading=asdict(given.loading),
+        )
+    done.report()
+    return done
 
 
-def _summary(found: Zoo) -> dict[str, Any]:
+def _summary(zoo: Zoo) -> dict[str, Any]:
     from headscope.papers.zoo.tables import as_json
 
-    page = str(found.path / "report.html")
-    runs = {label: str(run.path) for label, run in found.runs.items()}
-    return {"zoo": str(found.path), "report": page, "runs": runs, **as_json(found)}
+    page = str(zoo.path / "report.html")
+    runs = {label: str(run.path) for label, run in zoo.runs.items()}
+    return {"zoo": str(zoo.path), "report": page, "runs": runs, **as_json(zoo)}
 
 
-def _tell(found: Zoo) -> None:
+def _tell(zoo: Zoo) -> None:
     """What was asked of whom, what holds, and where it is."""
-    for label, run in found.runs.items():
+    for label, run in zoo.runs.items():
         counts, model = run.manifest["counts"], run.manifest["model"]
         say(
             f"{label}: {model['layers']} layers × {model['heads']} heads on "
@@ -150,7 +130,7 @@ def _tell(found: Zoo) -> None:
         for key in ("windowed", "skipped"):
             if counts[key]:
                 say(f"{label}: {key}: {counts[key]}")
-    for sentence in found.headlines:
+    for sentence in zoo.headlines:
         say(f"- {sentence}")
-    say(f"claims: {found.path}/claims.csv")
-    say(f"report: {found.path}/report.html")
+    say(f"claims: {zoo.path}/claims.csv")
+    say(f"report: {zoo.path}/report.html")

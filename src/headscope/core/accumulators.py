@@ -1,4 +1,4 @@
-"""How is a corpus reduced to numbers that can be added, merged and resampled?
+"""Reduce a corpus to sums and counts that can be added, merged and resampled.
 
 Nearly everything an analysis keeps is a float64 array of sums over examples. `Sums` keeps each sum
 once for the data (replicate 0) and once for every bootstrap replicate, so an interval costs one
@@ -271,8 +271,8 @@ class LogBins:
         shift = 23 - (self.per_octave.bit_length() - 1)
         bits = np.ascontiguousarray(values, np.float32).view(np.int32) >> shift
         start = (self.first + 127) * self.per_octave - 1
-        found: npt.NDArray[np.int64] = np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
-        return found
+        bins: npt.NDArray[np.int64] = np.clip(bits - start, 0, len(self) - 1).astype(np.int64)
+        return bins
 
     def edges(self) -> Float64:
         """[len + 1] lower edges of the bins and the last upper one; the first is 0."""

@@ -1,4 +1,4 @@
-"""What does a result look like? Labelled variables with unit, source and interval."""
+"""Label the variables of a result with dimensions, unit, source and interval."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def with_token_names(
 ) -> xr.Dataset:
     """Beside every coordinate `…_token_id`, `…_token`: the tokens as the vocabulary has them.
 
-    An id of -1 is no token; where `…_token_count` says that several share a place, it is told how
-    many. What computes a result knows no vocabulary.
+    An id of -1 is no token; where `…_token_count` has several tokens in one place, their number
+    stands there. Analyses know no vocabulary, so the names are added afterwards.
     """
     for given in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
         ids, stem = dataset[given], given.removesuffix("_id")

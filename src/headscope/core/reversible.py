@@ -1,4 +1,4 @@
-"""How does a context that hooks into a network take everything back, whatever happens inside?"""
+"""A context manager that undoes all its steps when it closes, whatever happens inside."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from headscope.errors import HeadscopeError
 
 
 class Reversible:
-    """A context that is opened in steps, each with what undoes it.
+    """A context that is opened in steps; closing it undoes each of them.
 
-    A subclass has `_open`, which takes the steps, and perhaps `_forget`, for what it collected.
+    A subclass defines `_open`, which takes the steps, and may define `_forget`, which drops what
+    was collected inside.
     """
 
     _close: ExitStack | None = None
@@ -22,7 +23,7 @@ class Reversible:
         raise NotImplementedError
 
     def _forget(self) -> None:
-        """Let go of what was collected inside the context."""
+        """Drop what was collected inside the context."""
 
     def __enter__(self) -> Self:
         """Open the context; raises HeadscopeError if it is open."""

@@ -1,4 +1,4 @@
-"""Which few examples of many are kept to be shown, whatever the order they come in?"""
+"""Keep the few records of highest score in each cell, whatever order they come in."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How is a file written so that a reader, or a crash, sees all of it or none?"""
+"""Write a file so that readers, and crashes, see all of it or nothing; hash a file."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -11,7 +12,7 @@ DRAFT = ".part-"
 
 
 def write_whole(path: Path, write: Callable[[str], object]) -> Path:
-    """Lets `write` fill a draft beside `path`, then syncs it and renames it into place.
+    """Let `write` fill a draft beside `path`, then sync it and rename it into place.
 
     write    gets the draft's path, which has no suffix: nobody takes it for a finished file
     returns  `path`
@@ -30,3 +31,9 @@ def write_whole(path: Path, write: Callable[[str], object]) -> Path:
         Path(draft).unlink(missing_ok=True)
         raise
     return path
+
+
+def file_sha256(path: Path) -> str:
+    """Hex sha256 of a file's content, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

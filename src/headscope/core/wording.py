@@ -1,4 +1,4 @@
-"""How is a number written together with its interval?
+"""Write a number together with its interval.
 
 Digits follow the interval: as few as show where its two ends differ, three at most.
 """

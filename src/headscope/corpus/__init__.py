@@ -1,4 +1,4 @@
-"""Which texts can headscope read, and how do they become model inputs?
+"""Read texts, treebanks and other annotated corpora, and turn them into model inputs.
 
 Readers (re-iterable, one document at a time) ─► Document ─► Encoder ─► Example ─► batches
 """
@@ -20,7 +20,7 @@ from headscope.corpus.document import (
 from headscope.corpus.encoder import Encoder
 from headscope.corpus.framenet import FramesCorpus
 from headscope.corpus.framenet_exemplars import FrameFilters
-from headscope.corpus.memory import Concatenation, MemoryCorpus
+from headscope.corpus.in_memory import Concatenation, MemoryCorpus
 from headscope.corpus.packing import batches
 from headscope.corpus.plain_text import TextCorpus
 from headscope.corpus.segments import SegmentsCorpus

@@ -78,7 +78,6 @@ def documents(
 
 
 def _blocks(path: Path) -> Iterator[list[FileLine]]:
-    """The runs of lines between blank ones."""
     block: list[FileLine] = []
     for line in read_lines(path):
         if line.text.strip():
@@ -97,7 +96,6 @@ def _comments(block: Sequence[FileLine]) -> dict[str, str]:
 
 
 def _newdoc(comments: dict[str, str]) -> str | None:
-    """The key of the comment that starts a document, if one does."""
     return next((key for key in ("newdoc id", "newdoc") if key in comments), None)
 
 
@@ -125,13 +123,13 @@ def _sentence(
 
 
 def _row(text: str, index: int) -> dict[str, Any]:
-    """One row, parsed; SentenceFault says what is wrong with it."""
-    found = text.count("\t") + 1
-    if found != COLUMNS:
+    """One row, parsed; raises SentenceFault for a malformed one."""
+    columns = text.count("\t") + 1
+    if columns != COLUMNS:
         lost = "\t" not in text and len(text.split()) > 1
         hint = "; the tabs were lost: separate columns by tabs, not spaces" if lost else ""
         raise SentenceFault(
-            f"found {found} tab-separated columns; wanted {COLUMNS}{hint}", row=index
+            f"found {columns} tab-separated columns; wanted {COLUMNS}{hint}", row=index
         )
     try:
         # Without this, conllu would take two spaces within a column for a tab.

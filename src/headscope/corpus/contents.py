@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headscope.corpus.document import Example
@@ -60,15 +60,7 @@ class EncodeCounts:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for a manifest."""
-        reasons = {
-            reason: {"total": entry.total, "first": list(entry.first)}
-            for reason, entry in self.reasons.items()
-        }
-        totals = {
-            name: getattr(self, name)
-            for name in ("documents", "examples", "tokens", "skipped", "windowed")
-        }
-        return {**totals, "reasons": reasons}
+        return asdict(self)
 
 
 ANNOTATIONS = ("words", "tags", "trees", "mentions", "frames")
@@ -91,10 +83,10 @@ class Annotations:
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Annotations:
         """What all these examples have."""
-        found = cls()
+        annotations = cls()
         for example in examples:
-            found.add(example)
-        return found
+            annotations.add(example)
+        return annotations
 
     def add(self, example: Example) -> None:
         """Take one example into account; those of a document come one after the other."""
@@ -107,8 +99,8 @@ class Annotations:
             "mentions": bool(example.mentions),
             "frames": bool(example.frames),
         }
-        for kind, found in there.items():
-            if found and self._last.get(kind) != example.document:
+        for kind, is_there in there.items():
+            if is_there and self._last.get(kind) != example.document:
                 self._last[kind] = example.document
                 self.documents[kind] += 1
         if there["trees"]:

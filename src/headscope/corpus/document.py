@@ -1,4 +1,4 @@
-"""What is a document, before any tokenizer has seen it?
+"""The data of a corpus: documents, their passages with annotations, and the model inputs.
 
 Corpus  ─► Document ─► Passage (one text, pair, token list or annotated sentence) ─► Example
 The document is the unit that the bootstrap resamples; a passage becomes one or more model inputs.
@@ -30,7 +30,7 @@ class Word:
 class Mention:
     """One coreference mention of a passage: words first..last (0-based, inclusive).
 
-    kind  "pronoun", "proper" or "nominal"; None where the reader cannot tell
+    kind  "pronoun", "proper" or "nominal"; None where the reader does not know
     """
 
     entity: str
@@ -68,8 +68,8 @@ class Passage:
     tokens      pre-tokenised input, special tokens included, used as it is
     words       an annotated sentence, or a document of which mentions or frames are known
     packable    whether neighbouring passages of the document may share a window
-    fault       instead of all of them: what is wrong with its source and where, for a reader that
-                was told to go on; it is counted as skipped
+    fault       instead of all of them: what is malformed in its source and where; a reader with
+                on_error="skip" goes on, and the passage is counted as skipped
     """
 
     id: str

@@ -26,7 +26,7 @@ PACKED_LENGTH = 128  # Clark et al. (2019), section 3: segments of at most 128 t
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a passage says in ids, before any special token is put around it."""
+    """The token ids of a passage, without special tokens."""
 
     first: Ids  # [token]
     second: Ids | None = None  # [token] of the second segment
@@ -59,7 +59,7 @@ class Encoder:
                   `skip` it (counted and named), or stop with an `error`
     segment_ids   `auto`: 0 up to and including the first separator, then 1, for a model that has
                   segments; `zeros`: all 0, as Clark et al.'s script did
-    seed          of the places where packed windows are split in two
+    seed          decides where packed windows are split in two
 
     `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
     every passage is in exactly one example, or its passage is counted as skipped.
@@ -101,9 +101,9 @@ class Encoder:
         packed = 0
         for packable, group in groupby(document.passages, key=_packable):
             if packable:
-                found = list(self._packed(document, list(group), start=packed))
-                packed += len(found)
-                examples += found
+                windowed = list(self._packed(document, list(group), start=packed))
+                packed += len(windowed)
+                examples += windowed
             else:
                 examples += [e for passage in group for e in self._alone(document, passage)]
         self.counts.examples += len(examples)

@@ -5,13 +5,14 @@ Readers yield such a part as a passage with a `fault`: it ends the run, or is co
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
 from headscope.errors import CorpusError, InputError
 
@@ -30,8 +31,8 @@ def checked_files(files: Files) -> tuple[Path, ...]:
         raise CorpusError("no corpus file was given; name at least one")
     for path in paths:
         if not path.is_file():
-            found = "is not a regular file" if path.exists() else "does not exist"
-            raise CorpusError(f"{path} {found}; wanted a file that can be read more than once")
+            problem = "is not a regular file" if path.exists() else "does not exist"
+            raise CorpusError(f"{path} {problem}; wanted a file that can be read more than once")
         if path.stat().st_size == 0:
             raise CorpusError(f"{path} is empty (0 bytes); wanted a corpus file with content")
     return paths
@@ -45,12 +46,7 @@ def labels(paths: tuple[Path, ...]) -> list[str]:
 
 def described(paths: tuple[Path, ...]) -> list[dict[str, str]]:
     """Name and sha256 of each file, read in pieces."""
-    found = []
-    for path in paths:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found.append({"name": path.name, "sha256": digest})
-    return found
+    return [{"name": path.name, "sha256": file_sha256(path)} for path in paths]
 
 
 class FileLine(NamedTuple):
@@ -116,8 +112,13 @@ def checked_policy(on_error: str) -> OnError:
     return on_error  # type: ignore[return-value]
 
 
-def obeyed(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
-    """The documents as they are (`skip`), or up to the first fault (`stop`: CorpusError)."""
+def described_policy(on_error: OnError) -> dict[str, Any]:
+    """The policy as an entry of a corpus's description; nothing for the default."""
+    return {} if on_error == "stop" else {"on_error": on_error}
+
+
+def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Iterator[Document]:
+    """All documents (`skip`), or those before the first fault (`stop`: then CorpusError)."""
     for document in documents:
         for passage in document.passages:
             if passage.fault is not None and on_error == "stop":
@@ -125,11 +126,49 @@ def obeyed(documents: Iterable[Document], on_error: OnError) -> Iterator[Documen
         yield document
 
 
-def left_out(name: str, fault: str) -> Document:
-    """A document of which nothing can be read."""
-    return Document(name, (Passage(name, fault=fault),))
+@dataclass(frozen=True, init=False)
+class FileCorpus:
+    """A corpus of one or more files; a subclass reads the documents of one file.
 
+    on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
+              it as malformed, with its place)
+    """
 
-def described_policy(on_error: OnError) -> dict[str, Any]:
-    """What a corpus's description says of it: nothing, if it is the default."""
-    return {} if on_error == "stop" else {"on_error": on_error}
+    files: tuple[Path, ...]
+    on_error: OnError
+    kind: ClassVar[str]
+    empty: ClassVar[str] = ""  # what is wrong with a file without documents, if anything is
+
+    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
+        object.__setattr__(self, "files", checked_files(files))
+        object.__setattr__(self, "on_error", checked_policy(on_error))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yields the documents of all files, in order.
+
+        raises  CorpusError with file and line (and sentence) for what is malformed, and for a file
+                that holds nothing to read, unless on_error is `skip`
+        """
+        return stopped_at_faults(self._all_documents(), self.on_error)
+
+    def describe(self) -> dict[str, Any]:
+        """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
+        policy = described_policy(self.on_error)
+        return {"kind": self.kind, "files": described(self.files), **self._options(), **policy}
+
+    def _all_documents(self) -> Iterator[Document]:
+        names = UniqueNames()
+        for path, label in zip(self.files, labels(self.files), strict=True):
+            is_empty = True
+            for document in self._documents(path, label, names):
+                is_empty = False
+                yield document
+            if is_empty and self.empty:
+                yield Document(label, (Passage(label, fault=f"{path} {self.empty}"),))
+
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        """The documents of one file; what is malformed as a passage with a fault."""
+        raise NotImplementedError
+
+    def _options(self) -> dict[str, Any]:
+        return {}

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import OnError, checked_policy, described_policy, obeyed
+from headscope.corpus.files import OnError, checked_policy, described_policy, stopped_at_faults
 from headscope.corpus.framenet_exemplars import (
     ExemplarFault,
     FrameFilters,
@@ -90,7 +90,7 @@ class FramesCorpus:
 
         raises  CorpusError with file and line for what is malformed, unless on_error is `skip`
         """
-        return obeyed(self._documents(), self.on_error)
+        return stopped_at_faults(self._documents(), self.on_error)
 
     def describe(self) -> dict[str, Any]:
         """What was read: `kind`, `files` (the folder, with one sha256 over all it holds), options.
@@ -116,7 +116,6 @@ class FramesCorpus:
         }
 
     def _documents(self) -> Iterator[Document]:
-        """The documents; what is malformed as one that says so."""
         first: dict[str, str] = {}  # by text, the number of the first sentence that has it
         seen: set[tuple[str, tuple[int, ...]]] = set()
         for passage in self._passages():
@@ -130,7 +129,6 @@ class FramesCorpus:
                 yield Document(first.setdefault(text, passage.id.partition(" ")[0]), (passage,))
 
     def _passages(self) -> Iterator[Passage]:
-        """Every exemplar that passes, and what is malformed."""
         core: dict[str, frozenset[str]] = {}
         for name in self._units:
             path = self.folder / "lu" / name
@@ -159,7 +157,6 @@ class FramesCorpus:
 def _exemplars(
     file: XmlFile, frame: str, core: frozenset[str], filters: FrameFilters
 ) -> Iterator[Passage]:
-    """The exemplars of one lexical unit that pass, and those that are malformed."""
     for sentence in sentences_of(file.root):
         number = sentence.get("ID", "")
         name = f"{number} {file.root.get('name', '')}"
@@ -177,8 +174,8 @@ def _check_parts(root: Path) -> None:
     missing = [name for name in INDICES if not (root / name).is_file()]
     missing += [f"{name}/" for name in FOLDERS if not (root / name).is_dir()]
     if missing:
-        found = "has no " + ", ".join(missing) if root.is_dir() else "is not a folder"
-        raise CorpusError(f"{root} {found}; {WHOLE}")
+        problem = "has no " + ", ".join(missing) if root.is_dir() else "is not a folder"
+        raise CorpusError(f"{root} {problem}; {WHOLE}")
 
 
 def _units(root: Path) -> tuple[tuple[str, ...], int]:

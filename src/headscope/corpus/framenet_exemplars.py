@@ -77,7 +77,7 @@ def frames_of(
     if len(tokens) > filters.sentence_words:
         return ()
     words = word_spans(text)
-    found = []
+    frames = []
     for annotation in sentence.iterfind("{*}annotationSet"):
         targets = [span for span, _ in _labels(annotation, "Target", text)]
         if len(targets) != 1:
@@ -89,8 +89,8 @@ def frames_of(
             FrameElement(label, *_ends(words, span), core=label in core) for span, label in labels
         )
         if any(element.core for element in elements):
-            found.append(Frame(name, *_ends(words, targets[0]), elements))
-    return tuple(found)
+            frames.append(Frame(name, *_ends(words, targets[0]), elements))
+    return tuple(frames)
 
 
 def _admitted(
@@ -113,14 +113,14 @@ def _admitted(
 
 def _labels(annotation: Element, layer: str, text: str) -> list[tuple[CharacterSpan, str]]:
     """Span and name of the labels of a layer that are realised in the text, in order."""
-    found = {
+    realised = {
         (_span(label, text), label.get("name", ""))
         for there in annotation.iterfind("{*}layer")
         if there.get("name") == layer and there.get("rank", "1") == "1"
         for label in there.iterfind("{*}label")
         if "start" in label.attrib  # else a null instantiation: understood, not said
     }
-    return sorted((span, name) for span, name in found if text[slice(*span)].strip())
+    return sorted((span, name) for span, name in realised if text[slice(*span)].strip())
 
 
 def _span(label: Element, text: str) -> CharacterSpan:
@@ -136,7 +136,6 @@ def _span(label: Element, text: str) -> CharacterSpan:
 
 
 def _ends(words: Sequence[CharacterSpan], span: CharacterSpan) -> tuple[int, int]:
-    """The first and the last word of a span."""
     there = overlapping(words, span)
     return there[0], there[-1]
 

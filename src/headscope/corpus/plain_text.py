@@ -6,23 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import (
-    FileLine,
-    Files,
-    OnError,
-    UniqueNames,
-    checked_files,
-    checked_policy,
-    described,
-    described_policy,
-    labels,
-    left_out,
-    obeyed,
-    read_lines,
-)
+from headscope.corpus.files import FileCorpus, FileLine, Files, OnError, UniqueNames, read_lines
 from headscope.errors import InputError
 
 DOCUMENTS = ("blank_line", "file", "heading")
@@ -35,7 +22,7 @@ TOP_HEADING = re.compile(r"=\s+(?!=)(\S.*?)(?<!=)\s+=")
 
 
 @dataclass(frozen=True, init=False)
-class TextCorpus:
+class TextCorpus(FileCorpus):
     """Plain UTF-8 text files, read line by line.
 
     documents  what one document is: a run of lines between `blank_line`s, a whole `file`, or all
@@ -43,16 +30,15 @@ class TextCorpus:
                document, and every heading stays in the text as a sentence)
     passages   `packed`: the sentences of a document share windows, as in Clark et al. (2019);
                `line`: every line is a model input of its own
-    on_error   what to do with a line that is not valid UTF-8: `stop`, or `skip` it and go on (the
-               encoder counts it as malformed, with its place)
+    on_error   what to do with a line that is not valid UTF-8, see `FileCorpus`
 
     Documents are held one at a time, so `file` needs memory for its longest file.
     """
 
-    files: tuple[Path, ...]
+    kind: ClassVar[str] = "text"
+    empty: ClassVar[str] = "holds only white space; wanted lines of text"
     documents: Literal["blank_line", "file", "heading"]
     passages: Literal["packed", "line"]
-    on_error: OnError
 
     def __init__(
         self,
@@ -66,43 +52,20 @@ class TextCorpus:
             raise InputError(f"documents={documents!r}; wanted one of {', '.join(DOCUMENTS)}")
         if passages not in PASSAGES:
             raise InputError(f"passages={passages!r}; wanted one of {', '.join(PASSAGES)}")
-        object.__setattr__(self, "files", checked_files(files))
+        super().__init__(files, on_error=on_error)
         object.__setattr__(self, "documents", documents)
         object.__setattr__(self, "passages", passages)
-        object.__setattr__(self, "on_error", checked_policy(on_error))
 
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of all files, in order.
+    def _options(self) -> dict[str, Any]:
+        return {"documents": self.documents, "passages": self.passages}
 
-        raises  CorpusError for invalid UTF-8 (file and byte offset), or a file without any text,
-                unless on_error is `skip`
-        """
-        return obeyed(self._documents(), self.on_error)
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), `documents`, `passages`, and
-        `on_error` if it is not the default."""
-        return {
-            "kind": "text",
-            "files": described(self.files),
-            "documents": self.documents,
-            "passages": self.passages,
-            **described_policy(self.on_error),
-        }
-
-    def _documents(self) -> Iterator[Document]:
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            found = False
-            for name, lines in self._groups(path, label):
-                found = True
-                place = f"{label}:{lines[0].number}"
-                yield Document(names.of(name, place=place), self._passages(path, label, lines))
-            if not found:
-                yield left_out(label, f"{path} holds only white space; wanted lines of text")
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, lines in self._groups(path, label):
+            place = f"{label}:{lines[0].number}"
+            passages = tuple(passage for line in lines for passage in self._line(path, label, line))
+            yield Document(names.of(name, place=place), passages)
 
     def _groups(self, path: Path, label: str) -> Iterator[tuple[str, list[FileLine]]]:
-        """The name and the non-blank lines of each document of one file."""
         name, lines = label, list[FileLine]()
         for line in read_lines(path):
             text = line.text.strip()
@@ -120,9 +83,6 @@ class TextCorpus:
                 lines.append(FileLine(line.number, text, line.fault))
         if lines:
             yield name, lines
-
-    def _passages(self, path: Path, label: str, lines: list[FileLine]) -> tuple[Passage, ...]:
-        return tuple(passage for line in lines for passage in self._line(path, label, line))
 
     def _line(self, path: Path, label: str, line: FileLine) -> Iterator[Passage]:
         place = f"{label}:{line.number}"

@@ -1,4 +1,4 @@
-"""How are JSON lines of ready segments read, tokenised already or as text?"""
+"""Read JSON lines that are model inputs already: ready tokens, or one text or two."""
 
 from __future__ import annotations
 
@@ -7,25 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import (
-    Files,
-    OnError,
-    checked_files,
-    checked_policy,
-    described,
-    described_policy,
-    labels,
-    left_out,
-    obeyed,
-    read_lines,
-)
+from headscope.corpus.files import FileCorpus, UniqueNames, read_lines
 
 
 @dataclass(frozen=True, init=False)
-class SegmentsCorpus:
+class SegmentsCorpus(FileCorpus):
     """JSON lines, each one model input.
 
     tokens            list of strings, special tokens included: used as it is
@@ -39,43 +28,18 @@ class SegmentsCorpus:
 
     Other keys are ignored, blank lines too.
 
-    on_error  what to do with a malformed line: `stop`, or `skip` it and go on (the encoder counts
-              it as malformed, with its place)
+    on_error  what to do with a malformed line, see `FileCorpus`
     """
 
-    files: tuple[Path, ...]
-    on_error: OnError
+    kind: ClassVar[str] = "segments"
+    empty: ClassVar[str] = "holds only blank lines; wanted one JSON object a line"
 
-    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
-        object.__setattr__(self, "files", checked_files(files))
-        object.__setattr__(self, "on_error", checked_policy(on_error))
-
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of all files, in order.
-
-        raises  CorpusError with file and line for a line that is not such an object, unless
-                on_error is `skip`
-        """
-        return obeyed(self._documents(), self.on_error)
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), options beside the default."""
-        policy = described_policy(self.on_error)
-        return {"kind": "segments", "files": described(self.files), **policy}
-
-    def _documents(self) -> Iterator[Document]:
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            found = False
-            for name, rows in groupby(_rows(path, label), key=lambda row: row[0]):
-                found = True
-                yield Document(name, tuple(passage for _, passage in rows))
-            if not found:
-                fault = f"{path} holds only blank lines; wanted one JSON object a line"
-                yield left_out(label, fault)
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, rows in groupby(_rows(path, label), key=lambda row: row[0]):
+            yield Document(name, tuple(passage for _, passage in rows))
 
 
 def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
-    """Document name and passage of each line of one file."""
     for line in read_lines(path):
         if not line.text.strip():
             continue
@@ -83,11 +47,11 @@ def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         try:
             if line.fault:
                 raise ValueError(line.fault)
-            found = _row(json.loads(line.text), place)
+            entry = _row(json.loads(line.text), place)
         except (ValueError, RecursionError) as error:  # thousands of digits are a ValueError too
             fault = f"{path}:{line.number}: {_reason(error)}"
-            found = place, Passage(place, fault=fault)
-        yield found
+            entry = place, Passage(place, fault=fault)
+        yield entry
 
 
 def _reason(error: Exception) -> str:
@@ -97,7 +61,7 @@ def _reason(error: Exception) -> str:
 
 
 def _row(row: object, place: str) -> tuple[str, Passage]:
-    """Document name and passage of one parsed line; ValueError says what is wrong with it."""
+    """Document name and passage of one parsed line; ValueError for a malformed one."""
     if not isinstance(row, dict):
         raise ValueError(
             f"found a JSON {type(row).__name__}; wanted an object with text_a or tokens"

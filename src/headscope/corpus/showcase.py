@@ -1,4 +1,4 @@
-"""Which few inputs of a corpus are worth looking at?"""
+"""Choose a few inputs of a corpus that a report shows: varied sentences, and some others."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class _LowestKeys:
-    """The `most` examples of lowest key among those taken: the order of reading does not matter."""
+    """The `most` examples of lowest key among those taken, whatever their order."""
 
     most: int
     kept: list[tuple[bytes, str, Example]] = field(default_factory=list)
 
     def take(self, key: bytes, example: Example) -> None:
         if len(self.kept) < self.most or key < self.kept[-1][0]:
-            insort(self.kept, (key, example.id, example), key=lambda drawn: drawn[:2])
+            insort(self.kept, (key, example.id, example), key=lambda entry: entry[:2])
             del self.kept[self.most :]
 
     @property
@@ -70,13 +70,13 @@ class Showcase:
 
     def chosen(self) -> tuple[Example, ...]:
         """At most SENTENCES sentences, then at most INPUTS others."""
-        sentences = self._telling()
+        sentences = self._varied()
         others = self._fitting.examples
         if not sentences:
             others = [*others, *self._longer.examples, *self._shorter.examples][:INPUTS]
         return (*sentences, *others)
 
-    def _telling(self) -> list[Example]:
+    def _varied(self) -> list[Example]:
         """Sentences, each of which adds as many new relations as any of those left."""
         drawn = self._sentences.examples
         left = {place: _relations(example) for place, example in enumerate(drawn)}
@@ -97,7 +97,7 @@ def is_sentence(example: Example) -> bool:
 def segments(example: Example) -> Ints:
     """[token] 0 before the second of two segments, 1 from there on; 0 where there is one.
 
-    For models that do not tell segments apart, the second begins after the special tokens that
+    For models without segment ids, the second begins after the special tokens that
     stand between ordinary ones.
     """
     if example.segment_ids.any():

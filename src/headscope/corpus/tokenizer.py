@@ -30,7 +30,7 @@ class SpecialTokens:
 
     single     ids before and after the content
     pair       ids before the first segment, between the two, and after the second
-    separates  whether a separator token tells two segments apart ([SEP]; not so in GPT-2, Llama)
+    separates  whether a separator token stands between two segments ([SEP]; none in GPT-2, Llama)
     """
 
     single: tuple[Ids, Ids]
@@ -85,7 +85,7 @@ def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:
 
 
 class TokenizerReader:
-    """A fast tokenizer, asked in the three ways that a corpus needs.
+    """A fast tokenizer, called in the three ways that a corpus needs.
 
     raises  ModelError if the tokenizer is not a fast one: only those say which word each token
             came from
@@ -110,9 +110,10 @@ class TokenizerReader:
     def words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
         """Ids [token] of words given one by one, and the word [token] that each came from.
 
-        glued  0-based words without a space before them. It matters where the vocabulary tells
-               a word after a space from one without (GPT-2): there words get the space that they
-               have in running text; elsewhere the tokenizer's own way with split words holds.
+        glued  0-based words without a space before them. It matters where the vocabulary
+               has other tokens for a word after a space than for one without (GPT-2): there
+               words get the space that they have in running text; elsewhere the tokenizer
+               treats split words in its own way.
         """
         if not forms:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -128,8 +129,8 @@ class TokenizerReader:
         """Ids [token] of ready tokens; UnknownToken names the first that is not known."""
         unknown = self.tokenizer.unk_token_id
         ids = cast("list[int | None]", self.tokenizer.convert_tokens_to_ids(list(tokens)))
-        for token, found in zip(tokens, ids, strict=True):
-            if found is None or (found == unknown and token != self.tokenizer.unk_token):
+        for token, number in zip(tokens, ids, strict=True):
+            if number is None or (number == unknown and token != self.tokenizer.unk_token):
                 raise UnknownToken(token)
         return np.asarray(ids, dtype=np.int64)
 

@@ -8,34 +8,26 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from headscope.corpus.conllu import ConlluSentence, documents
 from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage, Word
 from headscope.corpus.files import (
+    FileCorpus,
     FileLine,
     Files,
     OnError,
     UniqueNames,
-    checked_files,
-    checked_policy,
-    described,
-    described_policy,
-    labels,
-    left_out,
-    obeyed,
     read_lines,
 )
-from headscope.errors import CorpusError
 
 
 @dataclass(frozen=True, init=False)
-class TreebankCorpus:
+class TreebankCorpus(FileCorpus):
     """CoNLL-U or CoNLL-X files; every sentence is a passage of syntactic words.
 
-    on_error     what to do with a malformed sentence: `stop`, or `skip` it and go on (the encoder
-                 counts it as malformed, with its place)
+    on_error     what to do with a malformed sentence, see `FileCorpus`
     coreference  whether each document is read once more, behind its sentences, as one passage
                  `…/document` of bare words with the mentions that CorefUD `Entity=` marks give
 
@@ -45,45 +37,27 @@ class TreebankCorpus:
     asked of whole documents.
     """
 
-    files: tuple[Path, ...]
-    on_error: OnError
+    kind: ClassVar[str] = "treebank"
+    empty: ClassVar[str] = "holds no sentence; wanted CoNLL-U rows"
     coreference: bool
 
     def __init__(
         self, files: Files, *, on_error: OnError = "stop", coreference: bool = False
     ) -> None:
-        object.__setattr__(self, "files", checked_files(files))
-        object.__setattr__(self, "on_error", checked_policy(on_error))
+        super().__init__(files, on_error=on_error)
         object.__setattr__(self, "coreference", coreference)
 
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of all files, in order.
+    def _options(self) -> dict[str, Any]:
+        return {"coreference": True} if self.coreference else {}
 
-        raises  CorpusError with file, line and sentence for a row, head or tree that is malformed,
-                unless on_error is `skip`
-        """
-        return obeyed(self._documents(), self.on_error)
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), options beside the default."""
-        extra = {"coreference": True} if self.coreference else {}
-        policy = described_policy(self.on_error)
-        return {"kind": "treebank", "files": described(self.files), **extra, **policy}
-
-    def _documents(self) -> Iterator[Document]:
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            found = False
-            for name, sentences in documents(path, label):
-                found = True
-                unique = names.of(name, place=sentences[0].name)
-                passages = [_passage(sentence) for sentence in sentences]
-                if self.coreference:
-                    whole = document_passage(name, sentences)
-                    passages.append(replace(whole, id=f"{unique}/document"))
-                yield Document(unique, tuple(passages))
-            if not found:
-                yield left_out(label, f"{path} holds no sentence; wanted CoNLL-U rows")
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for name, sentences in documents(path, label):
+            unique = names.of(name, place=sentences[0].name)
+            passages = [_passage(sentence) for sentence in sentences]
+            if self.coreference:
+                whole = document_passage(name, sentences)
+                passages.append(replace(whole, id=f"{unique}/document"))
+            yield Document(unique, tuple(passages))
 
 
 def _passage(sentence: ConlluSentence) -> Passage:
@@ -96,29 +70,26 @@ _ROW = re.compile(r"(\S+)\s+(\d+)-(\S+)")
 
 
 @dataclass(frozen=True, init=False)
-class HeadLabelCorpus:
-    """Files of such trees; every sentence is a document of its own."""
+class HeadLabelCorpus(FileCorpus):
+    """Trees written as a word and `head-label` per line; every sentence is a document.
 
-    files: tuple[Path, ...]
+    The layout of the released code of Clark et al. (2019): a blank line between sentences, heads
+    count from 1, head 0 is the root. Labels may hold "-" here, and the last sentence needs no
+    blank line.
+    """
 
-    def __init__(self, files: Files) -> None:
-        object.__setattr__(self, "files", checked_files(files))
+    kind: ClassVar[str] = "treebank"
 
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the sentences in order; raises CorpusError with file and line."""
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            for filled, lines in groupby(
-                read_lines(path), key=lambda line: bool(line.text.strip())
-            ):
-                if filled:
-                    rows = list(lines)
-                    name = f"{label}:{rows[0].number}"
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for filled, lines in groupby(read_lines(path), key=lambda line: bool(line.text.strip())):
+            if filled:
+                rows = list(lines)
+                name = f"{label}:{rows[0].number}"
+                try:
                     words = tuple(_word(row, len(rows), label) for row in rows)
                     yield Document(name, (Passage(name, words=words),))
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each)."""
-        return {"kind": "treebank", "files": described(self.files)}
+                except ValueError as fault:
+                    yield Document(name, (Passage(name, fault=str(fault)),))
 
 
 def is_head_label(path: Path) -> bool:
@@ -128,14 +99,14 @@ def is_head_label(path: Path) -> bool:
 
 
 def _word(line: FileLine, words: int, label: str) -> Word:
-    found = _ROW.fullmatch(line.text.strip())
-    if line.fault or found is None or int(found[2]) > words:
-        told = line.fault or f"found {line.text.strip()[:60]!r}"
-        raise CorpusError(
-            f"{label}:{line.number}: {told}; wanted a word and head-label, say 'cat 3-nsubj', "
+    match = _ROW.fullmatch(line.text.strip())
+    if line.fault or match is None or int(match[2]) > words:
+        reason = line.fault or f"found {line.text.strip()[:60]!r}"
+        raise ValueError(
+            f"{label}:{line.number}: {reason}; wanted a word and head-label, say 'cat 3-nsubj', "
             f"with a head from 0 (the root) to {words}"
         )
-    return Word(found[1], head=int(found[2]) - 1, relation=found[3])
+    return Word(match[1], head=int(match[2]) - 1, relation=match[3])
 
 
 DEMO_FOLDER = "demo"

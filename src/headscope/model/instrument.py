@@ -1,62 +1,35 @@
-"""Where is attention read and changed? In one function, registered with transformers.
+"""Reads and changes the attention of a model while it runs.
 
     with Instrument(model, observers=[look]) as instrument:
         model(input_ids=..., attention_mask=...)
 
-Inside the context the model's attention runs through `_attention`; every layer's queries, keys,
-values and probabilities pass to the observers as a `LayerView`, once the layer's output projection
-has run. Leaving it restores the attention implementation and removes all hooks. Families that do
-not use transformers' attention registry are read through their own maps (`families.fallback`).
+Inside the context every layer's queries, keys, values and probabilities pass to the observers as a
+`LayerView`, once the layer's output projection has run. Leaving it restores the attention
+implementation and removes all hooks. Families that do not use transformers' attention registry are
+read through their own maps (`families.fallback`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from transformers import PreTrainedModel
 
 from headscope.core.reversible import Reversible
 from headscope.errors import HeadscopeError, ModelError
-from headscope.model.attend import known_options, probabilities
-from headscope.model.families import Site, configurations, find_sites, registered, unlisted_site
+from headscope.model.attention import AttentionCall, listening
+from headscope.model.families import Site, find_sites, registered, unlisted_site
 from headscope.model.families.fallback import read_eagerly
 from headscope.model.layer import Given, LayerView
 
-__all__ = ["Call", "Instrument", "Intervention", "LayerView", "Observer"]
+__all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
-NAME = "headscope"
 Observer = Callable[[LayerView], None]
-Intervention = Callable[["Call"], None]
-
-
-class Call:
-    """One call of the attention function, as an intervention may change it.
-
-    An intervention replaces these tensors by new ones; where gradients are recorded it must not
-    write into them.
-
-    attention  [example, head, query, key]   probabilities, before dropout
-    values     [example, head, key, dim]     repeated to the query heads
-    mask       [example or 1, head or 1, query, key]  0 where a key may be attended to, very
-               negative where not; None: everywhere. Not to be replaced
-    """
-
-    def __init__(
-        self,
-        site: Site,
-        layer: int,
-        attention: torch.Tensor,
-        values: torch.Tensor,
-        mask: torch.Tensor | None = None,
-    ) -> None:
-        self.site, self.layer, self.attention, self.values = site, layer, attention, values
-        self.mask = mask
+Intervention = Callable[[AttentionCall], None]
 
 
 class Instrument(Reversible):
@@ -67,7 +40,7 @@ class Instrument(Reversible):
 
     model           any transformers model on the attention registry, or of a fallback family
     observers       called with a LayerView for every layer of every forward pass, in order
-    interventions   called with a Call before the values are mixed; may replace its tensors
+    interventions   called with an AttentionCall before the values are mixed; may change it
     stacks          which attention to show: "encoder", "decoder", "cross"; all by default
     raises          ModelError if the family is unknown off the registry
     """
@@ -91,6 +64,7 @@ class Instrument(Reversible):
             )
         self._site_of: dict[nn.Module, Site | None] = {s.attention: s for s in self.sites}
         self._running: list[nn.Module] = []
+        self._now: tuple[Site, int] | None = None
         self._calls: dict[str, int] = {}
         self._called: set[nn.Module] = set()
         self._residual: dict[nn.Module, torch.Tensor] = {}
@@ -104,8 +78,7 @@ class Instrument(Reversible):
         if self.fallback:
             stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
         else:
-            stack.enter_context(implementation(self.model, NAME))
-            stack.enter_context(active(self))
+            stack.enter_context(listening(self.model, self))
 
     def _forget(self) -> None:
         self._running.clear()
@@ -197,13 +170,36 @@ class Instrument(Reversible):
 
     # --- what the attention function calls --------------------------------------------------
 
-    def site_of(self, module: nn.Module) -> Site | None:
+    def before(self, call: AttentionCall) -> None:
+        """Number the layer and apply the interventions."""
+        site = self._site_of_module(call.module)
+        self._now = None if site is None else (site, self._number(site))
+        if self._now is not None:
+            call.site, call.layer = self._now
+            for intervene in self.interventions:
+                intervene(call)
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Keep what was seen of the layer until its output projection has run."""
+        if self._now is None:
+            return
+        site, layer = self._now
+        tensors = (call.attention, call.query, call.keys, call.values)
+        a, q, k, v = (tensor.detach() for tensor in tensors)
+        view = LayerView(
+            layer, site.stack, a, q, k, v, site,
+            scaling=float(call.scaling), softcap=call.options.get("softcap"),
+            position_bias=call.position_bias, mask=call.mask,
+        )  # fmt: skip
+        self._took(view, mixed.detach())
+
+    def _site_of_module(self, module: nn.Module) -> Site | None:
         """The site of the module that calls the attention function; None if it is not ours."""
         if module not in self._site_of:
             self._site_of[module] = unlisted_site(self.model, module)
         return self._site_of[module]
 
-    def number(self, site: Site) -> int:
+    def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
         if not self._running:
             raise HeadscopeError(
@@ -215,7 +211,7 @@ class Instrument(Reversible):
         self._called.add(site.attention)
         return layer
 
-    def took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
+    def _took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
         """Keep a layer until its output projection has run; show it at once if there is none.
 
         mixed  [example, query, head, dim]  what the projection should be given; None if unknown
@@ -230,8 +226,8 @@ class Instrument(Reversible):
 
     def _take_eager(self, site: Site, attention: torch.Tensor, values: torch.Tensor | None) -> None:
         seen = None if values is None else values.detach()
-        layer = self.number(site)
-        self.took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
+        layer = self._number(site)
+        self._took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
 
     def _show_pending(self) -> None:
         """Shows the layers whose supposed output projection was never run."""
@@ -266,108 +262,3 @@ def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
     if given.numel() != mixed.numel():
         return False
     return torch.equal(given.reshape(-1), mixed.reshape(-1).to(given.dtype))
-
-
-# --- the attention function -----------------------------------------------------------------
-
-
-class Listener(Protocol):
-    """What the attention function reports to: an Instrument, or who runs a layer again."""
-
-    interventions: Sequence[Intervention]
-
-    def site_of(self, module: nn.Module, /) -> Site | None:
-        """The site of the module that calls; None: it is of no concern."""
-
-    def number(self, site: Site, /) -> int:
-        """The layer's number."""
-
-    def took(self, view: LayerView, mixed: torch.Tensor | None, /) -> None:
-        """Called with what was seen."""
-
-
-_ACTIVE: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_instruments", default=())
-
-
-@contextmanager
-def active(listener: Listener, *, alone: bool = False) -> Iterator[None]:
-    """Makes a listener one that the attention function reports to, after the outer ones.
-
-    alone  the outer ones hear nothing meanwhile
-    """
-    token = _ACTIVE.set((*(() if alone else _ACTIVE.get()), listener))
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
-
-
-@contextmanager
-def implementation(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Switches the attention implementation of a model and of all models inside it.
-
-    Written past the public setter, which also sets sub-configurations: each one here gets back
-    exactly what it had.
-    """
-    before = [(c, c._attn_implementation_internal) for c in configurations(model)]
-    try:
-        for config, _ in before:
-            config._attn_implementation_internal = name
-        yield
-    finally:
-        for config, implementation in before:
-            config._attn_implementation_internal = implementation
-
-
-def _attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    *,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    **other: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention as eager transformers compute it, shown to the active instruments.
-
-    query [example, head, query, dim]; key, value [example, key-value head, key, dim]
-    """
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    groups = query.shape[1] // key.shape[1]
-    if groups > 1:
-        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
-    options = known_options(module, other)
-    attention = probabilities(query, key, attention_mask, scaling=scaling, **options)
-    here = [
-        (instrument, site, instrument.number(site))
-        for instrument in _ACTIVE.get()
-        if (site := instrument.site_of(module)) is not None
-    ]
-    for instrument, site, layer in here:
-        call = Call(site, layer, attention, value, _of_keys(attention_mask, key))
-        for intervene in instrument.interventions:
-            intervene(call)
-        attention, value = call.attention, call.values
-    mixed = nn.functional.dropout(attention, p=dropout, training=module.training) @ value
-    mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
-    for instrument, site, layer in here:
-        a, q, k, v = (t.detach() for t in (attention, query, key, value))
-        scored: dict[str, Any] = {
-            "scaling": float(scaling),
-            "softcap": options.get("softcap"),
-            "position_bias": _of_keys(options.get("position_bias"), key),
-            "mask": _of_keys(attention_mask, key),
-        }
-        instrument.took(LayerView(layer, site.stack, a, q, k, v, site, **scored), mixed.detach())
-    return mixed, attention
-
-
-def _of_keys(bias: torch.Tensor | None, key: torch.Tensor) -> torch.Tensor | None:
-    """What is added to the scores, without the columns beyond the keys."""
-    return None if bias is None else bias.detach()[..., : key.shape[2]]
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended

@@ -1,4 +1,4 @@
-"""What does a layer give when it is run again, on the input that it had, with other values?
+"""Run a layer again on the input that it had, with other value vectors.
 
     after = run_again(view, example=0, values=values)  # [copy, token, model]
 
@@ -9,7 +9,7 @@ hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -18,8 +18,7 @@ from torch import nn
 from transformers import Cache, PreTrainedModel
 
 from headscope.errors import ModelError
-from headscope.model.families import Site
-from headscope.model.instrument import NAME, Call, Intervention, active, implementation
+from headscope.model.attention import AttentionCall, listening
 from headscope.model.layer import LayerView
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
@@ -44,12 +43,11 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     network = cast(PreTrainedModel, given.model)
     with (
         torch.inference_mode(),
-        implementation(network, NAME),
-        active(swap, alone=True),
+        listening(network, swap, alone=True),
         _without_hooks(given.block),
     ):
-        found = given.block.forward(*args, **kwargs)
-    hidden = found[0] if isinstance(found, tuple) else found
+        output = given.block.forward(*args, **kwargs)
+    hidden = output[0] if isinstance(output, tuple) else output
     if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):
         raise ModelError(
             f"{type(given.block).__name__} gave {tuple(hidden.shape)} when it was run again "
@@ -59,28 +57,21 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
 
 
 class _Swap:
-    """What the attention function reports to meanwhile: puts in weights and values, shows none."""
+    """A listener that puts in weights and values; cross-attention in the layer stays as it is."""
 
     def __init__(self, view: LayerView, attention: torch.Tensor, values: torch.Tensor) -> None:
         self.view, self.attention, self.values = view, attention, values
-        self.interventions: Sequence[Intervention] = (self._put,)
         self.used = False
 
-    def site_of(self, module: nn.Module) -> Site | None:
-        """The site of the layer that is run again; cross-attention in it stays as it is."""
-        return self.view.site if module is self.view.site.attention else None
+    def before(self, call: AttentionCall) -> None:
+        if call.module is self.view.site.attention:
+            self.used = True
+            examples, heads, queries, _ = call.query.shape
+            shape = (examples, heads, queries, call.key.shape[2])
+            call.attention = self.attention.to(call.query.dtype).expand(shape)
+            call.values = self.values.to(call.value.dtype)
 
-    def number(self, _site: Site) -> int:
-        """The number that the layer had."""
-        return self.view.index
-
-    def took(self, _view: LayerView, _mixed: torch.Tensor | None) -> None:
-        """Nothing is shown."""
-
-    def _put(self, call: Call) -> None:
-        self.used = True
-        call.attention = self.attention.to(call.attention.dtype).expand_as(call.attention)
-        call.values = self.values.to(call.values.dtype)
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None: ...
 
 
 def _copied(value: Any, example: int, copies: int, examples: int) -> Any:

@@ -1,4 +1,4 @@
-"""How does a corpus become a run: planned, computed shard by shard, merged, labelled?
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep.
 
 run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
 run["entropy"]
@@ -6,10 +6,8 @@ run["entropy"]
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +32,11 @@ from headscope.run.analysis import (
     choose,
     known_analyses,
 )
-from headscope.run.engine.compute import Task, threads_of
+from headscope.run.engine.compute import ShardJob, threads_of
 from headscope.run.engine.gather import gather
-from headscope.run.finished_run import Run, open_run
-from headscope.run.manifest import differs, found_manifest, label, new_manifest, spec_of
+from headscope.run.finished_run import Run
+from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
+from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import Settings, settings_of
 from headscope.run.store import RunFolder
@@ -64,7 +63,7 @@ class Execution:
     threads: int | None = None
     linears: str = "auto"
     overwrite: bool = False
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -115,28 +114,25 @@ def atlas(
         replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
+
+    def manifest() -> Manifest:
+        linears = fastest_linears(model, corpus, plan, settings, execution.linears)
+        return new_manifest(
+            spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
+            shards=len(plan.shards), analyses=names, linears=linears,
+            threads=execution.threads_each, command=execution.command,
+        )  # fmt: skip
+
     with (
-        folder.locked() if folder else nullcontext(),
         threads_of(execution.threads_each),
         evaluating(model.network),
+        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
     ):
-        manifest = None
-        if folder is not None:
-            folder.prepare(overwrite=execution.overwrite and differs(folder, spec))
-            manifest = found_manifest(folder, spec)
-        if manifest is None:
-            linears = fastest_linears(model, corpus, plan, settings, execution.linears)
-            manifest = new_manifest(
-                spec, model, corpus, plan, linears=linears,
-                threads=execution.threads_each, command=execution.command,
-            )  # fmt: skip
-            if folder is not None:
-                folder.write_manifest(manifest)
-        task = Task(
-            corpus, settings, scope, tuple(names), model.shape.stack, manifest["linears"],
+        job = ShardJob(
+            corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
-        return _run(model, task, plan, folder=folder, execution=execution, manifest=manifest)
+        return _computed(run, model, job, plan, execution)
 
 
 # --- steps of atlas -------------------------------------------------------------------------
@@ -207,34 +203,17 @@ def fastest_linears(
         return choose_linears(model.network, once, asked=asked)
 
 
-def _run(
-    model: Model,
-    task: Task,
-    plan: Plan,
-    *,
-    folder: RunFolder | None,
-    execution: Execution,
-    manifest: dict[str, Any],
+def _computed(
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution
 ) -> Run:
     """Compute what is missing, merge, label and keep; a finished run is only opened."""
-    done = folder.finished() if folder else set()
-    whole = len(done) == len(plan.shards)
-    if folder and whole and folder.has_results(manifest.get("results_sha256")):
-        if execution.progress:
-            execution.progress(len(done), len(plan.shards))
-        return open_run(folder.path)
-    merged = gather(
-        model, task, plan, folder=folder, done=done,
-        workers=execution.workers, progress=execution.progress,
-    )  # fmt: skip
+    meter = Meter(len(plan.shards), execution.progress)
+    meter.advance(len(run.done))
+    if (finished := run.finished()) is not None:
+        return finished
+    merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
-    tree = label(results, manifest)
-    if folder is not None:
-        buffer = io.BytesIO()
-        tree.to_netcdf(buffer, engine="h5netcdf")
-        manifest["results_sha256"] = folder.put_results(buffer.getvalue())
-        folder.write_manifest(manifest)
-    return Run(tree, manifest, folder.path if folder else None)
+    return run.finish(results, title="headscope atlas")
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""How are the results of a run opened, asked for by name, and reported? Without model or torch.
+"""Open the results of a run, and read them by the names of the analyses; without model or torch.
 
 run = open_run("atlas-demo")
 run["entropy"]
@@ -13,8 +13,9 @@ from typing import Any
 
 import xarray as xr
 
+import headscope
 from headscope.errors import InputError, RunFolderError
-from headscope.run.store import RESULTS, RunFolder, why_unwritten
+from headscope.run.store import RESULTS, RunFolder
 
 
 def open_run(path: str | Path) -> Run:
@@ -59,7 +60,7 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the analyses."""
+        """The names of the analyses that were run."""
         return iter(self.tree.children)
 
     def __len__(self) -> int:
@@ -72,18 +73,10 @@ class Run:
 
     def report(self) -> Path:
         """(Re)build tables, figures and report.html from the results; returns report.html."""
-        from headscope.heads.tables import write_tables
-        from headscope.report.build import build_report
-        from headscope.report.figures import save_figures
-
         if self.path is None:
             raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
-        try:
-            write_tables(self.tree, self.path / "tables")
-            save_figures(self.tree, self.path / "figures")
-            return build_report(self.tree, self.manifest, self.path)
-        except OSError as error:
-            raise why_unwritten(error, self.path) from error
+        page: Path = headscope.write_report(self.tree, self.manifest, self.path)
+        return page
 
     @property
     def has_report(self) -> bool:
@@ -102,6 +95,5 @@ class Run:
         )
 
     def _repr_html_(self) -> str:
-        from headscope.report.summary import run_summary
-
-        return run_summary(self.tree, self.manifest)
+        summary: str = headscope.run_summary(self.tree, self.manifest)
+        return summary

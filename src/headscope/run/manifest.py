@@ -1,4 +1,4 @@
-"""What was asked, of what, with which versions? The manifest of a run, and its results' labels.
+"""The manifest of a run (spec, versions, model, corpus, command), and the labels of its results.
 
 The spec decides the numbers, and its fingerprint names it. Everything else in the manifest is for
 the reader, except `linears`: it moves the last bits of float32, so it is fixed when a run begins.
@@ -6,6 +6,8 @@ the reader, except `linears`: it moves the last bits of float32, so it is fixed 
 
 from __future__ import annotations
 
+import json
+import math
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
@@ -18,14 +20,13 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.corpus import Corpus
-from headscope.errors import RunFolderError
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
-from headscope.run.settings import Settings, differences, fingerprint
-from headscope.run.store import RunFolder
+from headscope.run.settings import Settings, fingerprint
 
 Manifest = dict[str, Any]
+TRAINING_RECORD = "finetuned.json"  # `headscope finetune` writes it beside the weights
+_TRAINING = ("epochs", "batch", "rate", "layer_decay", "seed")
 
 
 def spec_of(
@@ -38,58 +39,23 @@ def spec_of(
     """Everything that decides the numbers."""
     return {
         "headscope": headscope.__version__,
-        "model": {
-            "sha256": model.sha256,
-            "architecture": model.architecture,
-            "dtype": str(model.network.dtype).removeprefix("torch."),
-            "stack": model.shape.stack,
-        },
+        "model": identity_of(model),
         "corpus": {"inputs_sha256": plan.digest},
         "frequency": None if frequency is None else file_sha256(Path(frequency)),
         "settings": {**settings.as_dict(), "analyses": list(names)},
     }
 
 
-def found_manifest(folder: RunFolder, spec: Mapping[str, Any]) -> Manifest | None:
-    """The manifest of the run in a folder, None without one; RunFolderError for another spec's."""
-    found = folder.manifest()
-    if found is None or found["fingerprint"] == fingerprint(spec):
-        return found
-    where = differences(found["spec"], spec)
-    raise RunFolderError(
-        f"{folder.path} holds a run of another spec "
-        f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n"
-        "nothing of it can be reused: choose another folder with -o, or --overwrite it"
-    )
-
-
-def differs(folder: RunFolder, spec: Mapping[str, Any]) -> bool:
-    """Whether the folder holds a run that cannot be continued under this spec."""
-    try:
-        return found_manifest(folder, spec) is None and folder.manifest() is not None
-    except RunFolderError:
-        return True
+def identity_of(model: Model) -> dict[str, Any]:
+    """What a spec says of a model: everything of it that decides the numbers."""
+    dtype = str(model.network.dtype).removeprefix("torch.")
+    return {
+        "sha256": model.sha256, "architecture": model.architecture, "dtype": dtype,
+        "stack": model.shape.stack,
+    }  # fmt: skip
 
 
 def new_manifest(
-    spec: dict[str, Any],
-    model: Model,
-    corpus: Corpus,
-    plan: Plan,
-    *,
-    linears: str,
-    threads: int,
-    command: Sequence[str],
-) -> Manifest:
-    """The manifest of a run of `atlas` that begins now."""
-    return manifest_of(
-        spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
-        shards=len(plan.shards), analyses=spec["settings"]["analyses"], linears=linears,
-        threads=threads, command=command,
-    )  # fmt: skip
-
-
-def manifest_of(
     spec: dict[str, Any],
     model: Model,
     *,
@@ -101,7 +67,7 @@ def manifest_of(
     threads: int,
     command: Sequence[str],
 ) -> Manifest:
-    """The manifest of any run that begins now.
+    """The manifest of a run that begins now.
 
     spec  everything that decides the numbers; its settings hold `seed` and `replicates`
     """
@@ -128,14 +94,19 @@ def manifest_of(
     }  # fmt: skip
 
 
-def label(results: Mapping[str, xr.Dataset], manifest: Manifest) -> xr.DataTree:
-    """All results as one tree, with what was run on what as attributes of the root.
+def label(
+    results: Mapping[str, xr.Dataset], manifest: Manifest, *, title: str, **more: str
+) -> xr.DataTree:
+    """All results as one tree; the root's attributes say what was run on what.
 
     Neither the date nor how it was run is among them: the same spec gives the same file.
+
+    results  by group
+    more     further attributes of the root
     """
     m, c = manifest["model"], manifest["counts"]
     attrs = {
-        "title": "headscope atlas",
+        "title": title,
         "model": m["name"], "revision": m["revision"], "model_sha256": m["sha256"],
         "architecture": m["architecture"], "layers": m["layers"], "heads": m["heads"],
         "stack": m["stack"],
@@ -150,8 +121,42 @@ def label(results: Mapping[str, xr.Dataset], manifest: Manifest) -> xr.DataTree:
     }  # fmt: skip
     if "counted" in manifest["corpus"]:  # what stands for documents
         attrs["counted"] = manifest["corpus"]["counted"]
-    root = xr.Dataset(attrs={k: _storable(v) for k, v in attrs.items()})
+    root = xr.Dataset(attrs={k: _storable(v) for k, v in (attrs | more).items()})
     return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in results.items()}})
+
+
+def training_history(checkpoint: str) -> dict[str, Any] | None:
+    """What finetuned.json says, in short; None where there is none that can be read.
+
+    returns  base (the model it began as), start ("new head": weights of the base; "random"), task,
+             metric, learned (examples), scored (examples), settings, and before, after: value,
+             ci_low, ci_high, None where undefined
+    """
+    try:
+        record = json.loads((Path(checkpoint) / TRAINING_RECORD).read_text("utf-8"))
+        task, data, metrics = record["task"], record["data"], record["metrics"]
+        metric = str(task["metrics"][0])
+        return {
+            "base": str(record["model"]["name"]),
+            "start": str(record["model"]["start"]),
+            "task": str(task["name"]),
+            "metric": metric,
+            "learned": int(data["train"]["examples"]),
+            "scored": int(data["dev"]["examples"]),
+            "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
+            **{when: _score(metrics[when], metric) for when in ("before", "after")},
+        }
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+        return None  # a reader misses a row; who needs the record itself says what is wrong with it
+
+
+def _score(found: dict[str, Any], metric: str) -> dict[str, float | None]:
+    named = {"value": metric, "ci_low": "ci_low", "ci_high": "ci_high"}
+    return {name: _number(found.get(key)) for name, key in named.items()}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(float(value)) else None
 
 
 def versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What lies in a run folder, and how is it kept whole?
+"""A run folder on disk: its manifest, its shards, its results, and its lock.
 
     RUN/manifest.json   what was asked and what was found; written before the first shard
     RUN/shards/         one file per finished shard, named by its content's hash
@@ -52,10 +52,13 @@ def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
 
 
 class RunFolder:
-    """A run folder on disk; makes no decision about what is computed."""
+    """A run folder on disk; makes no decision about what is computed.
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+    parts  name of the folder of what is finished: "shards", or of whole runs
+    """
+
+    def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
+        self.path, self.parts = Path(path), parts
 
     # --- the manifest -----------------------------------------------------------------------
 
@@ -71,8 +74,7 @@ class RunFolder:
             raise RunFolderError(
                 f"{file} is no manifest of a run ({error}); use another folder or --overwrite"
             ) from error
-        found: dict[str, Any] = manifest
-        return found
+        return dict(manifest)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest."""
@@ -107,12 +109,12 @@ class RunFolder:
         self.check()
         try:
             if overwrite:
-                for name in (SHARDS, "tables", "figures"):
+                for name in (SHARDS, self.parts, "tables", "figures"):
                     shutil.rmtree(self.path / name, ignore_errors=True)
                 # The manifest last: killed before, this is still a run that can be overwritten.
                 for name in ("report.html", RESULTS, MANIFEST):
                     (self.path / name).unlink(missing_ok=True)
-            (self.path / SHARDS).mkdir(parents=True, exist_ok=True)
+            (self.path / self.parts).mkdir(parents=True, exist_ok=True)
             stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
             if not (self.path / MANIFEST).exists():
                 stale += self._shard_files()
@@ -122,7 +124,7 @@ class RunFolder:
             raise why_unwritten(error, self.path) from error
 
     def _ours_without_manifest(self, file: Path) -> bool:
-        if file.name == SHARDS and file.is_dir():
+        if file.name in (SHARDS, self.parts) and file.is_dir():
             return all(p.suffix == ".shard" or p.name.startswith(DRAFT) for p in file.iterdir())
         return file.name.startswith(".")
 
@@ -167,16 +169,16 @@ class RunFolder:
 
     # --- shards -----------------------------------------------------------------------------
 
-    def finished(self) -> set[int]:
+    def finished_shards(self) -> set[int]:
         """Numbers of the shards that are there and whole; damaged ones are removed."""
-        found = set()
+        whole = set()
         for file in self._shard_files():
             number, _, digest = file.stem.partition("-")
             if number.isdecimal() and _digest(file.read_bytes()) == digest:
-                found.add(int(number))
+                whole.add(int(number))
             else:
                 file.unlink(missing_ok=True)
-        return found
+        return whole
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""

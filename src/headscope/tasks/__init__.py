@@ -1,5 +1,5 @@
-"""What is a model asked, and how well does it answer? Tasks, their data, metrics and fine-tuning.
+"""Labelled tasks: their data, models with a classification head, predictions and metrics.
 
-read.read_task ─► TaskData ─► encode.encode ─► Encoded ─► evaluate.outputs ─► metrics.score
-checkpoint.load_for_task ─► TaskModel ─► finetune.finetune ─► a checkpoint
+task_data.read_task ─► TaskData ─► predict.encode ─► EncodedTask ─► predict.outputs ─► metrics.score
+task_model.load_for_task ─► TaskModel
 """

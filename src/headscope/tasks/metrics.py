@@ -1,4 +1,4 @@
-"""How good are a model's answers, and how far could chance have moved that?
+"""Score a model's answers, and resample the examples to see how far chance moves the score.
 
 Accuracy, F1, Matthews' and the two correlations as GLUE computes them, with scikit-learn and scipy.
 The bootstrap resamples examples; the same seed draws the same examples for every model and every
@@ -99,7 +99,7 @@ def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float
         return float(f1_score(labels, predictions, labels=classes, zero_division=0, **how))
     if metric == "matthews":
         if np.ptp(labels) == 0 and np.ptp(predictions) == 0:
-            return 0.0  # as scikit-learn says, with a warning
+            return 0.0  # as scikit-learn gives, with a warning
         return float(matthews_corrcoef(labels, predictions))
     return float(accuracy_score(labels, predictions))
 
@@ -138,7 +138,6 @@ def _of_counts(metric: str, counts: Float64) -> Float64:
 
 
 def _ratio(above: Float64, below: Float64) -> Float64:
-    """Their quotient; 0 where nothing is below."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 

@@ -39,7 +39,7 @@ class EncodedTask:
 
     @property
     def note(self) -> str | None:
-        """What is to be told of the cut ones; None if there are none."""
+        """A sentence on the examples that were cut; None if there are none."""
         if not self.cut:
             return None
         return f"{self.cut} of {len(self.examples)} examples cut to {self.limit} tokens"
@@ -71,26 +71,26 @@ def encode(model: TaskModel, data: TaskData, *, max_length: int = MAX_LENGTH) ->
 
 
 def _examples(tokenizer: Any, rows: Sequence[TaskExample], limit: int) -> list[Example]:
-    found = _call(
+    encoded = _call(
         tokenizer, rows, truncation="longest_first", max_length=limit,
         return_special_tokens_mask=True,
     )  # fmt: skip
-    # Where the tokenizer does not tell segments, the network has learned without them.
-    segments = found.get("token_type_ids") or [[0] * len(ids) for ids in found["input_ids"]]
+    # Where the tokenizer gives no segment ids, the network has learned without them.
+    segments = encoded.get("token_type_ids") or [[0] * len(ids) for ids in encoded["input_ids"]]
     return [
         Example(
             row.id,
             row.id,
-            np.array(found["input_ids"][at], np.int64),
+            np.array(encoded["input_ids"][at], np.int64),
             np.array(segments[at], np.int64),
-            np.array(found["special_tokens_mask"][at], bool),
+            np.array(encoded["special_tokens_mask"][at], bool),
         )
         for at, row in enumerate(rows)
     ]
 
 
 def _call(tokenizer: Any, rows: Sequence[TaskExample], **options: Any) -> Any:
-    """What the tokenizer says of the rows; it is told everything, whatever it was saved with."""
+    """The tokenizer's encoding of the rows; every option is given, whatever it was saved with."""
     texts: list[list[str]] = [[row.text_a for row in rows]]
     if rows and rows[0].text_b is not None:
         texts.append([row.text_b or "" for row in rows])
@@ -109,16 +109,16 @@ def outputs(
     Batches of similar length, nothing drops out, no gradients; how examples are batched moves
     float32 logits by less than 1e-5.
     """
-    found = np.empty((len(encoded.examples), model.task.outputs))
+    answers = np.empty((len(encoded.examples), model.task.outputs))
     with evaluating(model.model.network):
         for places in batches(encoded.examples, budget=batch_tokens):
-            found[places] = logits(model, [encoded.examples[at] for at in places])
-    return found[:, 0] if model.task.is_regression else found  # [example] or [example, class]
+            answers[places] = logits(model, [encoded.examples[at] for at in places])
+    return answers[:, 0] if model.task.is_regression else answers  # [example] or [example, class]
 
 
 def logits(model: TaskModel, examples: Sequence[Example]) -> npt.NDArray[np.float64]:
     """[example, output] of one batch; the network is run as it is."""
     batch = Batch.of(examples, model.model.vocabulary, replicates=0, device=model.model.device)
-    found: Any = forward(model.model.network, batch.input_ids, batch.mask, batch.segment_ids)
-    said: torch.Tensor = found.logits
-    return said.double().cpu().numpy()
+    output: Any = forward(model.model.network, batch.input_ids, batch.mask, batch.segment_ids)
+    answers: torch.Tensor = output.logits
+    return answers.double().cpu().numpy()

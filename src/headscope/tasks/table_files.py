@@ -97,7 +97,6 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[str]) -> TableFile:
-    """Lines of cells under a header."""
     columns = _checked_columns(path, header)
 
     def records() -> Iterator[Record]:
@@ -197,11 +196,11 @@ class Columns:
 
 
 def choose(
-    found: Sequence[str], *, source: str, pair: bool | None, given: Mapping[str, str] | None = None
+    names: Sequence[str], *, source: str, pair: bool | None, given: Mapping[str, str] | None = None
 ) -> Columns:
     """The columns of a table.
 
-    found   its column names
+    names   its column names
     pair    whether the task is about two texts; None if either will do
     given   {role: column} for those that are not to be guessed; "" for none
     raises  InputError if a role or a column does not exist, or a text or the label is not found
@@ -210,22 +209,22 @@ def choose(
     for role, name in given.items():
         if role not in ROLES:
             raise InputError(f"columns: no role {role!r}; there are {', '.join(ROLES)}")
-        if name and name not in found:
-            raise InputError(f"{source} has no column {name!r}; it has {_listed(found)}")
-    first, second = _texts(found, source, pair, given)
-    label = given.get("label") or _first(LABELS, found)
+        if name and name not in names:
+            raise InputError(f"{source} has no column {name!r}; it has {_listed(names)}")
+    first, second = _texts(names, source, pair, given)
+    label = given.get("label") or _first(LABELS, names)
     if label is None:
         raise InputError(
-            f"{source} has no labels: none of its columns {_listed(found)} is one of "
+            f"{source} has no labels: none of its columns {_listed(names)} is one of "
             f"{', '.join(LABELS)}\nwanted a split with labels (dev, not test), or "
             "--columns label=NAME"
         )
-    id_column = given["id"] if "id" in given else _first(IDS, found)
+    id_column = given["id"] if "id" in given else _first(IDS, names)
     return Columns(first, second, label, id_column or None)
 
 
 def _texts(
-    found: Sequence[str], source: str, pair: bool | None, given: Mapping[str, str]
+    names: Sequence[str], source: str, pair: bool | None, given: Mapping[str, str]
 ) -> tuple[str, str | None]:
     if "text_a" in given:
         second = given.get("text_b") or None
@@ -235,22 +234,22 @@ def _texts(
                 "compares two texts: give --columns text_a=NAME,text_b=NAME"
             )
         return given["text_a"], second
-    pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(found)]
+    pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(names)]
     if pairs:
         return pairs[0][0], given.get("text_b", pairs[0][1]) or None
-    single = None if pair else _first(SINGLES, found)
+    single = None if pair else _first(SINGLES, names)
     if single is None:
         wanted = "two texts" if pair else "one text" if pair is False else "one text or two"
         raise InputError(
-            f"{source} has the columns {_listed(found)}; wanted {wanted}, say "
+            f"{source} has the columns {_listed(names)}; wanted {wanted}, say "
             f"{'sentence' if pair is False else 'sentence1 and sentence2'}\n"
             "say which they are: --columns text_a=NAME,text_b=NAME,label=NAME"
         )
     return single, given.get("text_b") or None
 
 
-def _first(names: Sequence[str], found: Sequence[str]) -> str | None:
-    return next((name for name in names if name in found), None)
+def _first(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    return next((name for name in wanted if name in names), None)
 
 
 def _listed(names: Sequence[str]) -> str:

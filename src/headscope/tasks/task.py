@@ -19,7 +19,7 @@ OF_REGRESSION = ("pearson", "spearman")
 
 @dataclass(frozen=True)
 class Task:
-    """One text or two, and what is to be told of them.
+    """A task: from one text or two, predict a class or a number.
 
     name     of GLUE, or the user's own
     labels   class names in the order of their ids; none for a regression
@@ -32,12 +32,12 @@ class Task:
 
     @property
     def is_regression(self) -> bool:
-        """Whether a number is told, not a class."""
+        """Whether the answer is a number, not a class."""
         return not self.labels
 
     @property
     def outputs(self) -> int:
-        """How many numbers a network says of an example."""
+        """How many numbers the network gives for an example."""
         return max(len(self.labels), 1)
 
 
@@ -141,7 +141,7 @@ def reader_of(task: Task) -> Callable[[Any], int | float]:
 
 
 def guessed_task(name: str, cells: Sequence[Any], *, source: str) -> Task:
-    """The user's task that a whole label column tells of.
+    """The user's own task, guessed from a whole label column.
 
     Numbers of which one is not whole, or of which there are more than 20 different, make a
     regression; everything else names classes, numbers in their order and words in that of the
@@ -173,7 +173,7 @@ def _named(source: str, classes: Sequence[Any]) -> list[str]:
 
 
 def all_alike(source: str, label: str | float) -> str:
-    """What is said where every row has the same label."""
+    """The message for data in which every row has the same label."""
     return (
         f"{source}: every row has the label {_shown(label)}; wanted different ones, or there is "
         "nothing to tell apart"

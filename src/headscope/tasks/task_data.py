@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import generator
+from headscope.core.whole_file import file_sha256
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.splits import file_of_split, hub_table
+from headscope.tasks.find_split import file_of_split, hub_table
 from headscope.tasks.table_files import (
     COLA,
     SINGLE_TASKS,
@@ -65,7 +66,6 @@ class TaskData:
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """Number of examples."""
         return len(self.rows)
 
     @property
@@ -95,7 +95,7 @@ def read_task(
              classes are read off the labels
     data     a folder with train.tsv, dev.tsv and so on (also one with a folder RTE in it, as
              GLUE comes), one TSV, CSV, JSON lines or parquet file, or None: GLUE on the hub
-    split    "train", "dev" or another name of a file; says nothing where `data` is a file
+    split    "train", "dev" or another name of a file; not used where `data` is a file
     columns  {"text_a": …, "text_b": …, "label": …, "id": …} where they are not recognised
     limit    examples at most; more are drawn at random by `seed`, and keep their order
     raises   InputError or CorpusError: no such file, unknown columns, labels that are missing,
@@ -108,7 +108,7 @@ def read_task(
     else:
         path = file_of_split(Path(data), name, split)
         table = read_table(path, headless=_headless(path, name))
-        source, digest = str(path), _sha256_of_file(path)
+        source, digest = str(path), file_sha256(path)
     chosen = choose(
         table.columns,
         source=source,
@@ -118,7 +118,7 @@ def read_task(
     records, notes = _whole(table, source, spare_faulty=name in GLUE)
     if known is None:
         known = guessed_task(name, [r.cells.get(chosen.label) for r in records], source=source)
-        notes.append(_told(known))
+        notes.append(_announced(known))
     rows = _rows(records, chosen, known, source)
     if len({row.label for row in rows}) == 1:
         label = rows[0].label
@@ -130,7 +130,7 @@ def read_task(
 
 
 def _headless(path: Path, name: str) -> tuple[str, ...] | None:
-    """The columns of CoLA's own files, which do not say them."""
+    """The columns of CoLA's own files, which have no header."""
     if name != "cola" or path.suffix.lower() != ".tsv":
         return None
     cells = first_line(path)
@@ -196,15 +196,10 @@ def _drawn(rows: list[TaskExample], limit: int, seed: int) -> list[TaskExample]:
     return [rows[at] for at in sorted(drawn)]
 
 
-def _told(task: Task) -> str:
+def _announced(task: Task) -> str:
     if task.is_regression:
         return f"{task.name!r} is a task of yours: a regression, as its labels are numbers"
     return f"{task.name!r} is a task of yours: classes {', '.join(task.labels)}, in this order"
-
-
-def _sha256_of_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sha256_of_rows(rows: Sequence[TaskExample]) -> str:

@@ -1,7 +1,7 @@
 """Load a checkpoint with its classification head, and check that it fits the task.
 
 As `headscope.load`, with the network's classification head: safetensors only, remote code off
-unless asked for. The order of the classes is held against the checkpoint's own configuration.
+unless asked for. The order of the classes is compared with the checkpoint's own configuration.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TaskModel:
 
     model  its `network` is transformers' AutoModelForSequenceClassification
     start  which weights are not the checkpoint's own: "checkpoint" (none), "new head", "random"
-    origin   hash of the checkpoint's weights, as `headscope.load` tells it; "" for random ones
+    origin   hash of the checkpoint's weights, as `headscope.load` gives it; "" for random ones
     notes  what the reader should know of it, say that the head is untrained
     """
 
@@ -86,7 +86,7 @@ def load_for_task(
 
 
 def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -> Task:
-    """The task of that name: GLUE's, or else what the checkpoint's configuration says it tells.
+    """The task of that name: GLUE's, or else one with the classes of the checkpoint.
 
     raises  ModelError if the configuration cannot be read, or names no classes
     """
@@ -121,35 +121,39 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
             f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder "
             "with a classification head"
         )
-    found = class_names(config.id2label)
+    classes = class_names(config.id2label)
     kinds = config.architectures or []
-    if len(found) != task.outputs and _unnamed(found) and "Classification" not in "".join(kinds):
+    if (
+        len(classes) != task.outputs
+        and _unnamed(classes)
+        and "Classification" not in "".join(kinds)
+    ):
         raise headless(name, f"it is a {kinds[0]}" if kinds else "no class is named")
-    if len(found) != task.outputs:
+    if len(classes) != task.outputs:
         raise ModelError(
-            f"{name!r} tells {len(found)} classes ({', '.join(found[:6])}), and {task.name} has "
+            f"{name!r} has {len(classes)} classes ({', '.join(classes[:6])}), and {task.name} has "
             f"{len(task.labels) or 'none: it is a regression'}"
             f"{' (' + ', '.join(task.labels) + ')' if task.labels else ''}\n"
             f"wanted a checkpoint for this task: headscope finetune {name} --task {task.name}"
         )
     if task.is_regression:
         return
-    if _unnamed(found):
+    if _unnamed(classes):
         yield (
-            f"{name!r} does not name its classes ({', '.join(found)}): taken as "
+            f"{name!r} does not name its classes ({', '.join(classes)}): taken as "
             f"{', '.join(task.labels)}"
         )
-    elif [plain(label) for label in found] != [plain(label) for label in task.labels]:
+    elif [plain(label) for label in classes] != [plain(label) for label in task.labels]:
         raise ModelError(
-            f"{name!r} has the classes {', '.join(found)} (id2label in config.json), and "
+            f"{name!r} has the classes {', '.join(classes)} (id2label in config.json), and "
             f"{task.name} has {', '.join(task.labels)}, in this order\n"
             "every answer would be counted as another: give the order of the checkpoint, "
-            f"--task NAME --labels {','.join(found)}, or correct id2label if only words differ"
+            f"--task NAME --labels {','.join(classes)}, or correct id2label if only words differ"
         )
 
 
 def headless(name: str, reason: str) -> ModelError:
-    """What is said of a checkpoint that was not trained for any task."""
+    """The error for a checkpoint that was not trained for any task."""
     return ModelError(
         f"{name!r} has no classification head ({reason}); wanted a checkpoint fine-tuned for the "
         f"task\nmake one: headscope finetune {name} --task TASK --data FOLDER -o CKPT"
@@ -171,7 +175,7 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
         config.id2label = dict(enumerate(names))
         config.label2id = {label: at for at, label in enumerate(names)}
     config.problem_type = "regression" if task.is_regression else "single_label_classification"
-    # Decoders answer at the last token that is not padding, so padding has to be told from text.
+    # Decoders answer at the last token that is not padding, so they must know the padding token.
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
     if getattr(config, "pad_token_id", None) is None:
@@ -205,7 +209,7 @@ def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
 
 
 def _random(source: Checkpoint) -> PreTrainedModel:
-    found: PreTrainedModel = attempt(
+    network: PreTrainedModel = attempt(
         source.name,
         AutoModelForSequenceClassification.from_config,
         source.config,
@@ -213,7 +217,7 @@ def _random(source: Checkpoint) -> PreTrainedModel:
         dtype=torch.float32,
         trust_remote_code=source.options["trust_remote_code"],
     )
-    return found
+    return network
 
 
 def _draw_head(network: PreTrainedModel) -> None:

@@ -23,7 +23,7 @@ from headscope.corpus import CorefCorpus, Encoder
 from headscope.corpus.coref import mentions as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
 from headscope.model.batch import Batch
-from headscope.model.instrument import Call
+from headscope.model.instrument import AttentionCall
 from headscope.model.words import PIECES
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import CLS, SEP, tiny_network
@@ -515,7 +515,7 @@ def test_it_keeps_the_contract(measure: str, pieces: str) -> None:
 def test_the_weighted_norm_passes_over_what_is_looked_at_but_adds_nothing() -> None:
     """Bea gets the larger weight, but her value is zero."""
 
-    def silence(call: Call) -> None:
+    def silence(call: AttentionCall) -> None:
         call.values = call.values.clone()
         call.values[:, :, 3] = 0
 

@@ -12,7 +12,7 @@ from analyses.flow.layers import families_layers
 from headscope.analyses.flow import zeroing
 from headscope.analyses.flow.matrices import layer_matrix
 from headscope.errors import ModelError
-from headscope.model.instrument import Call, Instrument
+from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 from headscope.model.replay_layer import run_again
 from model.families.test_families import eager, hooks_in, implementations, own_map
@@ -34,7 +34,7 @@ def layers_output(
     views: list[LayerView] = []
     outputs: list[torch.Tensor] = []
 
-    def silence(call: Call) -> None:
+    def silence(call: AttentionCall) -> None:
         if zeroed is not None and call.layer == layer and call.site.stack == stack:
             call.values = call.values.clone()
             call.values[:, :, zeroed] = 0
@@ -198,7 +198,7 @@ def test_weights_that_were_changed_stay_changed() -> None:
     given, _ = inputs("BERT")
     views: list[LayerView] = []
 
-    def uniform(call: Call) -> None:
+    def uniform(call: AttentionCall) -> None:
         seen = (call.attention > 0).to(call.attention)
         call.attention = seen / seen.sum(-1, keepdim=True)
 

@@ -11,7 +11,7 @@ import torch
 
 from analyses.running import RANK, planted, run
 from headscope.analyses.mixing.measure import METHODS
-from headscope.model.instrument import Call
+from headscope.model.instrument import AttentionCall
 from headscope.run.contract_bench import tiny_examples, tiny_network
 from model.families.tiny import tiny
 from reference import mixing
@@ -83,7 +83,7 @@ def test_an_example_of_one_token_mixes_nothing() -> None:
 def test_a_token_that_nothing_reaches_has_no_ratio_and_spoils_no_mean() -> None:
     """0/0 used to make the layer's mean, and every bootstrap replicate of it, NaN."""
 
-    def silence(call: Call) -> None:
+    def silence(call: AttentionCall) -> None:
         call.values = call.values.clone()
         call.values[0] = 0  # all of the first example of each batch
 
@@ -91,7 +91,7 @@ def test_a_token_that_nothing_reaches_has_no_ratio_and_spoils_no_mean() -> None:
     assert not np.isnan(found.ratio).any()
     assert not np.isnan(found.ratio_ci_low).any()
 
-    def silence_all(call: Call) -> None:
+    def silence_all(call: AttentionCall) -> None:
         call.values = torch.zeros_like(call.values)
 
     nothing = run({"mixing": {}}, change=silence_all)["mixing"].ratio

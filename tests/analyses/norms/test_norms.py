@@ -12,7 +12,7 @@ import torch
 
 from analyses.running import RANK, blocks, flags, observe, planted, run
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
-from headscope.model.instrument import Call
+from headscope.model.instrument import AttentionCall
 from headscope.model.model import Model
 from headscope.run.contract_bench import HEADS, LAYERS, VOCABULARY, tiny_examples, tiny_network
 from model.families.tiny import FAMILIES, tiny
@@ -145,7 +145,7 @@ def test_a_decoder_has_no_pairs_with_the_future() -> None:
 
 
 def test_a_head_of_zero_values_weighs_nothing_though_it_is_attended_with() -> None:
-    def silence(call: Call) -> None:
+    def silence(call: AttentionCall) -> None:
         if call.layer == 0:
             call.values = call.values.clone()
             call.values[:, 1] = 0

@@ -19,10 +19,10 @@ from headscope.experiments.ablation.findings import (
 from headscope.experiments.ablation.prune import Pruning, Settings, prune
 from headscope.experiments.ablation.readings import most_moved, moves, verdict_words
 from headscope.experiments.ablation.section import answers_table, scores_table
-from headscope.experiments.finetune.history import history_of
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.summary import run_summary
+from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_manifest, make_tree
 from tasks.made import MOOD, data
@@ -132,14 +132,14 @@ def test_history_is_read_from_the_record_and_a_damaged_one_is_none(tmp_path):
     }
     file = tmp_path / "finetuned.json"
     file.write_text(json.dumps(record), "utf-8")
-    found = history_of(str(tmp_path))
+    found = training_history(str(tmp_path))
     assert found["before"]["value"] is None
     assert found["after"] == {"value": 0.75, "ci_low": 0.5, "ci_high": None}
     assert (found["start"], found["learned"], found["settings"]) == ("random", 8, {"epochs": 2})
     for text in ("{", "[]", '{"task": 3}'):
         file.write_text(text, "utf-8")
-        assert history_of(str(tmp_path)) is None
-    assert history_of("demo") is None
+        assert training_history(str(tmp_path)) is None
+    assert training_history("demo") is None
 
 
 def test_numbers_below_0_get_both_hues_and_others_none(ablated):

@@ -24,8 +24,8 @@ from commands import (
 )
 from headscope.cli.main import group
 from headscope.errors import ModelError
-from headscope.run.engine.compute import Task
-from headscope.run.engine.local import ModelPlace, run_workers
+from headscope.run.engine.compute import ShardJob
+from headscope.run.engine.gather import ModelPlace, run_workers
 from headscope.run.plan import Shard
 
 # On the demo: a tiny model would be ready before it is stopped.
@@ -138,7 +138,7 @@ def test_a_worker_that_dies_is_an_error_that_says_what_to_do(tmp_path):
 def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
     """It was once reported as a worker that died, with a traceback of the pool."""
     settings = hs.Settings(analyses=("entropy",))
-    task = Task(
+    task = ShardJob(
         hs.MemoryCorpus(["A cat."]), settings, hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1
     )
     place = ModelPlace("no-such/model", demo.load_options)
@@ -153,7 +153,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
 if __name__ == "__main__":  # not in the workers, which begin sooner without it
-    from headscope.run.engine.local import _end
+    from headscope.run.engine.gather import _end
 
     for count in range(6):
         pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))

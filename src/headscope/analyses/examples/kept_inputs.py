@@ -13,13 +13,13 @@ from headscope.corpus.document import Example
 from headscope.corpus.showcase import Ints, places, segments
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Part, Scope
+from headscope.run.analysis import AnalysisPart, Scope
 
 MOST_WEIGHTS = 2**23  # 64 MiB of sums; inputs beyond are not kept
 PLACES = ("input", "token")
 
 
-class KeptInputs(Part):
+class KeptInputs(AnalysisPart):
     """The maps of some inputs, and the norms ‖f(x)‖ where the family gives them.
 
     An input of more than 40 tokens is folded: its middle stands at one place, which is attended to

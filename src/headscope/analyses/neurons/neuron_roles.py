@@ -14,14 +14,14 @@ from headscope.core.accumulators import Float64, estimate, ratio
 from headscope.core.labelled import Variable
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Part, Scope
+from headscope.run.analysis import AnalysisPart, Scope
 
 TARGETS = ("sep", "next", "previous")
 QUANTITIES = ("effective", "position_overlap")
 LEAST_HEADS = 4  # of fewer, ranks say nothing
 
 
-class Roles(Part):
+class Roles(AnalysisPart):
     """Attention of every head to TARGETS, as `surface` has it, to be held against its neurons."""
 
     def __init__(self, scope: Scope) -> None:

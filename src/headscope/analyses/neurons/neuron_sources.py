@@ -16,13 +16,13 @@ from headscope.errors import ModelError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.embeddings import PARTS
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Part, Scope, ratio_of
+from headscope.run.analysis import AnalysisPart, Scope, ratio_of
 
 TOLERANCE = 0.05  # of the length of q: in bfloat16 the embeddings' sum is rounded by about 0.01
 _PAIR = ("part", "part_other")
 
 
-class Sources(Part):
+class Sources(AnalysisPart):
     """Sums of the first layer, by part of the query and part of the key."""
 
     def __init__(self, scope: Scope) -> None:

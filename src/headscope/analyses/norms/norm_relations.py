@@ -30,7 +30,7 @@ from headscope.core.accumulators import (
 from headscope.core.labelled import Variable
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Part, Scope
+from headscope.run.analysis import AnalysisPart, Scope
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
@@ -47,7 +47,7 @@ COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
 QUANTITIES = ("value_norm", "attention")
 
 
-class Cancellation(Part):
+class Cancellation(AnalysisPart):
     """Histograms of attention weight against value norm, by category of the key.
 
     rows   how many queries of each example are looked at, drawn once per example; None for all
@@ -137,7 +137,7 @@ class Cancellation(Part):
         }
 
 
-class Frequency(Part):
+class Frequency(AnalysisPart):
     """Histograms of frequency rank against what a token occurrence gets, over heads and layers."""
 
     def __init__(self, scope: Scope) -> None:

@@ -15,7 +15,7 @@ from headscope.core.labelled import Variable
 from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
 from headscope.corpus.showcase import TOKENS, places
-from headscope.run.analysis import Part, Scope
+from headscope.run.analysis import AnalysisPart, Scope
 
 PLACES = TOKENS.stop - 1  # at which an input is shown; a longer one is folded
 RANKS = 3  # maps of a head
@@ -29,7 +29,7 @@ RECORD = np.dtype([
 ])  # fmt: skip
 
 
-class Typical(Part):
+class Typical(AnalysisPart):
     """The maps of highest score, head by head and class by class."""
 
     def __init__(self, scope: Scope, classes: Sequence[str]) -> None:

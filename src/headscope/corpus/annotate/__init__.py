@@ -12,10 +12,10 @@ Parser = Callable[[Sequence[str]], list[list[Tree]]]  # texts to the sentences o
 
 
 class Annotator(Protocol):
-    """Names a parser and loads it when it is needed. Anything with these three will do.
+    """Names a parser and loads it when it is needed; any object with these three members will do.
 
-    An annotator says nothing of the texts: the same text always gives the same sentences, so that
-    what was once annotated can be kept under the name and version. It must pickle.
+    The same text must always give the same sentences, so that annotations can be kept under the
+    name and version. An annotator must pickle.
     """
 
     @property

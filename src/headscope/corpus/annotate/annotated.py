@@ -42,7 +42,7 @@ class AnnotatedCorpus:
     have words already (a treebank's, or a coreference document's), ready tokens, and text that
     holds no word stay as they are.
 
-    The parser runs once. What it found is kept in a CoNLL-U file beside the corpus's first file
+    The parser runs once. Its answers are kept in a CoNLL-U file beside the corpus's first file
     (or in the user's cache folder, where that cannot be written) and read from there in every
     pass, by every process, and by later runs, as long as content, reading options, parser and its
     version are the same. The annotation of a corpus in memory stays in memory; so does that of
@@ -73,7 +73,7 @@ class AnnotatedCorpus:
             yield from self._read(self._file)
 
     def describe(self) -> dict[str, Any]:
-        """What was read, as the corpus says, and `annotator`: its `name` and `version`."""
+        """What was read, as the corpus describes it, and `annotator`: its `name` and `version`."""
         by = {"name": self.annotator.name, "version": self.annotator.version}
         return {**self.corpus.describe(), "annotator": by}
 
@@ -109,8 +109,8 @@ class AnnotatedCorpus:
     def _make(self, progress: Progress) -> Path | None:
         for path, key in self._places(self.limit):
             try:
-                found = ((document.id, trees) for document, trees in self._annotated(progress))
-                return write_cache(path, key, found)
+                annotated = ((document.id, trees) for document, trees in self._annotated(progress))
+                return write_cache(path, key, annotated)
             except OSError:  # no right to write, no space left: the next place
                 continue
         self._documents = tuple(
@@ -120,7 +120,6 @@ class AnnotatedCorpus:
         return None
 
     def _annotated(self, progress: Progress) -> Iterator[tuple[Document, list[list[Tree]]]]:
-        """Each document with the trees of its pieces."""
         parser = self.annotator.load()
         for count, document in enumerate(islice(self.corpus, self.limit), start=1):
             parts = pieces(document.passages)
@@ -129,7 +128,6 @@ class AnnotatedCorpus:
             progress(count)
 
     def _read(self, path: Path) -> Iterator[Document]:
-        """The documents of the corpus with their trees from the file."""
         kept = read_cache(path)
         following, trees = next(kept, (-1, {}))
         for number, document in enumerate(islice(self.corpus, self.limit)):
@@ -144,9 +142,9 @@ def _assembled(document: Document, trees: dict[int, list[Tree]]) -> Document:
     """The document with sentences in place of each piece that has any."""
     passages: list[Passage] = []
     for number, piece in enumerate(pieces(document.passages)):
-        if found := trees.get(number):
+        if sentences := trees.get(number):
             first = piece.passages[0].id
-            passages += [Passage(f"{first}/{n}", words=t) for n, t in enumerate(found, start=1)]
+            passages += [Passage(f"{first}/{n}", words=t) for n, t in enumerate(sentences, start=1)]
         else:
             passages += piece.passages
     return Document(document.id, tuple(passages))
@@ -176,17 +174,17 @@ def pieces(passages: Sequence[Passage]) -> list[Piece]:
     its own is parsed alone; of a pair, both texts. Ready tokens, words that are given, faults, and
     text that is not valid Unicode are left as they are.
     """
-    found: list[Piece] = []
+    result: list[Piece] = []
     for kind, group in groupby(passages, key=_kind):
         if kind == "running":
-            found += [Piece(run, tuple(_cut(_joined(run)))) for run in _runs(list(group))]
+            result += [Piece(run, tuple(_cut(_joined(run)))) for run in _runs(list(group))]
         elif kind == "alone":
-            found += [
+            result += [
                 Piece((p,), tuple(t for text in _texts(p) for t in _cut(text))) for p in group
             ]
         else:
-            found += [Piece((p,)) for p in group]
-    return found
+            result += [Piece((p,)) for p in group]
+    return result
 
 
 def _kind(passage: Passage) -> str:

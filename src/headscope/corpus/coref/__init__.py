@@ -1,1 +1,1 @@
-"""Which mentions do CoNLL-2012, CorefUD and GAP mark, and which word is the head of each?"""
+"""Read coreference corpora: CoNLL-2012, LitBank, CorefUD and GAP."""

@@ -1,4 +1,4 @@
-"""How do the columns of CoNLL-2012, or of LitBank's variant, become documents with mentions?"""
+"""Read the columns of CoNLL-2012, or of LitBank's variant, as documents with mentions."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class _Block:
         """`name part 0`, as the first line has it."""
         begin = self.begin
         stated = "" if begin is None or begin.fault else begin.text.removeprefix(BEGIN).strip()
-        name, found, part = stated.rpartition("part ")
-        if not (found and part.isdecimal()):
+        name, mark, part = stated.rpartition("part ")
+        if not (mark and part.isdecimal()):
             name, part = stated, ""
         name = name.strip(" \t;").removeprefix("(").removesuffix(")") or f"{label}:{self.line}"
         return f"{name} part {part.lstrip('0') or 0}" if part else name
@@ -106,7 +106,6 @@ class _ConllRow(NamedTuple):
 
 
 def _passage(block: _Block, name: str) -> Passage:
-    """The words and mentions of one document; LineFault for what is wrong with it."""
     if block.begin is None:
         raise LineFault(f"found no {BEGIN!r} before this line; wanted one", line=block.line)
     for line in (block.begin, *block.lines):
@@ -132,14 +131,13 @@ def _passage(block: _Block, name: str) -> Passage:
 
 
 def _sentences(lines: Sequence[FileLine]) -> Iterator[list[_ConllRow]]:
-    """The rows of each sentence; comments are left out."""
     for blank, group in groupby(lines, key=lambda line: not line.text.strip()):
         rows = [_row(line) for line in group if not blank and not line.text.startswith("#")]
         for row in rows:
-            found, wanted = len(row.columns), len(rows[0].columns)
-            if found != wanted:
+            columns, wanted = len(row.columns), len(rows[0].columns)
+            if columns != wanted:
                 raise LineFault(
-                    f"found {found} columns; wanted {wanted} as in the sentence's first row",
+                    f"found {columns} columns; wanted {wanted} as in the sentence's first row",
                     line=row.line,
                 )
         if rows:

@@ -1,4 +1,4 @@
-"""Read files with coreference in any of three formats, told by their content."""
+"""Read files with coreference in any of three formats, recognised by their content."""
 
 from __future__ import annotations
 
@@ -6,24 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from headscope.corpus import conllu
 from headscope.corpus.coref import conll2012, gap
 from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import (
-    Files,
-    OnError,
-    UniqueNames,
-    checked_files,
-    checked_policy,
-    described,
-    described_policy,
-    labels,
-    obeyed,
-    read_lines,
-)
+from headscope.corpus.files import FileCorpus, UniqueNames, read_lines
 
 CONLLU_ROW = re.compile(r"\d+(?:[-.]\d+)?\s")
 LOOKED_FOR = (
@@ -33,49 +22,28 @@ LOOKED_FOR = (
 
 
 @dataclass(frozen=True, init=False)
-class CorefCorpus:
+class CorefCorpus(FileCorpus):
     """Files with coreference; every document is one passage of bare words, with mentions.
 
-    on_error  what to do with a malformed document: `stop`, or `skip` it and go on (the encoder
-              counts it as malformed, with its place)
+    on_error  what to do with a malformed document, see `FileCorpus`
 
-    The format of each file is told from its content: CoNLL-2012 columns and LitBank's variant
-    (`conll2012`), CoNLL-U with CorefUD's `Entity=` marks (`entities`), GAP's table (`gap`). A
+    The format of each file is recognised by its content: CoNLL-2012 columns and LitBank's variant
+    (module `conll2012`), CoNLL-U with CorefUD's `Entity=` marks (`corefud`), GAP's table (`gap`). A
     document is a part in CoNLL-2012, a row in GAP, and what a `# newdoc` starts in CoNLL-U (the
     whole file, where there is none).
 
-    Every mention has the index of its head word and a kind (`kinds`). Nested mentions are
+    Every mention has the index of its head word and a kind (`mentions`). Nested mentions are
     each a mention; of a discontinuous one the first part is kept; zero mentions are left out;
     entities of a single mention are kept. Words have no tags, heads and relations, so that
     analyses of trees and tags pass over them.
     """
 
-    files: tuple[Path, ...]
-    on_error: OnError
+    kind: ClassVar[str] = "coreference"
 
-    def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
-        object.__setattr__(self, "files", checked_files(files))
-        object.__setattr__(self, "on_error", checked_policy(on_error))
-
-    def __iter__(self) -> Iterator[Document]:
-        """Yields the documents of all files, in order.
-
-        raises  CorpusError with file and line for a file in none of the formats or a document that
-                is malformed, unless on_error is `skip`
-        """
-        return obeyed(self._documents(), self.on_error)
-
-    def describe(self) -> dict[str, Any]:
-        """What was read: `kind`, `files` (name and sha256 of each), options beside the default."""
-        policy = described_policy(self.on_error)
-        return {"kind": "coreference", "files": described(self.files), **policy}
-
-    def _documents(self) -> Iterator[Document]:
-        names = UniqueNames()
-        for path, label in zip(self.files, labels(self.files), strict=True):
-            for place, passage in _format(path)(path, label):
-                name = names.of(passage.id, place=place)
-                yield Document(name, (replace(passage, id=name),))
+    def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
+        for place, passage in _format(path)(path, label):
+            name = names.of(passage.id, place=place)
+            yield Document(name, (replace(passage, id=name),))
 
 
 FormatReader = Callable[[Path, str], Iterator[tuple[str, Passage]]]

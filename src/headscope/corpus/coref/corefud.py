@@ -25,14 +25,14 @@ def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
         if sentence.fault is not None:
             return Passage(name, fault=sentence.fault)
         try:
-            found = read_mentions(sentence.rows, sentence.words, fields=sentence.entity_fields)
+            local = read_mentions(sentence.rows, sentence.words, fields=sentence.entity_fields)
         except SentenceFault as fault:
             return Passage(name, fault=sentence.lines[fault.row] + fault.reason)
         start = len(words)
         starts.add(start)
         mentions += [
             replace(m, first=m.first + start, last=m.last + start, head=m.head + start)
-            for m in found
+            for m in local
         ]
         words += [Word(word.form, space_after=word.space_after) for word in sentence.words]
         tags += [Tag(word.upos, word.xpos) for word in sentence.words]
@@ -78,9 +78,9 @@ def read_mentions(
         spans = paired(marks)
     except BracketFault as fault:
         raise SentenceFault(f"Entity {fault.reason}", row=nodes[fault.place]) from fault
-    found = (_mention(span, word_of=word_of, words=words, fields=fields) for span in spans)
+    mentions = (_mention(span, word_of=word_of, words=words, fields=fields) for span in spans)
     # Leaving out empty nodes can shorten a mention, hence the order once more.
-    return tuple(sorted(filter(None, found), key=lambda m: (m.first, -m.last)))
+    return tuple(sorted(filter(None, mentions), key=lambda m: (m.first, -m.last)))
 
 
 def _marks(entity: str, node: int) -> Iterator[Mark]:

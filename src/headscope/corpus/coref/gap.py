@@ -1,4 +1,4 @@
-"""How do the rows of GAP become documents with a pronoun and two names?"""
+"""Read the rows of GAP as documents with a pronoun and two names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
 
 
 def _passage(line: FileLine, header: Sequence[str]) -> Passage:
-    """The words and mentions of one row; LineFault for what is wrong with it."""
     if line.fault:
         raise LineFault(line.fault, line=line.number)
     columns = line.text.split("\t")
@@ -96,11 +95,11 @@ def _span(row: Mapping[str, str], name: str) -> tuple[int, int]:
     """Where a name or pronoun begins and ends in the text, in characters."""
     wanted, stated, text = row[name], row[f"{name}-offset"], row["Text"]
     start = int(stated) if stated.isdecimal() and len(stated) <= len(str(len(text))) else len(text)
-    found = text[start : start + len(wanted)]
-    if not wanted.strip() or found != wanted:
+    there = text[start : start + len(wanted)]
+    if not wanted.strip() or there != wanted:
         raise ValueError(
             f"{name} {wanted!r} does not stand at {name}-offset {stated!r} of the text; found "
-            f"{found!r} there; wanted offsets in characters, from 0"
+            f"{there!r} there; wanted offsets in characters, from 0"
         )
     return start, start + len(wanted)
 

@@ -30,7 +30,7 @@ class Mark:
     name: str
     opens: bool
     shuts: bool
-    content: str = ""  # whatever else an opening bracket says
+    content: str = ""  # all that an opening bracket contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
     raises  BracketFault for a bracket that is closed but not open, or open at the end
     """
     opened: dict[str, list[Mark]] = {}
-    found = []
+    spans = []
     for mark in marks:
         if mark.opens:
             opened.setdefault(mark.name, []).append(mark)
@@ -64,7 +64,7 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
                     place=mark.place,
                 )
             begun = opened[mark.name].pop()
-            found.append(BracketSpan(begun.place, mark.place, mark.name, begun.content))
+            spans.append(BracketSpan(begun.place, mark.place, mark.name, begun.content))
     left = [mark for stack in opened.values() for mark in stack]
     if left:
         first = min(left, key=lambda mark: mark.place)
@@ -72,7 +72,7 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
             f"bracket {first.name!r} is not closed in its sentence; wanted {first.name}) behind it",
             place=first.place,
         )
-    return sorted(found, key=lambda span: (span.first, -span.last))
+    return sorted(spans, key=lambda span: (span.first, -span.last))
 
 
 NOUN_PHRASES = ("NP", "NML", "NX")
@@ -135,11 +135,10 @@ def _overlaps(child: Tree | int, first: int, last: int) -> bool:
 
 
 def _head_child(names: Sequence[str], *, noun: bool) -> int:
-    """Which of the children is the head, given their tags and labels."""
     for end, wanted in NOUN_PHRASE_RULES if noun else ():
-        found = [place for place, name in enumerate(names) if name in wanted]
-        if found:
-            return found[0] if end == "left" else found[-1]
+        places = [place for place, name in enumerate(names) if name in wanted]
+        if places:
+            return places[0] if end == "left" else places[-1]
     words = [place for place, name in enumerate(names) if name not in NO_HEAD_TAGS]
     return words[-1] if words else len(names) - 1
 

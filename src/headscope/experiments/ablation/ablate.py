@@ -41,9 +41,10 @@ from headscope.experiments.stored_maps import LONGEST, maps_of
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
 from headscope.run.analysis import Scope
+from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, of_task, task_run
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData, TaskExample
 from headscope.tasks.task_model import TaskModel
@@ -111,7 +112,7 @@ def ablate(
     check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
     work = _Work(model, encoded, data, settings, groups, progress)
-    asked = Asked(
+    request = ExperimentRequest(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
         cut=encoded.cut, line=command,
@@ -120,7 +121,7 @@ def ablate(
         ),
     )  # fmt: skip
     with evaluating(model.model.network):
-        return task_run(asked, work.compute, output=output, overwrite=overwrite)
+        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
@@ -134,19 +135,19 @@ class _Work:
     groups: list[Variant]
     progress: Callable[[int, int], None] | None
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `ablation`, and `examples`: maps of those whose answers change most."""
         model, settings = self.model.model, self.settings
         shape = model.shape
         alone = single_heads(shape.layers, shape.heads)
         alone += whole_layers(shape.layers, shape.heads)
-        with linears(model.network, parts.linears):
+        with linears(model.network, run.linears):
             stand_in = self._stand_in()
             way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
-            answers = self._answers(parts, [*alone, *self.groups], stand_in, way, first=0)
+            answers = self._answers(run, [*alone, *self.groups], stand_in, way, first=0)
             if settings.pairs:
                 both = self._pairs(answers[: len(alone) + 1])
-                more = self._answers(parts, both, stand_in, way, first=10_000)
+                more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
             about = {"replacement": settings.replacement, "way": way.name, "way_reason": way.reason}
             found = ablation_result(self._asking(), answers, about=about)
@@ -186,7 +187,13 @@ class _Work:
         return [pair for pair in pairs(sorted(most)) if pair not in there]
 
     def _answers(
-        self, parts: Parts, variants: Sequence[Variant], stand_in: StandIn, way: Way, *, first: int
+        self,
+        run: RunInProgress,
+        variants: Sequence[Variant],
+        stand_in: StandIn,
+        way: Way,
+        *,
+        first: int,
     ) -> Answers:
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
@@ -203,7 +210,7 @@ class _Work:
                     return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
 
                 at = [place for places in some for place in places]
-                found[:, at] = parts.part(first + number, make)["answers"]
+                found[:, at] = run.part(first + number, make)["answers"]
                 done += len(at)
                 if self.progress:
                     self.progress(done, rounds * len(examples))

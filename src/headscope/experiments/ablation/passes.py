@@ -17,6 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variants import Variant, heads_in
+from headscope.model.attention import AttentionCall, visible
 
 
 @dataclass
@@ -36,18 +37,14 @@ class Kept:
     stand_ins: list[torch.Tensor] = field(default_factory=list)
 
 
-# Gives probabilities [example, head, query, key], and which keys are visible.
-Attention = Callable[[], tuple[torch.Tensor, torch.Tensor]]
-
-
 class Pass(Protocol):
     """One forward pass of the network."""
 
     def layer(self, run: Callable[[], Any], /) -> Any:
         """What the module of the next layer returns; `run` runs it."""
 
-    def mixture(self, values: torch.Tensor, attention: Attention, /) -> torch.Tensor:
-        """What the attention function gives in this layer."""
+    def mixture(self, call: AttentionCall, /) -> torch.Tensor:
+        """[example, query, head, dim] what the attention function gives in this layer."""
 
 
 class Watch:
@@ -70,16 +67,16 @@ class Watch:
         self._inside = False
         return self.kept.outputs[-1]
 
-    def mixture(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+    def mixture(self, call: AttentionCall) -> torch.Tensor:
         """Computes and keeps it, and what may stand in for it."""
         kept = self.kept
         layer = len(kept.mixtures)
         self.regular &= self._inside and layer == len(kept.outputs)
         self.projections.append([])
-        weights, mask = attention()
-        instead = self.stand_in.mixture(layer, slice(None), values, mask)
+        mask = visible(call.mask, call.attention)
+        instead = self.stand_in.mixture(layer, slice(None), call.values, mask)
         kept.stand_ins.append(instead.transpose(1, 2))  # [example, query, head, dim]
-        kept.mixtures.append((weights @ values).transpose(1, 2).contiguous())
+        kept.mixtures.append(call.mix().transpose(1, 2).contiguous())
         return kept.mixtures[-1]
 
     @contextmanager
@@ -120,14 +117,14 @@ class Again:
                 return run()
         return run()
 
-    def mixture(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+    def mixture(self, call: AttentionCall) -> torch.Tensor:
         """In the changed layer the kept mixtures, else computed; with heads switched off."""
         if self.at == self.start:
             return self._ready()
-        weights, mask = attention()
-        mixed = (weights @ values).transpose(1, 2).contiguous()  # [row, query, head, dim]
+        mixed = call.mix().transpose(1, 2).contiguous()  # [row, query, head, dim]
+        mask = visible(call.mask, call.attention)
         rows = mixed.view(len(self.variants), -1, *mixed.shape[1:])  # [variant, example, …]
-        by_variant = values.view(len(self.variants), -1, *values.shape[1:])
+        by_variant = call.values.view(len(self.variants), -1, *call.values.shape[1:])
         masks = mask.expand(len(mixed), -1, -1, -1).view(*rows.shape[:2], *mask.shape[1:])
         for at, variant in enumerate(self.variants):
             if heads := heads_in(variant, self.at):

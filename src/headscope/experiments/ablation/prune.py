@@ -35,9 +35,10 @@ from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.sweep import BATCH_TOKENS, batch_of, choose_way, fastest_linears
 from headscope.experiments.ablation.variants import single_heads
 from headscope.model.model import evaluating
+from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, of_task, task_run
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -142,7 +143,7 @@ def prune(
         **asdict(settings), "chosen_by": asked.choosing.rows_sha256,
         "importance": None if asked.importance is None else asked.importance.tolist(),
     }  # fmt: skip
-    run = Asked(
+    request = ExperimentRequest(
         "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
         seed=settings.seed, replicates=settings.replicates, cut=scoring.cut, line=command,
         linears=lambda: fastest_linears(
@@ -151,7 +152,7 @@ def prune(
     )  # fmt: skip
     work = _Work(asked, choosing, scoring, told)
     with evaluating(model.network):
-        return task_run(run, work.compute, output=output, overwrite=overwrite)
+        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
@@ -163,7 +164,7 @@ class _Work:
     scoring: EncodedTask
     told: Callable[[str], object]
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `pruning`."""
         asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
         shape = model.shape
@@ -175,8 +176,8 @@ class _Work:
             model.network, batch, variants[-1] | variants[0], layers=shape.layers,
             per_layer=shape.heads,
         )  # fmt: skip
-        pruner = Pruner(asked.model, self.choosing, way, parts.linears, settings.batch_tokens)
-        orders = self._orders(pruner, parts)
+        pruner = Pruner(asked.model, self.choosing, way, run.linears, settings.batch_tokens)
+        orders = self._orders(pruner, run)
         steps = counts(len(pruner.heads), asked.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
@@ -186,7 +187,7 @@ class _Work:
                 told = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
                 return {"answers": np.stack(told)}  # [removed, example, …]
 
-            answers.append(parts.part(100 + number, make)["answers"])
+            answers.append(run.part(100 + number, make)["answers"])
         curves = Curves(
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
             (shape.layers, shape.heads), orders, steps, np.stack(answers),
@@ -201,13 +202,13 @@ class _Work:
         }  # fmt: skip
         return {"pruning": found}
 
-    def _orders(self, pruner: Pruner, parts: Parts) -> dict[str, list[Head]]:
+    def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
         """Every order by its name; random ones are numbered from 1."""
         asked, settings = self.asked, self.asked.settings
         found: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
             self.told("looking at each head alone")
-            first = self._first(pruner, parts)
+            first = self._first(pruner, run)
             if "greedy" in settings.orders:
                 self.told("greedy")
 
@@ -215,7 +216,7 @@ class _Work:
                     order = greedy(pruner, step=asked.step, start=first)
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
-                kept = parts.part(1, make)["order"].tolist()
+                kept = run.part(1, make)["order"].tolist()
                 found["greedy"] = [(layer, head) for layer, head in kept]
             if "alone" in settings.orders:
                 found["alone"] = list(first)
@@ -227,12 +228,12 @@ class _Work:
                 found[name] = random(pruner.heads, seed=settings.seed + number)
         return found
 
-    def _first(self, pruner: Pruner, parts: Parts) -> Mapping[Head, float]:
+    def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
         def make() -> State:
             rises = alone(pruner)
             return {"heads": np.array(list(rises), np.int64), "rises": np.array([*rises.values()])}
 
-        kept = parts.part(0, make)
+        kept = run.part(0, make)
         heads = [(layer, head) for layer, head in kept["heads"].tolist()]
         return dict(zip(heads, kept["rises"].tolist(), strict=True))
 

@@ -11,15 +11,16 @@ mean     the mixture becomes its own mean over all real queries of all examples 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from headscope.errors import InputError
 from headscope.experiments.ablation.variants import Variant, heads_in
+from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
-from headscope.model.instrument import Call, Instrument
+from headscope.model.instrument import Instrument, Intervention
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, forward
 
@@ -60,10 +61,10 @@ class StandIn:
         mean = self.means[layer, heads].to(values)
         return mean[None, :, None].expand(shape)  # [example, head, query, dim]
 
-    def switching_off(self, variant: Variant) -> Callable[[Call], None]:
+    def switching_off(self, variant: Variant) -> Intervention:
         """An intervention of the instrument that switches heads off in every layer."""
 
-        def intervene(call: Call) -> None:
+        def intervene(call: AttentionCall) -> None:
             heads = heads_in(variant, call.layer)
             if not heads:
                 return
@@ -80,19 +81,6 @@ class StandIn:
                 call.values = values
 
         return intervene
-
-
-def visible(mask: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
-    """[example or 1, 1, query, key] True where a query may attend to a key.
-
-    mask    as the attention function is given it; None: everywhere
-    scores  [example, head, query, key] anything of that size
-    """
-    queries, keys = scores.shape[2:]
-    if mask is None:
-        return scores.new_ones((1, 1, queries, keys), dtype=torch.bool)
-    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-    return seen.expand(len(seen), 1, queries, keys)
 
 
 def even(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -13,26 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from transformers import PreTrainedModel
 
 from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
-from headscope.experiments.ablation.passes import Again, Attention, Kept, Pass, Watch, instead_of
-from headscope.experiments.ablation.replace import StandIn, visible
+from headscope.experiments.ablation.passes import Again, Kept, Pass, Watch, instead_of
+from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variants import Variant
-from headscope.model.attend import known_options, probabilities
+from headscope.model.attention import AttentionCall, listening
 from headscope.model.batch import Batch
 from headscope.model.families import find_sites
-from headscope.model.instrument import implementation
 from headscope.model.model import forward
-
-NAME = "headscope-ablation"
 
 
 class SharedPrefix(Reversible):
@@ -54,12 +48,10 @@ class SharedPrefix(Reversible):
         self._pass: Pass | None = None
 
     def _open(self, stack: ExitStack) -> None:
-        """Set the attention function and take hold of the layers' modules."""
-        stack.enter_context(implementation(self.network, NAME))
+        """Listen to the attention function and take hold of the layers' modules."""
+        stack.enter_context(listening(self.network, self, alone=True))
         for block in self.blocks:
             stack.enter_context(instead_of(block, self._of_block(block.forward)))
-        token = _RUNNING.set(self)
-        stack.callback(_RUNNING.reset, token)
 
     def _forget(self) -> None:
         self._pass = None
@@ -102,42 +94,10 @@ class SharedPrefix(Reversible):
 
         return forward
 
-    def attend(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """[example, query, head, dim] the mixtures that the attention function gives."""
+    def before(self, call: AttentionCall) -> None:
+        """Mix the values as this pass has it."""
         assert self._pass is not None
-        return self._pass.mixture(values, attention)
+        call.mixed = self._pass.mixture(call).transpose(1, 2)  # [example, head, query, dim]
 
-
-# --- the attention function -----------------------------------------------------------------
-
-_RUNNING: ContextVar[SharedPrefix] = ContextVar("headscope_shared_prefix")
-
-
-def _attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    *,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    **other: Any,
-) -> tuple[torch.Tensor, None]:
-    """Attention as eager transformers compute it, or what `SharedPrefix` has ready."""
-    del dropout  # variants are run in evaluation mode
-    groups = query.shape[1] // key.shape[1]
-    if groups > 1:
-        key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
-    options = known_options(module, other)
-    mask = None if attention_mask is None else attention_mask[..., : key.shape[2]]
-
-    def weights() -> tuple[torch.Tensor, torch.Tensor]:
-        found = probabilities(query, key, mask, scaling=scaling, **options)
-        return found, visible(mask, found)
-
-    return _RUNNING.get().attend(value, weights), None
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, eager_mask)
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Nothing is left to do."""

@@ -27,9 +27,10 @@ from headscope.experiments.alignment.scores import scores_of
 from headscope.experiments.alignment.translator import Encoded, Translator, encode
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
+from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, task_run
 
 PART = 64  # pairs that are kept together
 BATCH_TOKENS = 1024  # of the longer side
@@ -60,7 +61,7 @@ def align(
             f"found no pair of sentences of at most {translator.limit} tokens, which is what "
             f"{translator.name!r} takes; wanted sentences with their translations"
         )
-    asked = Asked(
+    request = ExperimentRequest(
         "reproduce", translator, examples=[_example(one) for one in fitting], settings={},
         corpus={
             "kind": "word alignment", "files": described(gold.files), "rows_sha256": gold.sha256,
@@ -70,9 +71,9 @@ def align(
         seed=seed, replicates=replicates, line=command,
     )  # fmt: skip
 
-    def compute(parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
         states = [
-            parts.part(number, partial(_counts, translator, fitting[at : at + PART], parts.linears))
+            run.part(number, partial(_counts, translator, fitting[at : at + PART], run.linears))
             for number, at in enumerate(range(0, len(fitting), PART))
         ]
         state = {key: np.concatenate([s[key] for s in states]) for key in states[0]}
@@ -81,7 +82,7 @@ def align(
         return {"alignment": alignment_result(scores, pairs=len(fitting))}
 
     with evaluating(translator.network):
-        return task_run(asked, compute, output=output, overwrite=overwrite)
+        return run_experiment(request, compute, output=output, overwrite=overwrite)
 
 
 def _counts(translator: Translator, encoded: Sequence[Encoded], kind: str) -> State:

@@ -9,7 +9,6 @@ The run folder is that of an atlas of the second model, with two more groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from headscope.corpus import Corpus
 from headscope.errors import InputError
 from headscope.experiments.comparison.inputs import check_comparable, check_same_tokens
 from headscope.experiments.comparison.pairs import Work
-from headscope.experiments.comparison.running import Job, run_job
+from headscope.experiments.comparison.running import Job, compute_comparison
 from headscope.experiments.comparison.training import RECORD, read_training
-from headscope.experiments.finetune.history import history_of
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
@@ -32,7 +30,8 @@ from headscope.run.atlas import (
     possible_analyses,
 )
 from headscope.run.finished_run import Run
-from headscope.run.manifest import Manifest, differs, found_manifest, manifest_of
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
 from headscope.run.plan import Plan, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
@@ -80,18 +79,14 @@ def compare(
     work = replace(work, threads=execution.threads_each)
     job = Job(base, tuned, reader, corpus, plan, settings, work, training)
     spec = _spec(job)
-    with folder.locked() if folder else nullcontext():
-        manifest = None
-        if folder is not None:
-            folder.prepare(overwrite=execution.overwrite and differs(folder, spec))
-            manifest = found_manifest(folder, spec)
-        if manifest is None:
-            linears = fastest_linears(reader, corpus, plan, settings, execution.linears)
-            manifest = _manifest(job, spec, linears=linears, command=execution.command)
-            if folder is not None:
-                folder.write_manifest(manifest)
-        job = replace(job, work=replace(work, linears=manifest["linears"]))
-        return run_job(job, manifest, folder=folder, progress=execution.progress)
+
+    def manifest() -> Manifest:
+        linears = fastest_linears(reader, corpus, plan, settings, execution.linears)
+        return _manifest(job, spec, linears=linears, command=execution.command)
+
+    with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
+        job = replace(job, work=replace(work, linears=run.linears))
+        return compute_comparison(run, job, progress=execution.progress)
 
 
 def _settled(settings: Settings, padded_to: int | None) -> Settings:
@@ -152,31 +147,22 @@ def _spec(job: Job) -> dict[str, Any]:
     return {
         "headscope": headscope.__version__,
         "command": "compare",
-        "base": _identity(job.base),
-        "model": _identity(job.tuned),
+        "base": identity_of(job.base),
+        "model": identity_of(job.tuned),
         "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,
         "settings": {**job.settings.as_dict(), **settings},
     }
 
 
-def _identity(model: Model) -> dict[str, Any]:
-    return {
-        "sha256": model.sha256,
-        "architecture": model.architecture,
-        "dtype": str(model.network.dtype).removeprefix("torch."),
-        "stack": model.shape.stack,
-    }
-
-
 def _manifest(job: Job, spec: dict[str, Any], *, linears: str, command: Sequence[str]) -> Manifest:
     counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
-    manifest = manifest_of(
+    manifest = new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.work.names, linears=linears, threads=job.work.threads, command=command,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
     return manifest | {
         "base": base | {"architecture": job.base.architecture},
-        "history": history_of(job.tuned.name),
+        "history": training_history(job.tuned.name),
     }

@@ -98,7 +98,7 @@ class TaskCorpus:
 
     def describe(self) -> dict[str, Any]:
         """What was read: the task, its file, its labels, and what is to be told of them."""
-        from headscope.run.task_run import of_task
+        from headscope.run.experiment import of_task
 
         return {**of_task(self.data), "cut": self.cut, "max_length": self.max_length}
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from headscope.core.accumulators import Float64
 from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
-from headscope.run.analysis import Part
+from headscope.run.analysis import AnalysisPart
 
 KEPT = 20
 LEAST_TOKENS = 8  # ours: a shorter input has little to look at
@@ -19,7 +19,7 @@ ROUND = 1e-6  # what a batch of another shape changes decides nothing
 RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("shard", "i4"), ("row", "i4")])
 
 
-class MostChanged(Part):
+class MostChanged(AnalysisPart):
     """The examples of largest change, and where in the corpus they are."""
 
     def __init__(self) -> None:

@@ -1,9 +1,7 @@
-"""How does a planned comparison become a run: shard by shard, merged, labelled, kept?"""
+"""Compute a planned comparison: read both models shard by shard, merge, and label the results."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import xarray as xr
@@ -11,20 +9,16 @@ import xarray as xr
 from headscope.core.labelled import DRAWS, keeping_draws, with_token_names
 from headscope.core.results import printable
 from headscope.corpus import Corpus
-from headscope.errors import RunStopped
 from headscope.experiments.comparison.change import change_of
 from headscope.experiments.comparison.pairs import AFTER, BEFORE, PairReader, Sides, Work
 from headscope.experiments.comparison.shown import example_maps, find_changed, listed
 from headscope.experiments.comparison.training import Training
 from headscope.model.model import Model
 from headscope.run.atlas import with_n
-from headscope.run.finished_run import Run, open_run
-from headscope.run.manifest import Manifest, label
+from headscope.run.finished_run import Run
+from headscope.run.life_cycle import Meter, Progress, RunInProgress
 from headscope.run.plan import Plan, Reader
 from headscope.run.settings import Settings
-from headscope.run.store import RunFolder
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -44,51 +38,31 @@ class Job:
     training: Training | None
 
 
-def run_job(
-    job: Job, manifest: Manifest, *, folder: RunFolder | None, progress: Progress | None
-) -> Run:
+def compute_comparison(run: RunInProgress, job: Job, *, progress: Progress | None) -> Run:
     """Compute what is missing, merge, label and keep; a finished run is only opened."""
-    report, shards = progress or (lambda done, total: None), len(job.plan.shards)
-    if folder is not None and folder.has_results(manifest.get("results_sha256")):
-        report(shards, shards)
-        return open_run(folder.path)
-    merged = _merged(job, folder, report)
-    tree = label(_results(job, merged), manifest)
-    base = manifest["base"]
-    tree.attrs |= {
-        "title": "headscope compare", "base_model": printable(base["name"]),
-        "base_revision": base["revision"], "base_sha256": base["sha256"],
-    }  # fmt: skip
-    if folder is None:
-        return Run(tree, manifest)
-    buffer = io.BytesIO()
-    tree.to_netcdf(buffer, engine="h5netcdf")
-    manifest["results_sha256"] = folder.put_results(buffer.getvalue())
-    folder.write_manifest(manifest)
-    return Run(tree, manifest, folder.path)
+    meter = Meter(len(job.plan.shards), progress)
+    meter.advance(len(run.done))
+    if (finished := run.finished()) is not None:
+        return finished
+    base = run.manifest["base"]
+    return run.finish(
+        _results(job, _merged(run, job, meter)), title="headscope compare",
+        base_model=printable(base["name"]), base_revision=base["revision"],
+        base_sha256=base["sha256"],
+    )  # fmt: skip
 
 
-def _merged(job: Job, folder: RunFolder | None, report: Progress) -> Sides:
+def _merged(run: RunInProgress, job: Job, meter: Meter) -> Sides:
     """The sums of all shards, added in their order."""
-    done = folder.finished() if folder else set()
     merged, pair = Sides(job.work), PairReader(job.base, job.tuned, job.work)
     reader = Reader(job.reader, job.corpus, job.settings)
-    count, total = len(done), len(job.plan.shards)
-    report(count, total)
-    try:
-        for shard in job.plan.shards:
-            if folder is not None and shard.number in done:
-                pair.sides.load(folder.shard(shard.number))
-            else:
-                state = pair.read(shard.number, reader.examples(shard))
-                if folder is not None:
-                    folder.put_shard(shard.number, state)
-                count += 1
-                report(count, total)
-            merged.merge(pair.sides)
-    except KeyboardInterrupt as error:
-        kept = " and kept: the same command goes on from here" if folder else ""
-        raise RunStopped(f"stopped; {count} of {total} shards are finished{kept}") from error
+    for shard in job.plan.shards:
+        if shard.number in run.done:
+            pair.sides.load(run.kept(shard.number))
+        else:
+            run.keep(shard.number, pair.read(shard.number, reader.examples(shard)))
+            meter.advance(1)
+        merged.merge(pair.sides)
     return merged
 
 

@@ -44,13 +44,13 @@ def parts_of(network: PreTrainedModel) -> dict[ParameterGroup, dict[str, nn.Para
     embeddings = {
         f"{path}.weight" for path, m in network.named_modules() if isinstance(m, nn.Embedding)
     }
-    found: dict[ParameterGroup, dict[str, nn.Parameter]] = {}
+    groups: dict[ParameterGroup, dict[str, nn.Parameter]] = {}
     for name, parameter in network.named_parameters():
         part = _part(name, network.base_model_prefix, embeddings)
-        found.setdefault(part, {})[name] = parameter
+        groups.setdefault(part, {})[name] = parameter
     order = {"embeddings": 0, "layer": 1, "rest": 2, "head": 3}
-    ordered = sorted(found, key=lambda part: (order[part.name], part.layer or 0))
-    return {part: found[part] for part in ordered}
+    ordered = sorted(groups, key=lambda part: (order[part.name], part.layer or 0))
+    return {part: groups[part] for part in ordered}
 
 
 def _part(name: str, base: str, embeddings: set[str]) -> ParameterGroup:
@@ -65,7 +65,7 @@ def _part(name: str, base: str, embeddings: set[str]) -> ParameterGroup:
 def rates(
     parts: Mapping[ParameterGroup, object], *, rate: float, decay: float
 ) -> dict[ParameterGroup, float]:
-    """How fast each part learns: the head at `rate`, each layer below it at `decay` times less.
+    """The rate of each part: the head's is `rate`, that of each layer below `decay` times less.
 
     The last layer learns at rate·decay, the one before it at rate·decay², the embeddings below the
     first layer once more slowly (Howard & Ruder 2018, section 3.2, "discriminative fine-tuning").

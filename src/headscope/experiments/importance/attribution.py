@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.passes import Again, Attention, Kept, Watch
+from headscope.experiments.ablation.passes import Again, Kept, Watch
 from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.shared import SharedPrefix
 from headscope.experiments.importance.objectives import Objective
+from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
 from headscope.model.model import run_network
 from headscope.run.store import State
@@ -57,13 +58,12 @@ class Grown(SharedPrefix):
         self.maps.clear()
         return super().whole(batch)
 
-    def attend(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """[example, query, head, dim] the mixtures that the attention function gives."""
-        if not isinstance(self._pass, Watch):
-            return super().attend(values, attention)
-        weights, mask = attention()
-        self.maps.append((weights, values, mask))
-        return super().attend(values, lambda: (weights, mask))
+    def before(self, call: AttentionCall) -> None:
+        """As `SharedPrefix`."""
+        if isinstance(self._pass, Watch):
+            mask = visible(call.mask, call.attention)
+            self.maps.append((call.attention, call.values, mask))
+        super().before(call)
 
     def run(
         self, batch: Batch, kept: Kept, layer: int, mixtures: torch.Tensor, *, copies: int
@@ -90,12 +90,9 @@ class _Ready(Again):
 
     ready: torch.Tensor = field(default_factory=lambda: torch.empty(0))
 
-    def mixture(self, values: torch.Tensor, attention: Attention) -> torch.Tensor:
+    def mixture(self, call: AttentionCall) -> torch.Tensor:
         """What is given, and above it what the layer makes of that."""
-        if self.at == self.start:
-            return self.ready
-        weights, _ = attention()
-        return (weights @ values).transpose(1, 2).contiguous()  # [row, query, head, dim]
+        return self.ready if self.at == self.start else call.mix().transpose(1, 2)
 
 
 def attributions(

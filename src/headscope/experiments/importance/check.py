@@ -16,8 +16,9 @@ from headscope.experiments.ablation.sweep import batch_of
 from headscope.experiments.importance.gather import Gather
 from headscope.experiments.importance.objectives import Objective
 from headscope.experiments.importance.stream import Streaming, frozen
+from headscope.model.attention import AttentionCall
 from headscope.model.families import registered
-from headscope.model.instrument import Call, Instrument
+from headscope.model.instrument import Instrument
 from headscope.model.model import Model, run_network
 
 TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays well below it
@@ -37,7 +38,7 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
     gather = Gather(batch, layers=shape.layers, heads=shape.heads)
     maps: list[torch.Tensor] = []
 
-    def ask(call: Call) -> None:
+    def ask(call: AttentionCall) -> None:
         if not call.attention.requires_grad:
             call.attention = call.attention.clone().requires_grad_()
         maps.append(call.attention)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Float64
-from headscope.experiments.ablation.replace import visible
 from headscope.experiments.importance.stream import LayerGradient
+from headscope.model.attention import visible
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.run.store import State
 

@@ -23,9 +23,9 @@ from headscope.experiments.importance.result import METHODS
 from headscope.experiments.importance.settings import QUICK, Running, Settings
 from headscope.experiments.importance.work import Work
 from headscope.run import settings as spec
+from headscope.run.experiment import digest_of, of_task
 from headscope.run.finished_run import Run
 from headscope.run.plan import encoder_for
-from headscope.run.task_run import digest_of, of_task
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel

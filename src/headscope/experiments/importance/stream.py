@@ -13,21 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from transformers import PreTrainedModel
 
 from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
-from headscope.model.attend import known_options, probabilities
-from headscope.model.instrument import implementation
-
-NAME = "headscope-gradients"
+from headscope.model.attention import AttentionCall, for_each_head, listening, probabilities
 
 
 @dataclass(frozen=True)
@@ -65,12 +60,10 @@ class Streaming(Reversible):
         self._first = None
 
     def _open(self, stack: ExitStack) -> None:
-        """Set the attention function; freeze the weights."""
+        """Listen to the attention function; freeze the weights."""
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
-        stack.enter_context(implementation(self.network, NAME))
-        token = _RUNNING.set(self)
-        stack.callback(_RUNNING.reset, token)
+        stack.enter_context(listening(self.network, self, alone=True))
 
     def _forget(self) -> None:
         self._first = None
@@ -103,32 +96,36 @@ class Streaming(Reversible):
         self.observer(LayerGradient(layer, attention, gradient, product, mask))
         return product
 
-    def attend(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-        mask: torch.Tensor | None, options: dict[str, Any],
-    ) -> torch.Tensor:  # fmt: skip
-        """[example, head, query, dim] what attention mixes."""
+    def before(self, call: AttentionCall) -> None:
+        """Mix the values so that the gradient of the weights passes by, and count the layers."""
         layer, self.layers = self.layers, self.layers + 1
-        if query.requires_grad or key.requires_grad or value.requires_grad:
-            call = _Call(mask, options, self, layer)
-            found: torch.Tensor = _Attend.apply(query, key, value, call)  # type: ignore[no-untyped-call]
-            return found
+        if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
+            raise ModelError(
+                f"{type(call.module).__name__} adds to its scores what depends on the layers "
+                "below: gradients of its attention cannot be taken; please report this model"
+            )
+        inputs = (call.query, call.key, call.value)
+        if any(tensor.requires_grad for tensor in inputs):
+            options = {**call.options, "scaling": call.scaling}
+            given = _Given(call.mask, options, self, layer)
+            call.mixed = _Attend.apply(*inputs, given)  # type: ignore[no-untyped-call]
+            return
         if self._first is not None:
             raise ModelError(
                 f"layer {layer + 1} of {type(self.network).__name__} does not depend on those "
                 "below it: gradients of its attention cannot be taken; please report this model"
             )
         with torch.no_grad():
-            values = _repeated(value, query)
-            attention = probabilities(query, _repeated(key, query), mask, **options)
-            mixed = attention @ values
-        mixed.requires_grad_()
-        self._first = (attention, values, mixed, mask)
-        return mixed
+            call.mixed = call.mix()
+        call.mixed.requires_grad_()
+        self._first = (call.attention, call.values, call.mixed, call.mask)
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Nothing is left to do."""
 
 
 @dataclass(frozen=True)
-class _Call:
+class _Given:
     """What a layer's attention is computed with, beside queries, keys and values."""
 
     mask: torch.Tensor | None
@@ -142,36 +139,30 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, call: _Call
+        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, given: _Given
     ) -> torch.Tensor:
-        attention = probabilities(query, _repeated(key, query), call.mask, **call.options)
-        mixed = attention @ _repeated(value, query)
+        attention = probabilities(query, for_each_head(key, query), given.mask, **given.options)
+        mixed = attention @ for_each_head(value, query)
         ctx.save_for_backward(query, key, value, attention, mixed)
-        ctx.call = call
+        ctx.given = given
         return mixed
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         query, key, value, attention, mixed = ctx.saved_tensors
-        given = gradients[0].contiguous()
-        gradient = given @ _repeated(value, query).transpose(2, 3)  # [example, head, query, key]
-        call: _Call = ctx.call
-        product = call.stream.show(call.layer, attention, gradient, (given, mixed), call.mask)
+        of_mixed, given = gradients[0].contiguous(), ctx.given
+        values = for_each_head(value, query)
+        gradient = of_mixed @ values.transpose(2, 3)  # [example, head, query, key]
+        product = given.stream.show(given.layer, attention, gradient, (of_mixed, mixed), given.mask)
         scores = gradient.sub_(product[..., None]).mul_(attention)  # through the softmax
-        keys, scaling = _repeated(key, query), call.options["scaling"]
-        if (softcap := call.options.get("softcap")) is not None:
+        keys, scaling = for_each_head(key, query), given.options["scaling"]
+        if (softcap := given.options.get("softcap")) is not None:
             level = torch.tanh(query @ keys.transpose(2, 3) * (scaling / softcap))
             scores *= 1 - level**2
         to_query = (scores @ keys).mul_(scaling)
         to_key = _gathered((scores.transpose(2, 3) @ query).mul_(scaling), key)
-        to_value = _gathered(attention.transpose(2, 3) @ given, value)
+        to_value = _gathered(attention.transpose(2, 3) @ of_mixed, value)
         return to_query, to_key, to_value, None
-
-
-def _repeated(of_keys: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """[example, head, key, dim] keys or values, each for the query heads that share it."""
-    groups = query.shape[1] // of_keys.shape[1]
-    return of_keys if groups == 1 else of_keys.repeat_interleave(groups, dim=1)
 
 
 def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
@@ -193,39 +184,3 @@ def frozen(network: nn.Module) -> Iterator[None]:
     finally:
         for parameter in asking:
             parameter.requires_grad_()
-
-
-# --- the attention function -----------------------------------------------------------------
-
-_RUNNING: ContextVar[Streaming] = ContextVar("headscope_streaming")
-
-
-def _attention(
-    module: nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    *,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    **other: Any,
-) -> tuple[torch.Tensor, None]:
-    """Attention as eager transformers compute it, in evaluation mode."""
-    del dropout
-    options = known_options(module, other)
-    if any(isinstance(o, torch.Tensor) and o.requires_grad for o in options.values()):
-        raise ModelError(
-            f"{type(module).__name__} adds to its scores what depends on the layers below: "
-            "gradients of its attention cannot be taken; please report this model"
-        )
-    options["scaling"] = query.shape[-1] ** -0.5 if scaling is None else scaling
-    mask = attention_mask
-    if mask is not None and mask.shape[-1] != key.shape[2]:
-        mask = mask[..., : key.shape[2]]
-    mixed = _RUNNING.get().attend(query, key, value, mask, options)
-    return mixed.transpose(1, 2).contiguous(), None  # [example, query, head, dim]
-
-
-AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, eager_mask)

@@ -34,9 +34,10 @@ from headscope.experiments.importance.stream import frozen
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating, run_network
+from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, task_run
 
 PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a run can go on
 
@@ -63,7 +64,7 @@ class Work:
     ) -> Run:  # fmt: skip
         """The run of that spec, opened or computed; `about` is further spec."""
         settings = self.settings
-        asked = Asked(
+        request = ExperimentRequest(
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
             seed=settings.seed, replicates=settings.replicates, cut=cut, line=running.command,
@@ -73,16 +74,16 @@ class Work:
             ),
         )  # fmt: skip
         with evaluating(self.model.network):
-            return task_run(asked, self.compute, output=output, overwrite=running.overwrite)
+            return run_experiment(request, self.compute, output=output, overwrite=running.overwrite)
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
         totals, done = Totals(settings.replicates, settings.seed), 0
         check_gradients(self.model, self.examples, self.objective)
-        with linears(network, parts.linears), frozen(network):
+        with linears(network, run.linears), frozen(network):
             for number, places in enumerate(_in_parts(self.examples)):
-                state = parts.part(number, partial(self._part, places))
+                state = run.part(number, partial(self._part, places))
                 totals.add(per_example(state), [self.examples[at].document for at in places])
                 done += len(places)
                 if self.progress:

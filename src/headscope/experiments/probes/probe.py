@@ -19,7 +19,6 @@ import xarray as xr
 from headscope.experiments.probes.asking import Asking
 from headscope.experiments.probes.extract import fastest_linears
 from headscope.experiments.probes.features import FeatureFolder, Place, check_size, folder_of
-from headscope.experiments.probes.meter import Meter
 from headscope.experiments.probes.plan import NETWORK, Job, Settings
 from headscope.experiments.probes.result import Found, probe_result
 from headscope.experiments.probes.splits import corpus_of, counts_of, read_splits
@@ -27,10 +26,11 @@ from headscope.experiments.probes.structural import Data, structural_scores
 from headscope.experiments.probes.trials import head_spread, right_branching, trial
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model, evaluating
+from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.settings import fingerprint
 from headscope.run.store import State
-from headscope.run.task_run import Asked, Parts, task_run
 
 SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials
 Files = Sequence[str | Path]
@@ -78,7 +78,7 @@ def probe(
     folder = None if output is None else Path(output)
     if told := check_size(asking.kinds, model, splits, place, folder):
         tell(told)
-    asked = Asked(
+    request = ExperimentRequest(
         "probe", model, corpus=corpus_of(splits), examples=[s.example for s in every],
         settings=asking.spec, seed=settings.seed, replicates=settings.replicates, line=command,
         counts=counts_of(splits),
@@ -88,7 +88,7 @@ def probe(
     )  # fmt: skip
     work = _Work(asking, place, folder, progress)
     with evaluating(model.network):
-        return task_run(asked, work.compute, output=output, overwrite=overwrite)
+        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
@@ -110,21 +110,21 @@ class _Work:
         total += self.reading * len(asking.kinds) + self.of_layer * len(asking.layers)
         self.meter = Meter(total, self.progress)
 
-    def compute(self, parts: Parts) -> dict[str, xr.Dataset]:
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `probes`."""
-        key = fingerprint({"model": self.asking.model.sha256, "linears": parts.linears,
+        key = fingerprint({"model": self.asking.model.sha256, "linears": run.linears,
                            **self.asking.spec})  # fmt: skip
         with folder_of(self.place, self.folder, key) as folder:
             features = FeatureFolder(
-                folder, key, self.asking, parts.linears, keep=self.place.keep,
+                folder, key, self.asking, run.linears, keep=self.place.keep,
                 advance=self.meter.advance,
             )  # fmt: skip
             with features:
-                found = self._trials(parts, features)
-                found.structural = self._structural(parts, features)
+                found = self._trials(run, features)
+                found.structural = self._structural(run, features)
         return {"probes": probe_result(self.asking, found)}
 
-    def _trials(self, parts: Parts, features: FeatureFolder) -> Found:
+    def _trials(self, run: RunInProgress, features: FeatureFolder) -> Found:
         """All probes that score pairs, those on one network after the other."""
         asking = self.asking
         found = Found({}, None, {})
@@ -138,21 +138,21 @@ class _Work:
                     continue
                 with self.meter.stage(job.size * asking.settings.epochs + extra):
                     make = partial(trial, job, features)
-                    found.trials[job] = parts.part(number, make)
+                    found.trials[job] = run.part(number, make)
                 extra = 0
             if kind == "model" and "attention" in asking.names:
-                found.spread = parts.part(SPREAD, partial(head_spread, features))["spread"]
+                found.spread = run.part(SPREAD, partial(head_spread, features))["spread"]
             if kind is not None:
                 features.drop(kind)
         return found
 
-    def _structural(self, parts: Parts, features: FeatureFolder) -> dict[int, State]:
+    def _structural(self, run: RunInProgress, features: FeatureFolder) -> dict[int, State]:
         """The structural probe, layer by layer."""
         found, extra = {}, self.reading
         for layer in self.asking.layers:
             with self.meter.stage(self.of_layer + extra):
                 make = partial(self._of_layer, layer, features)
-                found[layer] = parts.part(STRUCTURAL + layer, make)
+                found[layer] = run.part(STRUCTURAL + layer, make)
             extra = 0
         return found
 

@@ -9,7 +9,6 @@ OUT/manifest.json what was asked, and what was found
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any
 
 import headscope
 from headscope.core.whole_file import write_whole
+from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import write_picture
 from headscope.errors import RunFolderError
 from headscope.model.model import Model
@@ -27,9 +27,11 @@ from headscope.papers.reproduce.desk import Desk, Maker, run_parts
 from headscope.papers.reproduce.line import Judged, Paper, Results
 from headscope.papers.reproduce.saving import as_json, lines_csv
 from headscope.papers.reproduce.verdict import FAILED, STATUSES, judge
-from headscope.report.figures import PICTURES, draw
 from headscope.run.finished_run import Run
-from headscope.run.store import MANIFEST, RESULTS, put, why_unwritten
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest
+from headscope.run.settings import fingerprint
+from headscope.run.store import RESULTS, RunFolder, put, why_unwritten
 
 KINDS = ("svg", "png")
 OWNER = "google-bert"  # of BERT on the hub
@@ -86,21 +88,25 @@ def reproduce(
         "paper": paper.name, "model": desk.model_name, "limit": desk.limit, "seed": desk.seed,
         "replicates": desk.replicates, "loading": dict(desk.loading),
     }  # fmt: skip
-    _check(desk, spec)
-    model = desk.model
-    _claim(desk.folder, spec)
-    own = is_own(paper, model)
-    runs, absent, seconds = run_parts(desk, paper.parts, makers)
-    others = {key: source.elsewhere for key, source in desk.data.sources.items()}
-    results = Results(runs, own=own, absent=absent, others=others)
-    lines = [judge(line, s.id, results) for s in paper.sections for line in s.lines]
-    outcome = Outcome(
-        paper, desk.folder, _about(model), own, lines, runs, absent,
-        [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
-         for s in desk.data.sources.values() if s.key in desk.data.used],
-        desk.limit, seconds, command,
-    )  # fmt: skip
-    _write(outcome, spec)
+    folder = RunFolder(desk.folder, parts="runs")
+    new_manifest = partial(_manifest, spec)
+    with run_in_progress(folder, spec, new_manifest, overwrite=desk.overwrite) as battery_run:
+        if not desk.overwrite:
+            _check_data(desk, battery_run.manifest["data"])
+        own = is_own(paper, desk.model)
+        runs, absent, seconds = run_parts(desk, paper.parts, makers)
+        others = {key: source.elsewhere for key, source in desk.data.sources.items()}
+        results = Results(runs, own=own, absent=absent, others=others)
+        lines = [judge(line, s.id, results) for s in paper.sections for line in s.lines]
+        outcome = Outcome(
+            paper, desk.folder, _about(desk.model), own, lines, runs, absent,
+            [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
+             for s in desk.data.sources.values() if s.key in desk.data.used],
+            desk.limit, seconds, command,
+        )  # fmt: skip
+        _write(outcome)
+        battery_run.manifest |= _outcome_record(outcome)
+        battery_run.save_manifest()
     return outcome
 
 
@@ -116,52 +122,19 @@ def is_own(paper: Paper, model: Model) -> bool:
     return (model.shape.layers, model.shape.heads, size) == (12, 12, VOCABULARY[name])
 
 
-def _check(desk: Desk, spec: Mapping[str, Any]) -> None:
-    """Raises RunFolderError where the folder is somebody else's, or holds another battery."""
-    folder = desk.folder
-    file = folder / MANIFEST
-    try:
-        if not file.is_file():
-            if folder.exists() and any(folder.iterdir()):
-                raise RunFolderError(f"{folder} holds something else; choose a new folder with -o")
-            return
-        manifest = json.loads(file.read_text("utf-8"))
-        found = manifest.get("spec")
-        before = {str(d["key"]): str(d["name"]) for d in manifest.get("data", ())}
-    except (ValueError, AttributeError, TypeError, KeyError) as error:
-        raise RunFolderError(
-            f"{file} is no manifest of ours ({error}); choose another folder with -o"
-        ) from error
-    except OSError as error:
-        raise why_unwritten(error, folder) from error
-    if desk.overwrite:
-        return
-    if found != json.loads(json.dumps(spec)):
-        raise RunFolderError(
-            f"{folder} holds {_told(found)}, now asked is {_told(spec)}\n"
-            "choose another folder with -o, or --overwrite it"
-        )
+def _check_data(desk: Desk, before: Sequence[Mapping[str, str]]) -> None:
+    """Raises RunFolderError where the folder's runs read other data than are given now."""
     now = {key: source.name for key, source in desk.data.sources.items()}
-    if other := [key for key, name in before.items() if now.get(key, "none") != name]:
-        told = ", ".join(f"{key} was {before[key]}, is {now.get(key, 'none')}" for key in other)
+    changes = [
+        f"{source['key']} was {source['name']}, is {now.get(source['key'], 'none')}"
+        for source in before
+        if now.get(source["key"], "none") != source["name"]
+    ]
+    if changes:
         raise RunFolderError(
-            f"{folder} was made of other data: {told}\n"
+            f"{desk.folder} was made of other data: {', '.join(changes)}\n"
             "give the same, choose another folder with -o, or --overwrite what differs"
         )
-
-
-def _claim(folder: Path, spec: Mapping[str, Any]) -> None:
-    """Writes what is asked before the first part is run; what is known already is kept."""
-    file = folder / MANIFEST
-    found = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    if found.get("spec") != json.loads(json.dumps(spec)):
-        put(file, as_json({"spec": spec}).encode())
-
-
-def _told(spec: Any) -> str:
-    found = spec if isinstance(spec, dict) else {}
-    more = f", limit {found['limit']}" if found.get("limit") else ""
-    return f"{found.get('paper', 'another run')} of {found.get('model', '?')}{more}"
 
 
 def _about(model: Model) -> dict[str, Any]:
@@ -172,7 +145,7 @@ def _about(model: Model) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write(outcome: Outcome, spec: Mapping[str, Any]) -> None:
+def _write(outcome: Outcome) -> None:
     from headscope.papers.reproduce.page import render
 
     folder = outcome.folder
@@ -181,7 +154,6 @@ def _write(outcome: Outcome, spec: Mapping[str, Any]) -> None:
         put(folder / "lines.csv", lines_csv(outcome.lines, own=outcome.own).encode())
         put(folder / "lines.json", as_json(summary(outcome)).encode())
         put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
-        put(folder / MANIFEST, as_json(_manifest(outcome, spec)).encode())
     except OSError as error:
         raise why_unwritten(error, folder) from error
 
@@ -190,7 +162,7 @@ def _figures(outcome: Outcome) -> None:
     for section in outcome.paper.sections:
         for shown in section.pictures:
             run = outcome.runs.get(shown.part)
-            if run is None or not PICTURES[shown.picture].available(run.tree):
+            if run is None or not pictures()[shown.picture].available(run.tree):
                 continue
             name = f"{shown.part.replace(':', '-')}-{shown.picture}"
             places = [outcome.folder / "figures" / f"{name}.{kind}" for kind in KINDS]
@@ -220,11 +192,20 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _manifest(outcome: Outcome, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _manifest(spec: Mapping[str, Any]) -> Manifest:
+    """The manifest of a battery that begins."""
     return {
-        "spec": dict(spec), "headscope": headscope.__version__, "command": outcome.command,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"), "model": dict(outcome.model),
-        "own_model": outcome.own, "data": list(outcome.data), "counts": outcome.counts,
+        "spec": dict(spec), "fingerprint": fingerprint(spec), "data": [],
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
+
+
+def _outcome_record(outcome: Outcome) -> Manifest:
+    """What the manifest says of a battery that was run."""
+    return {
+        "headscope": headscope.__version__, "command": outcome.command,
+        "model": dict(outcome.model), "own_model": outcome.own, "data": list(outcome.data),
+        "counts": outcome.counts,
         "runs": {
             part: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[part]}
             for part, run in outcome.runs.items()

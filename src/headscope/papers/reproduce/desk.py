@@ -108,7 +108,7 @@ def run_parts(
             runs[part] = run
         except NotRun as error:
             absent[part] = str(error)
-        except (RunStopped, KeyboardInterrupt):
+        except RunStopped:
             raise
         except HeadscopeError as error:
             absent[part] = failure(" ".join(str(error).split()))

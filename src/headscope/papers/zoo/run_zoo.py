@@ -10,9 +10,9 @@ one continued; where a model fails, its error is kept, and the others go on.
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,10 @@ from headscope.papers.zoo.tables import claim_table, write_tables
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
-from headscope.run.manifest import differs, found_manifest, versions
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
-from headscope.run.store import MANIFEST, SHARDS, RunFolder
+from headscope.run.store import MANIFEST, RunFolder
 
 ANALYSES = (SURFACE, ENTROPY, NORMS, MIXING, DIVERGENCE, DEPENDENCY)
 MODELS = "models"
@@ -91,28 +92,26 @@ def zoo(
     """
     settings, execution = settings_of(settings, more), execution or Execution()
     listed, loading = listed_models(models), dict(loading or {})
-    folder = RunFolder(output)
+    folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = _spec(corpus, settings, loading)
     annotated = _annotated(corpus, settings.limit)
     job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports)
-    with folder.locked():
-        if execution.overwrite and differs(folder, spec):
-            _empty(folder)
-        found_manifest(folder, spec)  # raises for another spec's
-        manifest = _manifest(spec, corpus, execution)
-        folder.write_manifest(manifest)
+    new_manifest = partial(_manifest, spec, corpus)
+    with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as whole:
         runs, failed = _each(listed, job, begin)
         if not runs:
-            if not (folder.path / MODELS).is_dir():  # nothing began: another spec may
+            if not any((folder.path / MODELS).iterdir()):  # nothing began: another spec may
+                (folder.path / MODELS).rmdir()
                 (folder.path / MANIFEST).unlink()
             raise _none(failed)
-        manifest |= {
+        whole.manifest |= {
+            "command": shlex.join(execution.command),
             "models": {label: run.manifest["model"] for label, run in runs.items()},
             "failed": {label: _one_line(error) for label, error in failed.items()},
         }
-        folder.write_manifest(manifest)
-        return Zoo(folder.path, runs, manifest)
+        whole.save_manifest()
+        return Zoo(folder.path, runs, whole.manifest)
 
 
 def allowed_analyses(
@@ -165,8 +164,8 @@ def _each(
         begin(entry.label)
         try:
             runs[entry.label] = _one(entry, job, runs)
-        except (RunStopped, KeyboardInterrupt) as error:
-            raise RunStopped("stopped; the same command goes on from what is there") from error
+        except RunStopped:
+            raise
         except Exception as error:  # one model's fault is that model's
             failed[entry.label] = _readable(error)
     return runs, failed
@@ -228,19 +227,11 @@ def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dic
     }
 
 
-def _manifest(spec: dict[str, Any], corpus: Corpus, execution: Execution) -> dict[str, Any]:
+def _manifest(spec: dict[str, Any], corpus: Corpus) -> Manifest:
     return {
         "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
-        "corpus": corpus.describe(), "command": shlex.join(execution.command), "models": {},
-        "failed": {},
+        "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
     }  # fmt: skip
-
-
-def _empty(folder: RunFolder) -> None:
-    """Removes what a zoo, or a run, of another spec has written."""
-    shutil.rmtree(folder.path / MODELS, ignore_errors=True)
-    folder.prepare(overwrite=True)
-    (folder.path / SHARDS).rmdir()  # only runs have some
 
 
 # --- what failed ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How does one shard become sums?"""
+"""Compute the sums of one shard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headscope.run.settings import Settings
 
 
 @dataclass(frozen=True)
-class Task:
+class ShardJob:
     """All that a process needs to compute any shard, beside the model.
 
     linears  "onednn" or "stock", as chosen once for the run
@@ -46,13 +46,13 @@ class Task:
 
 
 class Computer:
-    """Computes shards of one task with one loaded model."""
+    """Computes shards of one run with one loaded model."""
 
-    def __init__(self, model: Model, task: Task) -> None:
-        self.model, self.task = model, task
-        self.reader = Reader(model, task.corpus, task.settings)
-        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[task.stack])
-        self._analyses = task.new_analyses()
+    def __init__(self, model: Model, job: ShardJob) -> None:
+        self.model, self.job = model, job
+        self.reader = Reader(model, job.corpus, job.settings)
+        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[job.stack])
+        self._analyses = job.new_analyses()
         self._batch: Batch | None = None
 
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
@@ -63,7 +63,7 @@ class Computer:
         """
         for analysis in self._analyses:
             analysis.reset()
-        with threads_of(self.task.threads):
+        with threads_of(self.job.threads):
             self._run(self.reader.examples(shard))
         return {
             f"{a.name}/{key}": array for a in self._analyses for key, array in a.state().items()
@@ -71,15 +71,15 @@ class Computer:
 
     def _run(self, examples: Sequence[Example]) -> None:
         """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
-        network, task = self.model.network, self.task
-        with linears(network, task.linears), self.instrument, torch.inference_mode():
+        network, job = self.model.network, self.job
+        with linears(network, job.linears), self.instrument, torch.inference_mode():
             # Longest first: buffers that grow a little each time would leave a hole in memory each.
-            for rows in reversed(list(batches(examples, budget=task.settings.batch_tokens))):
+            for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
                 batch = self._batch = Batch.of(
                     [examples[row] for row in rows],
                     self.model.vocabulary,
-                    replicates=task.scope.replicates,
-                    seed=task.scope.seed,
+                    replicates=job.scope.replicates,
+                    seed=job.scope.seed,
                     device=self.model.device,
                 )
                 forward(network, batch.input_ids, batch.mask, batch.segment_ids)

@@ -1,69 +1,61 @@
-"""How do the sums of all shards come together, whoever computed them and when?"""
+"""Compute the missing shards of a run, in this process or in several, and merge all of them.
+
+Each shard is computed alone and kept whole, so it does not matter who computes it: one process or
+three give the same bits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from typing import Any
 
-from headscope.errors import InputError, RunStopped
-from headscope.model.model import Model
+from headscope.errors import HeadscopeError, InputError
+from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
-from headscope.run.engine.compute import Task
-from headscope.run.engine.local import Keep, ModelPlace, run_here, run_workers
+from headscope.run.engine.compute import Computer, ShardJob
+from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import Plan, Shard
-from headscope.run.store import RunFolder, State
+from headscope.run.store import State
+
+Keep = Callable[[int, State], None]
 
 
 def gather(
-    model: Model,
-    task: Task,
-    plan: Plan,
-    *,
-    folder: RunFolder | None,
-    done: Collection[int],
-    workers: int,
-    progress: Callable[[int, int], None] | None,
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
 ) -> list[Analysis]:
     """Compute the missing shards and merge all of them, in the order of their numbers.
 
-    folder    keeps every finished shard; None: in memory, and let go once merged
-    done      numbers of the shards that the folder has
-    raises    RunStopped on Ctrl-C
+    run      keeps every finished shard; one in memory lets it go once it is merged
+    meter    advances with every shard
+    workers  processes
     """
-    merged, part, waiting = task.new_analyses(), task.new_analyses(), dict[int, State]()
-    todo = [shard for shard in plan.shards if shard.number not in done]
-    keep = folder.put_shard if folder else waiting.__setitem__
-    report = progress or (lambda done, total: None)
-    count, total, following = len(done), len(plan.shards), 0
-    report(count, total)
-    try:
-        for _ in _computed(model, task, todo, keep, workers=workers):
-            count += 1
-            report(count, total)
-            while following in waiting:
-                _merge(merged, part, waiting.pop(following))
-                following += 1
-    except KeyboardInterrupt as error:
-        kept = " and kept: the same command goes on from here" if folder else ""
-        raise RunStopped(f"stopped; {count} of {total} shards are finished{kept}") from error
-    if folder is not None:
+    merged, part, waiting = job.new_analyses(), job.new_analyses(), dict[int, State]()
+    todo = [shard for shard in plan.shards if shard.number not in run.done]
+    following = 0
+
+    def keep(number: int, state: State) -> None:
+        run.keep(number, state)
+        if run.folder is None:
+            waiting[number] = state
+
+    for _ in _computed(model, job, todo, keep, workers=workers):
+        meter.advance(1)
+        while following in waiting:
+            _merge(merged, part, waiting.pop(following))
+            following += 1
+    if run.folder is not None:
         for shard in plan.shards:
-            _merge(merged, part, folder.shard(shard.number))
+            _merge(merged, part, run.kept(shard.number))
     return merged
-
-
-def _computed(
-    model: Model, task: Task, todo: Sequence[Shard], keep: Keep, *, workers: int
-) -> Iterator[Shard]:
-    if workers == 1 or len(todo) < 2:
-        return run_here(model, task, todo, keep)
-    if model.load_options is None:
-        raise InputError(
-            "several workers load the model themselves; give a name or a folder to load(), "
-            "or use one worker"
-        )
-    return run_workers(
-        ModelPlace(model.name, model.load_options), task, todo, keep, workers=workers
-    )
 
 
 def _merge(merged: list[Analysis], part: list[Analysis], state: State) -> None:
@@ -72,3 +64,125 @@ def _merge(merged: list[Analysis], part: list[Analysis], state: State) -> None:
         prefix = f"{shard.name}/"
         shard.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
         whole.merge(shard)
+
+
+def _computed(
+    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, *, workers: int
+) -> Iterator[Shard]:
+    """Compute these shards; yields each once it is kept."""
+    if workers > 1 and len(todo) > 1:
+        if model.load_options is None:
+            raise InputError(
+                "several workers load the model themselves; give a name or a folder to load(), "
+                "or use one worker"
+            )
+        place = ModelPlace(model.name, model.load_options)
+        yield from run_workers(place, job, todo, keep, workers=workers)
+        return
+    computer = Computer(model, job)
+    for shard in todo:
+        keep(shard.number, computer.compute(shard))
+        yield shard
+
+
+# --- several processes ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """How a worker process loads the model again."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def run_workers(
+    place: ModelPlace, job: ShardJob, shards: Sequence[Shard], keep: Keep, *, workers: int
+) -> Iterator[Shard]:
+    """Compute shards in several processes, each with its own copy of the model.
+
+    raises  HeadscopeError if a process dies; the shards kept so far stay
+    """
+    pool = ProcessPoolExecutor(
+        max_workers=min(workers, len(shards)),
+        mp_context=get_context("spawn"),
+        initializer=_begin,
+        initargs=(place, job),
+    )
+    try:
+        with _shielded():
+            futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
+        for future in as_completed(futures):
+            shard = futures.pop(future)
+            keep(shard.number, future.result())
+            yield shard
+    except BrokenProcessPool as error:
+        raise HeadscopeError(
+            "a worker process died (out of memory? killed?); finished shards are kept:\n"
+            "run the same command again, with fewer --workers. In a script of your own, call "
+            'atlas below `if __name__ == "__main__":`'
+        ) from error
+    finally:
+        _end(pool)
+
+
+@contextmanager
+def _shielded() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C, not even while they import; this one does later.
+
+    A terminal sends it to all of them. The parent alone decides what it means.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Stops the workers at once: whatever they have not delivered will be computed again.
+
+    One may have died in the middle of a result. The pool would wait for the rest of it for ever, as
+    long as this process could still write it: so its own end of the pipe is closed too.
+    """
+    processes, results = list((pool._processes or {}).values()), pool._result_queue
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+    if processes:
+        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+# --- inside a worker process ----------------------------------------------------------------
+
+_WORKER: list[tuple[ModelPlace, ShardJob] | Computer] = []
+
+
+def _begin(place: ModelPlace, job: ShardJob) -> None:
+    keep_freed_memory()
+    keep_few_products()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    _WORKER[:] = [(place, job)]
+
+
+def _follow_parent() -> None:
+    """Ends this process when its parent is gone, however it went."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _compute(shard: Shard) -> State:
+    worker = _WORKER[0]
+    if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
+        place, job = worker
+        worker = Computer(load(place.name, **place.options), job)
+        _WORKER[:] = [worker]
+    return worker.compute(shard)

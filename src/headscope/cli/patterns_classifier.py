@@ -1,0 +1,218 @@
+"""`headscope patterns train` and `apply`: learn the classes of maps, and tell them of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headscope.cli.options import CorpusOptions, ModelOptions, corpora_by_name, output_option
+from headscope.cli.terminal_output import annotate, say
+from headscope.cli.typed_command import argument, flag, group, option, several, typed_command
+
+if TYPE_CHECKING:
+    from headscope.analyses.patterns.card import Scores
+    from headscope.corpus import Corpus
+    from headscope.run.finished_run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """What `headscope patterns train` is asked."""
+
+    output: Path = output_option(
+        "Where weights, card and the confusion figure are written.", metavar="FOLDER"
+    )
+    sessions: tuple[Path, ...] = several(
+        "Labels of a session of yours, beside the bundled; repeatable.",
+        names="--labels",
+        metavar="SESSION",
+    )
+    without_bundled: bool = flag("Learn from your sessions alone.")
+    epochs: int | None = option("Passes over the maps.", minimum=1)
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    no_scores: bool = flag("Only learn: no cross-validation.")
+    quiet: bool = flag("Say nothing until it is done.")
+    as_json: bool = flag("The card on stdout.", names="--json")
+
+
+@typed_command("train", TrainOptions)
+def train_command(given: TrainOptions) -> None:
+    """Learn the five classes from labelled maps and measure how well they are recognised.
+
+    A network of eight convolutional layers, and beside it a tree of few rules, are scored on maps
+    and on models that they did not learn from; the network that is written learns from all.
+
+    \b
+    headscope patterns train -o classifier
+    headscope patterns train --labels session -o classifier
+    """
+    from headscope.analyses.patterns.card import trained
+    from headscope.analyses.patterns.labelled_maps import bundled_labels, joined, labels_of
+    from headscope.analyses.patterns.session import Session
+    from headscope.analyses.patterns.weights import CARD, WEIGHTS, write_classifier
+
+    if given.without_bundled and not given.sessions:
+        raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
+    parts = [] if given.without_bundled else [bundled_labels()]
+    parts += [labels_of(Session(folder)) for folder in given.sessions]
+    network, card, scores = trained(
+        joined(parts),
+        epochs=given.epochs,
+        seed=given.seed,
+        scored=not given.no_scores,
+        tell=(lambda text: None) if given.quiet or given.as_json else say,
+    )
+    write_classifier(network, card, given.output)
+    if scores:
+        _confusions(scores, given.output)
+    if given.as_json:
+        click.echo(json.dumps(card))
+        return
+    for line in _lines(scores):
+        say(line)
+    say(f"classifier: {given.output / WEIGHTS}, {given.output / CARD}")
+
+
+def _confusions(scores: Scores, output: Path) -> None:
+    from headscope.analyses.patterns.figure import confusion_figure
+    from headscope.draw.saving import save_picture
+
+    figure = confusion_figure(
+        [(title, score.confusion) for title, score in scores["network"].items()]
+    )
+    for kind in ("svg", "png"):
+        save_picture(figure, output / f"confusion.{kind}")
+
+
+def _lines(scores: Scores) -> Iterator[str]:
+    from headscope.analyses.patterns.classes import CLASSES
+
+    for name, by_folds in scores.items():
+        for folds, score in by_folds.items():
+            each = ", ".join(
+                f"{one.name} {f1:.2f}" for one, f1 in zip(CLASSES, score.f1, strict=True)
+            )
+            interval = f"[{score.low:.3f}, {score.high:.3f}]"
+            yield f"{name}, {folds.lower()}: macro-F1 {score.macro_f1:.3f} {interval}; {each}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyOptions:
+    """What `headscope patterns apply` is asked."""
+
+    models: tuple[str, ...] = argument(metavar="MODEL...")
+    output: Path = output_option(
+        "A run folder for each model and file, a table and a figure.",
+        metavar="FOLDER",
+        heading="The result",
+    )
+    classifier: Path | None = option(
+        "A classifier made by `patterns train`; by default the bundled one.", metavar="FOLDER"
+    )
+    quiet: bool = flag("Say nothing until it is done.")
+    as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
+    corpus: CorpusOptions = group("What to read")
+    limit: int = option("Documents of each file that are read at most.", default=200, minimum=1)
+    max_length: int | None = option(
+        "Tokens of an input at most; by default 128 for packed text, else up to 512."
+    )
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    replicates: int = option("Bootstrap replicates.", default=200)
+    loading: ModelOptions = group("The models")
+
+
+@typed_command("apply", ApplyOptions)
+def apply_command(given: ApplyOptions) -> None:
+    """Tell the classes of every MODEL's maps on every file: Figure 2 of Kovaleva et al. (2019).
+
+    \b
+    headscope patterns apply demo --demo -o classes
+    headscope patterns apply demo my-model --segments rte.jsonl --text wiki.txt -o classes
+    """
+    corpora = dict(corpora_by_name(given.corpus, limit=given.limit))
+    tell = (lambda text: None) if given.quiet or given.as_json else say
+    for corpus in corpora.values():
+        for note in annotate(corpus, quiet=given.quiet):
+            tell(note)
+    runs: dict[tuple[str, str], Run] = {}
+    for model in dict.fromkeys(given.models):
+        for name, run in _runs(model, corpora, given):
+            runs[model, name] = run
+            tell(_sentence(model, name, run))
+    table, figures = _written(runs, given.output)
+    if given.as_json:
+        summary = {
+            "table": str(table),
+            "figures": [str(path) for path in figures],
+            "runs": [str(run.path) for run in runs.values()],
+        }
+        click.echo(json.dumps(summary, ensure_ascii=True))
+    else:
+        say(f"table: {table}")
+        say(f"figure: {figures[-1]}")
+
+
+def _runs(
+    model: str, corpora: Mapping[str, Corpus], given: ApplyOptions
+) -> Iterator[tuple[str, Run]]:
+    """(name of the corpus, run) of one model."""
+    from headscope.model.model import load
+    from headscope.run.atlas import atlas
+    from headscope.run.settings import Settings
+
+    loaded = load(model, **asdict(given.loading))
+    options = {"patterns": {"classifier": str(given.classifier)}} if given.classifier else {}
+    settings = Settings(
+        analyses=("patterns",),
+        options=options,
+        limit=given.limit,
+        max_length=given.max_length,
+        seed=given.seed,
+        replicates=given.replicates,
+    )
+    for name, corpus in corpora.items():
+        folder = given.output / "runs" / f"{_plain(model)}--{_plain(name)}"
+        yield name, atlas(loaded, corpus, output=folder, settings=settings)
+
+
+def _plain(name: str) -> str:
+    """A name as part of a folder's: the last part of a path, letters, digits, '-', '_' and '.'."""
+    last = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in (last or ["model"])[-1])[:60]
+
+
+def _sentence(model: str, corpus: str, run: Run) -> str:
+    shares = run["patterns"]["model_share"]
+    told = ", ".join(
+        f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
+        for name, share in zip(shares["pattern"].values, shares.values, strict=True)
+    )
+    return f"{model} on {corpus}: {told}"
+
+
+def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, list[Path]]:
+    """The table of all heads, and the bars."""
+    import numpy as np
+    import pandas as pd
+
+    from headscope.analyses.patterns.figure import bars_of_runs
+    from headscope.core.results import printable
+    from headscope.core.whole_file import write_whole
+    from headscope.draw.saving import save_picture
+    from headscope.heads.tables import tidy
+
+    tables = [
+        tidy(run.tree)["patterns"].query("metric == 'share'").assign(model=model, corpus=corpus)
+        for (model, corpus), run in runs.items()
+    ]
+    table = pd.concat(tables, ignore_index=True).dropna(axis=1, how="all")
+    file = write_whole(output / "patterns.csv", lambda path: table.to_csv(path, index=False))
+    names = [(printable(_plain(m)), printable(Path(_plain(c)).stem)) for m, c in runs]
+    shares = np.stack([run["patterns"]["model_share"].values for run in runs.values()])
+    figure = bars_of_runs(names, shares)  # [run, pattern]
+    return file, [save_picture(figure, output / f"patterns.{kind}") for kind in ("svg", "png")]

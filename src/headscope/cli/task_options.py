@@ -1,0 +1,112 @@
+"""Options that say what a model is asked: a task, its data, columns and labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.cli.typed_command import flag, option
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.tasks.task import Task
+    from headscope.tasks.task_data import TaskData
+
+TASK = "A task of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or your own."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """Which task, and where its data are; no task is needed."""
+
+    task: str | None = option(TASK, metavar="NAME")
+    data: Path | None = option(
+        "Folder with train.tsv and dev.tsv (or .csv, .jsonl, .parquet), or one file; by default "
+        "GLUE from the hub.",
+        metavar="FOLDER",
+    )
+    split: str = option("Which file of the folder is scored.", default="dev")
+    columns: str | None = option(
+        "Columns of text_a, text_b, label and id, where they are not recognised.",
+        metavar="ROLE=NAME,…",
+    )
+    labels: str | None = option(
+        "Classes of your own task, in the order of their ids.", metavar="A,B,…"
+    )
+    regression: bool = flag("The labels of your own task are numbers.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDataOptions(TaskOptions):
+    """A task, which is required, and how much of its data is read."""
+
+    task: str = option(TASK, metavar="NAME", required=True)
+    max_length: int = option(
+        "Tokens of an example; longer ones are cut, and counted.", default=128, minimum=4
+    )
+    limit: int | None = option("Examples at most, drawn by --seed.", minimum=1)
+
+
+def asked_task(
+    given: TaskOptions, checkpoint: str | None = None, *, revision: str | None = None
+) -> Task | str:
+    """The task that the options name; a name alone where its labels will tell.
+
+    checkpoint  its configuration knows the classes of a task of the user's
+    revision    of the checkpoint
+    raises      InputError for --labels or --regression with a task of GLUE, or both
+    """
+    from headscope.tasks.task import find_task, is_known, own_task
+
+    name, labels, regression = str(given.task), given.labels, given.regression
+    if is_known(name):
+        if labels or regression:
+            raise InputError(
+                f"{name} is a task of GLUE, whose labels are known; leave out --labels and "
+                "--regression, or give the task a name of your own"
+            )
+        return find_task(name)
+    if labels and regression:
+        raise InputError("found --labels and --regression; a task has classes or numbers")
+    if regression:
+        return own_task(name, None)
+    if labels:
+        return own_task(name, [label.strip() for label in labels.split(",")])
+    if checkpoint is not None:
+        from headscope.tasks.task_model import task_of
+
+        return task_of(checkpoint, name, revision=revision)
+    return name
+
+
+def task_data(
+    given: TaskOptions,
+    task: Task | str,
+    *,
+    seed: int,
+    limit: int | None,
+    split: str | None = None,
+    data: Path | None = None,
+) -> TaskData:
+    """At most `limit` examples of the task; `split` and `data` instead of those of the options."""
+    from headscope.tasks.task_data import read_task
+
+    return read_task(
+        task,
+        data or given.data,
+        split=split or given.split,
+        columns=parse_columns(given.columns),
+        limit=limit,
+        seed=seed,
+    )
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """`text_a=premise,label=y` as {"text_a": "premise", "label": "y"}."""
+    if not text:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if any(not (role.strip() and equals) for role, equals, _ in pairs):
+        raise InputError(f"--columns {text!r}; wanted ROLE=NAME,ROLE=NAME, say text_a=premise")
+    return {role.strip(): name.strip() for role, _, name in pairs}

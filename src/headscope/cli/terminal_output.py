@@ -1,0 +1,159 @@
+"""What commands show in a terminal: lines, progress bars, and what a run came to."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from headscope.cli.options import RunOptions
+    from headscope.corpus import AnnotatedCorpus, Corpus
+    from headscope.run.finished_run import Run
+
+
+def printable(text: str) -> str:
+    """The text with control characters and lone surrogates escaped: file names may hold any."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "replace").decode()
+        for c in text
+    )
+
+
+def say(text: str) -> None:
+    """Print one line or more on stdout."""
+    click.echo(printable(text))
+
+
+def complain(text: str) -> None:
+    """Print one line or more on stderr, after the program's name."""
+    click.echo(f"headscope: {printable(text)}", err=True)
+
+
+def prepare() -> None:
+    """Keep the libraries' telemetry, bars and advice away; let any character be printed."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+class ProgressBar:
+    """A bar on stderr over shards or another unit; silent when quiet or not on a terminal."""
+
+    def __init__(self, *, quiet: bool, unit: str = "shard", title: str | None = None) -> None:
+        self.unit, self.title = unit, title
+        self.quiet = quiet or not sys.stderr.isatty()
+        self.bar: Any = None
+        self.done_before: int | None = None  # what was finished before this run began
+        self.total: int | None = 0
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Show that so much of all is finished; None where nobody knows how much there is."""
+        if self.done_before is None:
+            self.done_before, self.total = done, total
+        if self.quiet:
+            return
+        from tqdm import tqdm
+
+        if self.bar is None:
+            initial = 0 if total is None else done
+            self.bar = tqdm(
+                desc=self.title, total=total, unit=self.unit, initial=initial, file=sys.stderr
+            )
+        self.bar.update(done - self.bar.n)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+        self.bar = None
+
+
+# --- annotation -----------------------------------------------------------------------------
+
+
+def annotate(corpus: Corpus, *, quiet: bool) -> list[str]:
+    """Annotate the plain text of a corpus, where that has not been done.
+
+    quiet    no bar
+    returns  for each annotated part a line on who annotated it and where that is kept
+    """
+    from headscope.corpus import AnnotatedCorpus, Concatenation
+
+    parts = corpus.corpora if isinstance(corpus, Concatenation) else (corpus,)
+    return [_annotate(part, quiet) for part in parts if isinstance(part, AnnotatedCorpus)]
+
+
+def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
+    with ProgressBar(quiet=quiet, unit=" documents", title="annotating") as bar:
+        kept = part.prepare(bar)
+    by = f"annotated by {part.annotator.name} ({part.annotator.version})"
+    source = part.source
+    if kept is not None and source is not None and kept.parent == source.parent:
+        return f"{by}, kept in {kept}"
+    beside = source.parent if source is not None else Path()
+    if kept is not None:
+        complain(f"{beside} cannot be written: the annotation is kept in {kept}")
+        return f"{by}, kept in {kept}"
+    complain(
+        f"neither {beside} nor the cache folder can be written: the annotation is kept in memory, "
+        "and is made again in the next run"
+    )
+    return f"{by}, not kept"
+
+
+# --- a finished run -------------------------------------------------------------------------
+
+
+def conclude(
+    run: Run,
+    how: RunOptions,
+    *,
+    lines: Callable[[Run], Iterable[str]],
+    summary: Callable[[Run], Mapping[str, Any]],
+) -> None:
+    """Write the report, unless --no-report says otherwise, and print what the run came to.
+
+    lines    of text, before the one that says where the run is
+    summary  for --json, beside what the summaries of all commands hold
+    """
+    if not (how.no_report or run.has_report):
+        run.report()
+    report = f"{run.path}/report.html" if run.has_report else None
+    if how.as_json:
+        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+        told = {"run": str(run.path), "report": report, **kept, **summary(run)}
+        click.echo(json.dumps(told, ensure_ascii=True))
+        return
+    for line in lines(run):
+        say(line)
+    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
+
+
+def reading_lines(
+    counts: Mapping[str, Any], progress: ProgressBar, notes: Sequence[str]
+) -> Iterator[str]:
+    """What was resumed, cut into windows, and left out and why."""
+    yield from notes
+    if progress.done_before:
+        yield f"resumed: {progress.done_before} of {progress.total} shards were finished before"
+    if counts["windowed"]:
+        yield f"windowed: {counts['windowed']} passages were longer than an input"
+    for reason, entry in counts["reasons"].items():
+        first = ", ".join(_short(name) for name in entry["first"][:3])
+        more = ", …" if entry["total"] > 3 else ""
+        yield f"skipped: {entry['total']} × {reason} ({first}{more})"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else name[:59] + "…"

@@ -1,0 +1,216 @@
+"""Commands whose options are declared once, as the fields of a frozen dataclass.
+
+    @dataclass(frozen=True, kw_only=True)
+    class LengthOptions:
+        max_length: int | None = option("Tokens of an input.")
+        long: Literal["window", "skip", "error"] = option("What to do else.", default="window")
+
+The name of a field gives the option's (`--max-length`), its annotation the type. A field whose type
+is such a dataclass is a group of options. Help shows the fields in their order; a heading holds
+for its field and for those after it. The command is handed one value of the dataclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+
+from headscope.errors import RunStopped
+
+OTHER = "Other options"
+RESUMES = "the same command goes on from what is finished"
+FILE = click.Path(path_type=Path)
+Options = TypeVar("Options")
+
+
+def option(
+    text: str | None = None,
+    *,
+    names: str = "",
+    default: Any = None,
+    required: bool = False,
+    heading: str = "",
+    minimum: int | None = None,
+    **settings: Any,
+) -> Any:
+    """A field that is an option of the command line.
+
+    text      its help
+    names     as they are typed, say "-o --output"; by default the field's name
+    heading   of the help page, from this field on
+    minimum   smallest whole number
+    settings  for click.Option: metavar, type, show_default
+    """
+    settings |= {"help": text, "param_decls": names.split()}
+    if minimum is not None:
+        settings["type"] = click.IntRange(minimum)
+    metadata = {"settings": settings, "heading": heading}
+    return field(metadata=metadata) if required else field(default=default, metadata=metadata)
+
+
+def flag(text: str, *, names: str = "", heading: str = "") -> Any:
+    """A field that is a switch, off by default."""
+    return option(text, names=names, default=False, heading=heading)
+
+
+def several(text: str, *, names: str = "", heading: str = "", **settings: Any) -> Any:
+    """A field that is an option which may be repeated, none by default."""
+    return option(text, names=names, default=(), heading=heading, **settings)
+
+
+def argument(*, default: Any = MISSING, **settings: Any) -> Any:
+    """A field that is an argument of the command; with a default it may be left out.
+
+    settings  for click.Argument: metavar
+    """
+    return field(default=default, metadata={"settings": settings, "argument": True})
+
+
+def group(heading: str = "") -> Any:
+    """A field whose type is a dataclass of options; `heading` as for `option`."""
+    return field(metadata={"heading": heading})
+
+
+def typed_command(
+    name: str, kind: type[Options], *, stopped: str | None = None
+) -> Callable[[Callable[[Options], None]], click.Command]:
+    """Make a command of a function that takes the parsed options; its docstring is the help.
+
+    kind     dataclass that declares arguments and options
+    stopped  what Ctrl-C says of how to go on, of a command that computes a run; else None
+    """
+
+    def made(function: Callable[[Options], None]) -> click.Command:
+        declared = list(_parameters(kind))
+
+        def callback(**values: Any) -> None:
+            given = _value(kind, values)
+            if stopped is None:
+                function(given)
+                return
+            from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+
+            keep_freed_memory()
+            keep_few_products()
+            try:
+                function(given)
+            except KeyboardInterrupt as error:  # before, between or after the shards
+                raise RunStopped(f"stopped; {stopped}") from error
+
+        return TypedCommand(
+            name,
+            callback=callback,
+            params=[parameter for _, parameter in declared],
+            help=function.__doc__,
+            headings={str(parameter.name): heading for heading, parameter in declared if heading},
+        )
+
+    return made
+
+
+class TypedCommand(click.Command):
+    """A command with headings in its help; one with headings reads `--text a.txt b.txt`."""
+
+    def __init__(self, name: str, *, headings: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(name, **settings)
+        self.headings = headings  # of each parameter
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`--text a.txt b.txt` is read as `--text a.txt --text b.txt`."""
+        return super().parse_args(ctx, spread(args, self.params) if self.headings else args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options, heading by heading."""
+        if not self.headings:
+            super().format_options(ctx, formatter)
+            return
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                rows.setdefault(self.headings.get(str(parameter.name), OTHER), []).append(record)
+        for heading, records in rows.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[str]:
+    """The arguments with the option's name before each of the files that follow it.
+
+    Only behind the command's own arguments: in `--text a.txt MODEL` the last word is one.
+    """
+    wanted = sum(isinstance(p, click.Argument) and p.required for p in parameters)
+    options = [p for p in parameters if isinstance(p, click.Option) and not p.is_flag]
+    valued = {name for option in options for name in option.opts}
+    files = {
+        name
+        for option in options
+        if option.multiple and isinstance(option.type, click.Path)
+        for name in option.opts
+    }
+    out: list[str] = []
+    taking, arguments = "", 0
+    left = iter(args)
+    for word in left:
+        if word == "--":
+            return [*out, word, *left]
+        if word.startswith("-"):
+            taking = word if word in files else ""
+            out += [word, *([next(left, "")] if word in valued else [])]
+        elif taking and arguments >= wanted:
+            out += [taking, word]
+        else:
+            out.append(word)
+            arguments += 1
+    return out
+
+
+def _parameters(kind: type) -> Iterator[tuple[str, click.Parameter]]:
+    """(heading, parameter) of each field, groups opened."""
+    hints, heading = get_type_hints(kind), ""
+    for each in fields(kind):
+        hint, heading = hints[each.name], each.metadata.get("heading") or heading
+        if is_dataclass(hint):
+            assert isinstance(hint, type)
+            yield from ((heading, parameter) for _, parameter in _parameters(hint))
+        else:
+            yield heading, _parameter(each, hint)
+
+
+def _parameter(each: Field[Any], hint: Any) -> click.Parameter:
+    many = get_origin(hint) is tuple
+    one = get_args(hint)[0] if many or type(None) in get_args(hint) else hint
+    settings = {"type": _click_type(one), **each.metadata["settings"]}
+    if each.default not in (MISSING, None, ()) and one is not bool:
+        settings["default"] = each.default
+    required = each.default is MISSING
+    if each.metadata.get("argument"):
+        return click.Argument([each.name], required=required, nargs=-1 if many else 1, **settings)
+    names = settings.pop("param_decls") or [f"--{each.name.replace('_', '-')}"]
+    if one is bool:
+        settings = {"help": settings["help"], "is_flag": True}
+    settings = {"show_default": True, **settings}
+    return click.Option([*names, each.name], required=required, multiple=many, **settings)
+
+
+def _click_type(kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    return FILE if kind is Path else kind
+
+
+def _value(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """The dataclass with the parsed values, groups within."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            each.name: _value(hints[each.name], values)
+            if is_dataclass(hints[each.name])
+            else values[each.name]
+            for each in fields(kind)  # type: ignore[arg-type]
+        }
+    )

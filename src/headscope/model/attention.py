@@ -1,0 +1,261 @@
+"""The one attention function, registered with transformers: here attention is read and changed.
+
+Inside `listening(model, listener)` the model's attention runs through `_attention`. It computes
+exactly what transformers' eager functions do, operation by operation, so that the maps are equal to
+the last bits; but without copies of the [example, head, query, key] tensor where no gradient is
+recorded, and refusing what it does not know. Every listener is shown the call before the values are
+mixed, and may change it or mix them by itself, and once more afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from headscope.errors import ModelError
+from headscope.model.families import Site, configurations
+
+NAME = "headscope"
+# What transformers hands to an attention function beside q, k, v and the mask.
+_USED = frozenset({"softcap", "position_bias"})
+# Changes nothing here: the mask already holds causality and windows.
+_WITHOUT_EFFECT = frozenset(
+    {
+        "is_causal",
+        "sliding_window",
+        "position_ids",
+        "output_attentions",
+        "output_hidden_states",
+        "use_cache",
+        "cache_position",
+        "encoder_hidden_states",
+        "encoder_attention_mask",
+        "past_key_values",
+        "return_dict",
+        "position_embeddings",
+        "cu_seq_lens_q",
+        "cu_seq_lens_k",
+        "max_length_q",
+        "max_length_k",
+        "num_items_in_batch",
+        "deterministic",
+        "token_type_ids",
+        "labels",
+    }
+)
+
+
+class AttentionCall:
+    """One call of the attention function by a module of the network.
+
+    A listener may replace `attention`, `values` or `mixed` by new tensors; where gradients are
+    recorded it must not write into them. The first two are computed when they are first asked for.
+
+    site, layer  which attention calls, and its number; set by the Instrument
+    module       the module that calls
+    query        [example, head, query, dim]
+    key, value   [example, key-value head, key, dim]
+    mask         [example or 1, head or 1, query, key]  0 where a key may be attended to, very
+                 negative where not; None: everywhere
+    scaling      what q·k is multiplied by
+    options      "softcap" and "position_bias", if the module gives them; see `probabilities`
+    mixed        [example, head, query, dim]  Σ_j α_ij v_j, if a listener has it ready
+    """
+
+    site: Site
+    layer: int
+
+    def __init__(
+        self,
+        module: nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: torch.Tensor | None,
+        *,
+        scaling: float | None,
+        dropout: float,
+        options: dict[str, Any],
+    ) -> None:
+        self.module, self.query, self.key, self.value = module, query, key, value
+        self.scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+        self.dropout, self.options = dropout, options
+        self.mask, self.position_bias = (
+            None if bias is None else bias.detach()[..., : key.shape[2]]
+            for bias in (mask, options.get("position_bias"))
+        )
+        self.mixed: torch.Tensor | None = None
+
+    @cached_property
+    def keys(self) -> torch.Tensor:
+        """[example, head, key, dim] the keys, repeated for the query heads that share them."""
+        return for_each_head(self.key, self.query)
+
+    @cached_property
+    def values(self) -> torch.Tensor:
+        """[example, head, key, dim] the values, likewise."""
+        return for_each_head(self.value, self.query)
+
+    @cached_property
+    def attention(self) -> torch.Tensor:
+        """[example, head, query, key] the probabilities, before dropout."""
+        return probabilities(self.query, self.keys, self.mask, scaling=self.scaling, **self.options)
+
+    def mix(self) -> torch.Tensor:
+        """[example, head, query, dim] Σ_j α_ij v_j."""
+        kept = nn.functional.dropout(self.attention, p=self.dropout, training=self.module.training)
+        return kept @ self.values
+
+
+class Listener(Protocol):
+    """What the attention function reports to."""
+
+    def before(self, call: AttentionCall, /) -> None:
+        """Called before the values are mixed; may change the call."""
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor, /) -> None:
+        """Called with the mixed values: [example, query, head, dim]."""
+
+
+_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_listeners", default=())
+
+
+@contextmanager
+def listening(model: PreTrainedModel, listener: Listener, *, alone: bool = False) -> Iterator[None]:
+    """Inside the context the model's attention is computed here and reported to the listener.
+
+    The attention implementation of the model and of all models inside it is set past the public
+    setter, which also sets sub-configurations: each one gets back exactly what it had.
+
+    alone  the listeners of outer contexts hear nothing meanwhile; else they come first
+    """
+    before = [(c, c._attn_implementation_internal) for c in configurations(model)]
+    token = _LISTENERS.set((*(() if alone else _LISTENERS.get()), listener))
+    try:
+        for config, _ in before:
+            config._attn_implementation_internal = NAME
+        yield
+    finally:
+        _LISTENERS.reset(token)
+        for config, implementation in before:
+            config._attn_implementation_internal = implementation
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **other: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What transformers calls: [example, query, head, dim], and the probabilities if computed."""
+    call = AttentionCall(
+        module, query, key, value, attention_mask,
+        scaling=scaling, dropout=dropout, options=known_options(module, other),
+    )  # fmt: skip
+    listeners = _LISTENERS.get()
+    for listener in listeners:
+        listener.before(call)
+    mixed = call.mix() if call.mixed is None else call.mixed
+    mixed = mixed.transpose(1, 2).contiguous()  # [example, query, head, dim]
+    for listener in listeners:
+        listener.after(call, mixed)
+    return mixed, vars(call).get("attention")
+
+
+AttentionInterface.register(NAME, _attention)
+AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended
+
+
+# --- arithmetic -------------------------------------------------------------------------------
+
+
+def probabilities(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    mask: torch.Tensor | None,
+    *,
+    scaling: float | None,
+    softcap: float | None = None,
+    position_bias: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """[example, head, query, key] softmax(cap(scaling · q·k) + position bias + mask).
+
+    query, key            [example, head, query or key, dim]
+    mask, position_bias   broadcast to the scores; 0 where attended, very negative where not
+    scaling               1/√dim if None
+    """
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    biases = [b[..., : key.shape[2]] for b in (position_bias, mask) if b is not None]
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, *biases)):
+        scores = query @ key.transpose(2, 3) * scale  # [example, head, query, key]
+        if softcap is not None:
+            scores = torch.tanh(scores / softcap) * softcap
+        for bias in biases:
+            scores = scores + bias
+        wide = torch.promote_types(scores.dtype, torch.float32)
+        return scores.softmax(-1, dtype=wide).to(query.dtype)
+    return _in_place(query @ key.transpose(2, 3), biases, scale, softcap)
+
+
+def _in_place(
+    scores: torch.Tensor, biases: list[torch.Tensor], scale: float, softcap: float | None
+) -> torch.Tensor:
+    """The same, in one buffer: half the time of the above on long inputs."""
+    scores.mul_(scale)
+    if softcap is not None:
+        scores.div_(softcap).tanh_().mul_(softcap)
+    for bias in biases:
+        scores.add_(bias)
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        return scores.softmax(-1, dtype=torch.float32).to(scores.dtype)
+    if scores.device.type != "cpu":  # only there is writing into its own input known to be right
+        return scores.softmax(-1)
+    return torch.softmax(scores, -1, out=scores)
+
+
+def for_each_head(of_keys: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """[example, head, key, dim] keys or values, each for the query heads that share it."""
+    groups = query.shape[1] // of_keys.shape[1]
+    return of_keys if groups == 1 else of_keys.repeat_interleave(groups, dim=1)
+
+
+def visible(mask: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
+    """[example or 1, 1, query, key] True where a query may attend to a key.
+
+    mask    as the attention function is given it; None: everywhere
+    scores  [example, head, query, key] anything of that size
+    """
+    queries, keys = scores.shape[2:]
+    if mask is None:
+        return scores.new_ones((1, 1, queries, keys), dtype=torch.bool)
+    seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+    return seen.expand(len(seen), 1, queries, keys)
+
+
+def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that matter among those that a module passes; ModelError for unknown ones."""
+    unknown = [
+        name
+        for name, value in options.items()
+        if value is not None and name not in _WITHOUT_EFFECT | _USED
+    ]
+    if unknown:
+        raise ModelError(
+            f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
+            "headscope does not know: refusing to show numbers that may be wrong; "
+            "please report this model"
+        )
+    return {name: options[name] for name in _USED if options.get(name) is not None}

@@ -1,0 +1,136 @@
+"""The run folder of an experiment: any command other than `atlas` that shows a model examples.
+
+    request = ExperimentRequest("ablate", model, corpus=of_task(data), examples=…, settings={…})
+    run = run_experiment(request, compute, output="run")  # compute(run) -> {"ablation": dataset}
+
+The folder is one of `headscope atlas` in every respect: the same manifest, atlas.nc, tables,
+figures and page. A finished run of the same spec is opened, not computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import xarray as xr
+
+import headscope
+from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.document import Example
+from headscope.model.model import Model
+from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress, run_in_progress
+from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
+from headscope.run.store import RunFolder
+from headscope.tasks.task_data import TaskData
+
+
+@dataclass(frozen=True)
+class ExperimentRequest:
+    """What an experiment is asked to do; all but `linears`, `line` and `corpus` is its spec.
+
+    command   name of the command: "ablate"
+    model     the model that the run is about
+    corpus    `kind`, and `files` with name and sha256, as `Corpus.describe`; see `of_task`
+    examples  what the model is shown; each is taken for a document unless their ids say otherwise
+    settings  everything else that decides the numbers: values that JSON knows
+    cut       how many examples were shortened
+    counts    further counts for the manifest: what was skipped, or read in windows
+    linears   gives the fastest kind of linear maps; called once, when a run begins
+    line      the command line
+    """
+
+    command: str
+    model: Model
+    corpus: Mapping[str, Any]
+    examples: Sequence[Example]
+    settings: Mapping[str, Any]
+    seed: int = 0
+    replicates: int = 1000
+    cut: int = 0
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    linears: Callable[[], str] = lambda: "stock"
+    line: Sequence[str] = ()
+
+
+Compute = Callable[[RunInProgress], Mapping[str, xr.Dataset]]
+
+
+def run_experiment(
+    request: ExperimentRequest,
+    compute: Compute,
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+) -> Run:
+    """The run of that request: opened if it is finished, else computed and kept.
+
+    compute    gives the results by group; `run.part` keeps what takes long
+    output     run folder; None: in memory
+    overwrite  replace a run of another spec in the same folder
+    raises     RunFolderError where the folder holds something else; RunStopped on Ctrl-C
+    """
+    folder = None if output is None else RunFolder(output)
+    spec = _spec(request)
+    begin = partial(_manifest, request, spec)
+    with run_in_progress(folder, spec, begin, overwrite=overwrite) as run:
+        if (finished := run.finished()) is not None:
+            return finished
+        results = compute(run)
+        run.manifest["analyses"] = sorted(results)
+        return run.finish(results, title=f"headscope {request.command}")
+
+
+def of_task(data: TaskData) -> dict[str, Any]:
+    """A task's data as `ExperimentRequest.corpus`."""
+    file = {"name": data.source, "sha256": data.sha256}
+    return {
+        "kind": f"task {data.task.name}", "files": [file], "counted": "examples",
+        "rows_sha256": data.rows_sha256, "labels": list(data.task.labels),
+        "notes": list(data.notes),
+    }  # fmt: skip
+
+
+def _spec(request: ExperimentRequest) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(dict(request.settings)))
+    return {
+        "headscope": headscope.__version__,
+        "command": request.command,
+        "model": identity_of(request.model),
+        "others": {},
+        "corpus": {
+            "inputs_sha256": digest_of(request.examples),
+            "rows_sha256": request.corpus.get("rows_sha256"),
+        },
+        "settings": {**plain, "seed": request.seed, "replicates": request.replicates},
+    }
+
+
+def _manifest(request: ExperimentRequest, spec: dict[str, Any]) -> Manifest:
+    counts = EncodeCounts(
+        documents=len({e.document for e in request.examples}),
+        examples=len(request.examples),
+        tokens=sum(map(len, request.examples)),
+    ).as_dict()
+    manifest = new_manifest(
+        spec, request.model, corpus=request.corpus, shards=0,
+        counts={**counts, "cut": request.cut, **request.counts}, analyses=[],
+        linears=request.linears(), threads=torch.get_num_threads(), command=request.line,
+    )  # fmt: skip
+    return manifest | {"history": training_history(request.model.name)}
+
+
+def digest_of(examples: Sequence[Example]) -> str:
+    """Hex sha256 over all inputs in order."""
+    digest = hashlib.sha256()
+    for example in examples:
+        for part in (example.id, example.document):
+            digest.update(part.encode("utf-8", "surrogatepass") + b"\x1f")
+        digest.update(example.input_ids.tobytes() + b"\x1e" + example.segment_ids.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""The life of a run: lock its folder, compare the spec, keep finished parts, write the results.
+
+    with run_in_progress(folder, spec, new_manifest, overwrite=False) as run:
+        if (finished := run.finished()) is not None:
+            return finished
+        state = run.part(0, compute)  # computed once, then kept in the folder
+        return run.finish({"entropy": dataset}, title="headscope atlas")
+
+Every command that writes a run folder goes through here. A command that was stopped or killed goes
+on from the parts that it has kept.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import xarray as xr
+
+from headscope.errors import RunFolderError, RunStopped
+from headscope.run.finished_run import Run, open_run
+from headscope.run.manifest import Manifest, label
+from headscope.run.settings import differences, fingerprint
+from headscope.run.store import RunFolder, State
+
+Progress = Callable[[int, int], None]
+
+
+class Meter:
+    """Progress of a job in stages, some of which may be skipped or end early.
+
+    total     items of all stages
+    progress  called as progress(done, total)
+    """
+
+    def __init__(self, total: int, progress: Progress | None = None) -> None:
+        self.total, self.progress = total, progress
+        self.done, self._end = 0, total
+
+    def advance(self, count: int) -> None:
+        """So many more items are done; never more than the stage has."""
+        self.done = min(self.done + count, self._end)
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+    @contextmanager
+    def stage(self, size: int) -> Iterator[None]:
+        """Inside the context a stage of so many items runs; afterwards all of them count."""
+        start = self.done
+        self._end = start + size
+        yield
+        self.done = start
+        self.advance(size)
+
+
+class RunInProgress:
+    """A run between its first file and its results.
+
+    folder    where it is kept; None: in memory
+    manifest  of this run; written when the run begins and when it ends
+    done      numbers of the parts that are finished
+    """
+
+    def __init__(self, folder: RunFolder | None, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.done = folder.finished_shards() if folder else set()
+
+    @property
+    def linears(self) -> str:
+        """ "onednn" or "stock", as chosen when the run began."""
+        return str(self.manifest["linears"])
+
+    def finished(self) -> Run | None:
+        """The run if nothing is left to do: its results are whole, and so is every shard."""
+        digest = self.manifest.get("results_sha256")
+        if self.folder is None or len(self.done) < self.manifest["shards"]:
+            return None
+        return open_run(self.folder.path) if self.folder.has_results(digest) else None
+
+    def part(self, number: int, make: Callable[[], State]) -> State:
+        """Named arrays: what was kept under this number, else what `make` gives, then kept."""
+        if self.folder is None:
+            return make()
+        if number not in self.done:
+            self.keep(number, make())
+        return self.kept(number)
+
+    def keep(self, number: int, state: State) -> None:
+        """Write the named arrays of a part to the folder, if there is one."""
+        if self.folder is not None:
+            self.folder.put_shard(number, state)
+        self.done.add(number)
+
+    def kept(self, number: int) -> State:
+        """The named arrays of a finished part, from the folder."""
+        assert self.folder is not None
+        return self.folder.shard(number)
+
+    def finish(self, results: Mapping[str, xr.Dataset], *, title: str, **attrs: str) -> Run:
+        """Label the results, write them, and complete the manifest.
+
+        results  by group
+        attrs    further attributes of the root
+        """
+        tree = label(results, self.manifest, title=title, **attrs)
+        if self.folder is None:
+            return Run(tree, self.manifest)
+        buffer = io.BytesIO()
+        tree.to_netcdf(buffer, engine="h5netcdf")
+        self.manifest["results_sha256"] = self.folder.put_results(buffer.getvalue())
+        self.save_manifest()
+        return Run(tree, self.manifest, self.folder.path)
+
+    def save_manifest(self) -> None:
+        """Write the manifest as it is now."""
+        if self.folder is not None:
+            self.folder.write_manifest(self.manifest)
+
+    def stopped(self) -> RunStopped:
+        """What Ctrl-C ends in: an error that says what is kept and how to go on."""
+        if shards := self.manifest.get("shards"):
+            kept = " and kept: the same command goes on from here" if self.folder else ""
+            return RunStopped(f"stopped; {len(self.done)} of {shards} shards are finished{kept}")
+        if self.folder is None:
+            return RunStopped("stopped; nothing is kept: the run was in memory")
+        return RunStopped("stopped; the same command goes on from what is finished")
+
+
+@contextmanager
+def run_in_progress(
+    folder: RunFolder | None,
+    spec: Mapping[str, Any],
+    new_manifest: Callable[[], Manifest],
+    *,
+    overwrite: bool,
+) -> Iterator[RunInProgress]:
+    """Hold a run folder for the run of one spec.
+
+    folder        is locked while the context lasts; None: the run is in memory
+    spec          everything that decides the numbers
+    new_manifest  gives the manifest of a run that begins; not called where one is continued
+    overwrite     replace a run of another spec
+    raises        RunFolderError where another process writes, or where the folder holds something
+                  else or a run of another spec; RunStopped on Ctrl-C
+    """
+    with folder.locked() if folder else nullcontext():
+        manifest = None
+        if folder is not None:
+            folder.prepare(overwrite=overwrite and _differs(folder, spec))
+            manifest = _manifest_of_spec(folder, spec)
+        if manifest is not None:
+            run = RunInProgress(folder, manifest)
+        else:
+            run = RunInProgress(folder, new_manifest())
+            run.save_manifest()
+        try:
+            yield run
+        except KeyboardInterrupt as error:
+            raise run.stopped() from error
+
+
+def _manifest_of_spec(folder: RunFolder, spec: Mapping[str, Any]) -> Manifest | None:
+    """The manifest of the run in a folder, None without one; RunFolderError for another spec's."""
+    manifest = folder.manifest()
+    if manifest is None or manifest["fingerprint"] == fingerprint(spec):
+        return manifest
+    where = differences(manifest["spec"], spec)
+    raise RunFolderError(
+        f"{folder.path} holds a run of another spec "
+        f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n"
+        "nothing of it can be reused: choose another folder with -o, or --overwrite it"
+    )
+
+
+def _differs(folder: RunFolder, spec: Mapping[str, Any]) -> bool:
+    """Whether the folder holds a run that cannot be continued under this spec."""
+    try:
+        return _manifest_of_spec(folder, spec) is None and folder.manifest() is not None
+    except RunFolderError:
+        return True
