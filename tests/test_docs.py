@@ -17,7 +17,7 @@ from corpus.framenet_release import Sentence, Unit, write_release
 from experiments.alignment.made import gold_folder, saved
 from experiments.importance.made import language_model
 from headscope.cli.main import group
-from headscope.heads.label_rules import RULES
+from headscope.core.head_labels import label_rules
 from headscope.model.checkpoint import demo_place
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words
@@ -384,7 +384,7 @@ def test_every_option_of_view_is_in_its_page() -> None:
 
 def test_every_rule_of_a_label_and_every_option_of_head_is_in_its_page() -> None:
     text = (ROOT / "docs/head.md").read_text("utf-8")
-    for rule in RULES.values():
+    for rule in label_rules().values():
         above = f"{rule.least:g}" if rule.least else "–"
         row = f"| {rule.title} | {rule.number} | {above} | {rule.asks} | {rule.source} |"
         assert row in text

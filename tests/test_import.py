@@ -24,7 +24,7 @@ def test_importing_headscope_takes_less_than_a_third_of_a_second():
 def test_a_finished_run_is_opened_and_reported_without_torch():
     code = (
         "import sys, headscope.run.finished_run, headscope.heads.tables; "
-        "import headscope.report.figures, headscope.report.build; "
+        "import headscope.draw.figures, headscope.report.build; "
         "print({'torch', 'transformers', 'numba'} & sys.modules.keys())"
     )
     found = subprocess.run(

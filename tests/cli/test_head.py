@@ -8,10 +8,10 @@ import pytest
 
 from cli.conftest import refused
 from headscope.cli.show_run import head_named
+from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
 from headscope.heads.card_text import card_text
 from headscope.heads.head_card import head_card
-from headscope.heads.labels import head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

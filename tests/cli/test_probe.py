@@ -10,7 +10,7 @@ import pytest
 
 from cli.conftest import refused
 from experiments.probes.made import VECTORS, tiny, treebank
-from headscope.heads.labels import run_labels
+from headscope.core.head_labels import run_labels
 from headscope.run.finished_run import open_run
 from tasks.made import checkpoint
 

@@ -10,33 +10,34 @@ from headscope.analyses.flow.methods import METHODS as FLOWS
 from headscope.analyses.mixing.measure import METHODS
 from headscope.analyses.pairs.measure import PAIRS
 from headscope.analyses.surface.measure import TARGETS
-from headscope.core import dictionary as terms
+from headscope.core.dictionary import UNITS, name, terms
+from headscope.core.terms import OURS, SOURCES
 from headscope.model.batch import CATEGORIES
 
 
-@pytest.mark.parametrize("word", terms.TERMS)
+@pytest.mark.parametrize("word", terms())
 def test_a_term_has_a_name_one_sentence_and_a_source(word):
-    term = terms.TERMS[word]
+    term = terms()[word]
     assert term.name
     assert term.meaning[0].isupper()
     assert term.meaning.endswith(".")
-    assert term.source in {"", terms.OURS} | terms.SOURCES.keys() or any(
-        term.source.startswith(known) for known in terms.SOURCES
+    assert term.source in {"", OURS} | SOURCES.keys() or any(
+        term.source.startswith(known) for known in SOURCES
     )
 
 
 def test_every_source_has_a_reference_and_a_link():
-    for source in terms.SOURCES.values():
+    for source in SOURCES.values():
         assert source.reference.endswith(".")
         assert source.link.startswith("https://")
 
 
 def test_every_unit_has_a_label():
-    assert {"probability", "nats", "tokens", "1"} <= terms.UNITS.keys()
+    assert {"probability", "nats", "tokens", "1"} <= UNITS.keys()
 
 
 def test_an_unknown_word_stands_for_itself():
-    assert terms.name("never heard of") == "never heard of"
+    assert name("never heard of") == "never heard of"
 
 
 LANGUAGE = {
@@ -49,4 +50,4 @@ LANGUAGE = {
 
 @pytest.mark.parametrize("word", [*TARGETS, *CATEGORIES, *METHODS, *FLOWS, *sorted(LANGUAGE)])
 def test_every_word_of_the_results_is_in_the_dictionary(word):
-    assert word in terms.TERMS
+    assert word in terms()

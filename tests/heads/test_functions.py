@@ -5,15 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.analyses.language.claims import function_claims
+from headscope.analyses.coreference.claims import claims as of_mentions
+from headscope.analyses.dependency.claims import claims as of_relations
+from headscope.analyses.frames.claims import claims as of_frames
+from headscope.core.head_labels import all_claims, head_labels
 from headscope.core.relation_names import arrow
-from headscope.heads.claims import all_claims
-from headscope.heads.labels import head_labels
 from headscope.heads.telling import telling_heads
 from report.synthetic import make_tree
 from report.synthetic_language import add_language, make_language_tree
 
 D, H = "dependent_to_head", "head_to_dependent"
+
+
+def function_claims(tree):
+    """The claims of what heads know of language."""
+    return [*of_relations(tree), *of_mentions(tree), *of_frames(tree)]
 
 
 @pytest.mark.parametrize(

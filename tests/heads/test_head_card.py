@@ -11,10 +11,10 @@ import xarray as xr
 from heads.test_telling import plant
 from headscope.analyses.examples.kept import kept_inputs
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
+from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
 from headscope.heads.card_json import card_json
 from headscope.heads.head_card import best_relations, head_card
-from headscope.heads.labels import head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

@@ -10,10 +10,9 @@ import pytest
 import xarray as xr
 
 from heads.test_telling import plant, quiet_tree
+from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
+from headscope.core.head_roles import head_roles
 from headscope.heads.head_tables import head_table, label_table
-from headscope.heads.label_rules import MOST, RULES, rule_words
-from headscope.heads.labels import UNLABELLED, head_labels, run_labels
-from headscope.heads.roles import head_roles
 from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
@@ -326,21 +325,21 @@ def test_every_label_passes_its_rule_by_its_lower_end():
     kinds = set()
     for found in head_labels(tree).values():
         for label in found.labels:
-            assert label.low > RULES[label.kind].least
+            assert label.low > label_rules()[label.kind].least
             kinds.add(label.kind)
         told = {label.kind for label in found.labels}
         for label in found.labels:
-            assert not told & set(RULES[label.kind].unless)
+            assert not told & set(label_rules()[label.kind].unless)
     assert kinds >= {"previous", "next", "sink", "dependency", "coreference", "frames"}
 
 
 def test_every_rule_says_its_number_threshold_and_source():
-    for kind, rule in RULES.items():
-        words = rule_words(kind)
+    for rule in label_rules().values():
+        words = rule.in_words()
         assert rule.number in words
         assert rule.source in words
         assert not rule.least or f"above {rule.least:g}" in words
-        assert set(rule.unless) <= set(RULES)
+        assert set(rule.unless) <= set(label_rules())
 
 
 def test_views_call_a_head_by_its_labels_in_short():

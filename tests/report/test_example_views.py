@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headscope.analyses.examples.kept import kept_inputs
-from headscope.heads.labels import run_labels
+from headscope.core.head_labels import run_labels
 from headscope.page.policy import content_policy
 from headscope.report import example_views as module
 from headscope.report.build import render

@@ -12,9 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from headscope.analyses.norms.figure_cancellation import medians
+from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp
-from headscope.report.figures import PICTURES, draw, save_figures
 from report.synthetic import GROUPS, make_tree
 
 TREES = {
@@ -25,7 +25,7 @@ TREES = {
     "one head": make_tree(1, 1),
 }
 OWN = [  # those on language: test_language_figures
-    name for name, picture in PICTURES.items() if set(picture.needs) <= set(GROUPS)
+    name for name, picture in pictures().items() if set(picture.needs) <= set(GROUPS)
 ]
 
 
@@ -37,7 +37,7 @@ def render(figure):
 @pytest.mark.parametrize("kind", TREES)
 def test_every_figure_is_drawn(kind, name):
     tree = TREES[kind]
-    if PICTURES[name].available(tree):
+    if pictures()[name].available(tree):
         render(draw(tree, name))
     else:
         assert kind in ("decoder", "one head")
@@ -45,15 +45,15 @@ def test_every_figure_is_drawn(kind, name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_caption_says_how_many_documents(name):
-    assert "n = 26 documents, 4,658 tokens" in PICTURES[name].caption(TREES["6x12"])
+    assert "n = 26 documents, 4,658 tokens" in pictures()[name].caption(TREES["6x12"])
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_run_with_one_analysis_has_the_figures_of_that_analysis(group):
     tree = make_tree(3, 4, groups=(group,))
-    there = {name for name, picture in PICTURES.items() if picture.available(tree)}
-    assert {name for name in there if PICTURES[name].needs} == {
-        name for name, picture in PICTURES.items() if picture.needs == (group,)
+    there = {name for name, picture in pictures().items() if picture.available(tree)}
+    assert {name for name in there if pictures()[name].needs} == {
+        name for name, picture in pictures().items() if picture.needs == (group,)
     }
     for name in there:
         draw(tree, name)
@@ -80,7 +80,7 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path):
     second = save_figures(tree, tmp_path / "b")
     assert [path.name for path in first] == [
         f"{name}.{kind}"
-        for name in ("surface_by_layer", "head_grid", "mixing")
+        for name in ("head_grid", "surface_by_layer", "mixing")
         for kind in ("svg", "png")
     ]
     for one, other in zip(first, second, strict=True):

@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.core.dictionary import SOURCES, TERMS
+from headscope.core.dictionary import terms
 from headscope.core.results import title_name
+from headscope.core.terms import SOURCES
 from headscope.page.policy import island
-from headscope.report.build import build_report, render, unbroken
+from headscope.page.templates import unbroken
+from headscope.report.build import build_report, render
 from headscope.report.summary import run_summary
 from report.synthetic import GROUPS, make_manifest, make_tree
 from report.synthetic_examples import add_inputs
@@ -214,11 +216,11 @@ def test_what_was_skipped_is_told_with_its_reason():
 
 def test_every_term_is_in_the_glossary(page):
     ids = {attrs.get("id") for _, attrs in page.elements}
-    assert {f"term-{word}" for word in TERMS} <= ids
+    assert {f"term-{word}" for word in terms()} <= ids
 
 
 def test_every_term_names_a_source_that_is_listed():
-    for word, term in TERMS.items():
+    for word, term in terms().items():
         assert term.source, word
         assert term.source.startswith((*SOURCES, "headscope")), word
 

@@ -10,12 +10,12 @@ import pytest
 
 from headscope.analyses.language.accuracy_tables import coreference_table, syntax_table
 from headscope.analyses.language.attention_tables import features_table, frames_table
-from headscope.analyses.language.claims import FUNCTIONS
-from headscope.analyses.language.section import PARTS
-from headscope.heads.labels import head_labels
+from headscope.core.head_labels import head_labels
+from headscope.core.question import questions
+from headscope.draw.figures import pictures
 from headscope.heads.telling import telling_heads
+from headscope.page.sections import LANGUAGE
 from headscope.report.build import render
-from headscope.report.figures import PICTURES
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import (
@@ -28,12 +28,16 @@ from report.synthetic_language import (
 from report.synthetic_patterns import add_patterns
 
 MINUS = "−"
+FUNCTIONS = ("dependency", "coreference", "frames")
+PARTS = [
+    plan for one in questions() for plan in one.part("section", ()) if plan.chapter == LANGUAGE
+]
 
 
 @pytest.fixture
 def no_pictures(monkeypatch):
     """A page without pictures of language, which take most of its time."""
-    monkeypatch.setattr("headscope.analyses.language.section.PICTURES", {})
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +210,7 @@ def test_with_everything_nothing_is_missing(page):
 
 def test_every_picture_of_language_is_on_the_page(page):
     names = [name for part in PARTS for name in part.pictures]
-    assert set(names) <= PICTURES.keys()
+    assert set(names) <= pictures().keys()
     whole = page[page.index('<section id="language"') : page.index('<section id="map"')]
     assert whole.count("<figcaption><b>Figure") == len(names)
     assert whole.count("<figcaption><b>Table") == len(PARTS)

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import headscope as hs
 from headscope.cli.main import group
+from headscope.core.head_labels import run_labels
+from headscope.core.head_roles import head_roles
 from headscope.errors import InputError
-from headscope.heads.labels import run_labels
-from headscope.heads.roles import head_roles
 from headscope.model.model import Model
 from headscope.views.payload import payload
 from model.families.tiny import tiny

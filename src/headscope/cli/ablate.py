@@ -11,20 +11,14 @@ from headscope.cli.options import (
     BootstrapOptions,
     ModelOptions,
     RunOptions,
+    check_run_folder,
     command_line,
     output_option,
 )
 from headscope.cli.show_run import head_named
 from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
 from headscope.cli.terminal_output import ProgressBar, conclude
-from headscope.cli.typed_command import (
-    RESUMES,
-    argument,
-    group,
-    option,
-    several,
-    typed_command,
-)
+from headscope.cli.typed_command import RESUMES, argument, group, option, several, typed_command
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +35,7 @@ class AblateOptions:
     checkpoint: str = argument()
     task: TaskDataOptions = group("The task")
     replacement: Literal["uniform", "zero", "mean"] = option(
-        "What a head gives instead: even attention, nothing, or its mean.",
+        "What a head gives instead: even attention, nothing, or its mean output.",
         default="uniform",
         heading="What is switched off",
     )
@@ -61,7 +55,7 @@ class AblateOptions:
         "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
     )
     batch_tokens: int = option(
-        "Of a forward pass, all variants in it included.", default=2048, minimum=1
+        "Tokens of a forward pass at most, all variants included.", default=2048, minimum=1
     )
     how: RunOptions = group()
 
@@ -78,18 +72,14 @@ def command(given: AblateOptions) -> None:
     headscope ablate bert-rte --task rte --data glue --replacement zero -o zeroed
     headscope ablate bert-rte --task rte --data glue --together 4-1+2-12 --pairs 6 -o pairs
     """
-    from headscope.run.store import RunFolder
 
     groups = tuple(group_named(text) for text in given.together)
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     asked = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     data = task_data(given.task, asked, seed=given.chance.seed, limit=given.task.limit)
     from headscope.experiments.ablation.ablate import Settings, ablate
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.task_model import load_for_task
 
-    keep_freed_memory()
-    keep_few_products()
     settings = Settings(
         replacement=given.replacement,
         groups=groups,

@@ -15,7 +15,8 @@ from headscope.cli.options import (
     LengthOptions,
     ModelOptions,
     RunOptions,
-    command_line,
+    check_run_folder,
+    execution_of,
     output_option,
     read_corpus,
     run_settings,
@@ -35,7 +36,7 @@ class AtlasOptions:
     corpus: CorpusOptions = group("What to read")
     limit: int | None = option("Read only the first N documents.")
     asked: AnalysisOptions = group("What to compute")
-    frequency: Path | None = option("Frequency ranks, lines 'rank count token-id'.")
+    frequency: Path | None = option("File of frequency ranks, lines 'rank count token-id'.")
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")
@@ -61,37 +62,25 @@ def command(given: AtlasOptions) -> None:
     # Everything that can be wrong with the request is found before the model is loaded.
     corpus = read_corpus(given.corpus, limit=given.limit)
     from headscope.run.plan import read_ranks
-    from headscope.run.store import RunFolder
 
     settings = run_settings(
         given.asked, given.chance, given.lengths, given.batches, limit=given.limit
     )
     if given.frequency is not None:
         read_ranks(given.frequency, 1)
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     notes = annotate(corpus, quiet=given.how.quiet)
     from headscope.model.model import load
-    from headscope.run.atlas import Execution, atlas
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+    from headscope.run.atlas import atlas
 
-    keep_freed_memory()
-    keep_few_products()
     loaded = load(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet) as progress:
-        execution = Execution(
-            workers=given.workers,
-            threads=given.batches.threads,
-            linears=given.how.linears,
-            overwrite=given.how.overwrite,
-            progress=progress,
-            command=command_line(),
-        )
         run = atlas(
             loaded,
             corpus,
             output=given.output,
             settings=settings,
-            execution=execution,
+            execution=execution_of(given.how, given.batches, progress, workers=given.workers),
             frequency=given.frequency,
         )
 

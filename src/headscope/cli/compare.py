@@ -15,7 +15,8 @@ from headscope.cli.options import (
     LengthOptions,
     ModelOptions,
     RunOptions,
-    command_line,
+    check_run_folder,
+    execution_of,
     output_option,
     read_corpus,
     run_settings,
@@ -51,7 +52,9 @@ class CompareOptions:
     limit: int | None = option("Read only the first N documents.")
     asked: QuickAnalysisOptions = group("What to compute")
     padded_to: int | None = option(
-        "Also the cosine of padded maps; Kovaleva et al.: 200.", metavar="TOKENS", minimum=4
+        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        metavar="TOKENS",
+        minimum=4,
     )
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
@@ -81,18 +84,13 @@ def command(given: CompareOptions) -> None:
     settings = run_settings(
         given.asked, given.chance, given.lengths, given.batches, limit=given.limit
     )
-    from headscope.run.store import RunFolder
 
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
     from headscope.experiments.comparison.inputs import TaskCorpus
     from headscope.model.model import load
-    from headscope.run.atlas import Execution
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
     tuned = load(given.tuned, **asdict(given.loading))
     corpus = texts
@@ -103,20 +101,13 @@ def command(given: CompareOptions) -> None:
         notes += [*data.notes, *([corpus.note] if corpus.note else [])]
     assert corpus is not None
     with ProgressBar(quiet=given.how.quiet) as progress:
-        execution = Execution(
-            threads=given.batches.threads,
-            linears=given.how.linears,
-            overwrite=given.how.overwrite,
-            progress=progress,
-            command=command_line(),
-        )
         run = compare(
             base,
             tuned,
             corpus,
             output=given.output,
             settings=settings,
-            execution=execution,
+            execution=execution_of(given.how, given.batches, progress),
             padded_to=given.padded_to,
         )
     conclude(run, given.how, lines=lambda run: _lines(run, progress, notes), summary=_summary)

@@ -26,9 +26,7 @@ class FinetuneOptions:
 
     model: str = argument()
     output: Path = output_option(
-        "Folder of the checkpoint; a killed training goes on.",
-        metavar="CKPT",
-        heading="The result",
+        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
     )
     quiet: bool = flag("No progress bar.")
     as_json: bool = flag("The record on stdout.", names="--json")
@@ -36,24 +34,24 @@ class FinetuneOptions:
     train_file: Path | None = option("A file to learn from, instead of --data.", names="--train")
     dev_file: Path | None = option("A file to be scored on, instead of --data.", names="--dev")
     dev_limit: int | None = option("Examples to be scored on at most.", minimum=1)
-    epochs: int = option(default=3, minimum=1, heading="The training")
-    batch: int = option("Examples.", default=32, minimum=1)
+    epochs: int = option("Passes over the examples.", default=3, minimum=1, heading="The training")
+    batch: int = option("Examples of a batch.", default=32, minimum=1)
     rate: float = option("Learning rate.", default=2e-5)
     layer_decay: float = option(
         "Each layer learns by this factor more slowly than the one above.", default=1.0
     )
     warm_up: float = option("Share of the steps in which the rate rises.", default=0.1)
-    seed: int = option(default=0, minimum=0)
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
     from_scratch: bool = flag("Random weights: only the shape and the tokenizer are MODEL's.")
     loading: ModelOptions = group("The model")
 
 
 @typed_command("finetune", FinetuneOptions)
 def command(given: FinetuneOptions) -> None:
-    """Teach MODEL a task with transformers' Trainer; the defaults are those of the paper.
+    """Teach MODEL a task with transformers' Trainer; the defaults are those of Kovaleva et al.
 
-    Trained is on the train split, scored on dev (--split), before and after. finetuned.json beside
-    the weights holds scores, settings, gradients and changes of every layer.
+    MODEL learns from the train split and is scored on dev (--split), before and after.
+    finetuned.json beside the weights holds scores, settings, gradients and changes of every layer.
 
     \b
     headscope finetune bert-base-uncased --task rte --data glue -o bert-rte

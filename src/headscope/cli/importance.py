@@ -13,6 +13,7 @@ from headscope.cli.options import (
     LengthOptions,
     ModelOptions,
     RunOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -38,7 +39,7 @@ NAMED = 5  # heads that the summary names of each method
 class MaskedBootstrapOptions(BootstrapOptions):
     """What is left to chance where tokens are masked as well."""
 
-    seed: int = option("Of masks, draws and the bootstrap.", default=0, minimum=0)
+    seed: int = option("Seed of masks, draws and the bootstrap.", default=0, minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +50,14 @@ class ImportanceOptions:
     task: TaskOptions = group("The examples of a task")
     corpus: CorpusOptions = group("Or any text")
     methods: str | None = option(
-        "Of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; all for a "
-        "task, all but the last for text.",
+        "Some of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; by "
+        "default all for a task, all but the last for text.",
         metavar="A,B,…",
         heading="What to compute",
     )
-    steps: int = option("Of attattr's integral.", default=5, minimum=1)
+    steps: int = option("Steps of attattr's integral.", default=5, minimum=1)
     ablation: Path | None = option(
-        "A run of `headscope ablate` to hold the importances against.", metavar="RUN2"
+        "A run of `headscope ablate` to compare the importances with.", metavar="RUN2"
     )
     ablate: Literal["uniform", "zero", "mean"] | None = option(
         "Make that run first, beside RUN: uniform, zero or mean.", metavar="HOW"
@@ -71,7 +72,7 @@ class ImportanceOptions:
         "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
     )
     batch_tokens: int = option(
-        "Of a forward pass, copies of an input included.", default=2048, minimum=1
+        "Tokens of a forward pass at most, copies of an input included.", default=2048, minimum=1
     )
     how: RunOptions = group()
 
@@ -91,15 +92,11 @@ def command(given: ImportanceOptions) -> None:
     # Everything that can be wrong with the request is found before a model is loaded.
     data = _asked(given)
     settings = _settings(given)
-    from headscope.run.store import RunFolder
 
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     texts = read_corpus(given.corpus, limit=given.limit) if data is None else None
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     if data is None:
         assert texts is not None
         run = _of_text(texts, settings, given)
@@ -116,11 +113,7 @@ def _of_text(texts: Corpus, settings: Settings, given: ImportanceOptions) -> Run
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
         return importance_to_text(
-            model,
-            texts,
-            output=given.output,
-            settings=settings,
-            running=_running(given, progress),
+            model, texts, output=given.output, settings=settings, running=_running(given, progress)
         )
 
 

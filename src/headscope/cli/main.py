@@ -19,7 +19,7 @@ from headscope.errors import HeadscopeError
 COMMANDS = {
     "atlas": ("atlas:command", "Run all analyses over a corpus; ends in a report."),
     "view": ("view:command", "What every head does in one text, as a page."),
-    "finetune": ("finetune:command", "Teach a model a task; record what its layers do."),
+    "finetune": ("finetune:command", "Teach a model a task; record how its layers change."),
     "ablate": ("ablate:command", "Switch heads off: which does a task need?"),
     "importance": ("importance:command", "Gradients: how much a loss depends on each head."),
     "prune": ("prune:command", "Remove heads that a task can do without."),
@@ -27,7 +27,7 @@ COMMANDS = {
     "reproduce": ("reproduce:command", "A paper’s tables: published beside ours."),
     "probe": ("probe:command", "How much syntax probes find in attention."),
     "zoo": ("zoo:command", "Which claims hold for which of several models?"),
-    "patterns": ("patterns:command", "Map classes: label maps by eye, compare annotators."),
+    "patterns": ("patterns:command", "Classes of attention maps: label, learn, apply."),
     "head": ("show_run:head_command", "Tell what one head of a run is: labels, numbers, maps."),
     "report": ("show_run:report_command", "Rebuild report, figures and tables of a run."),
     "analyses": ("installation:analyses_command", "List the analyses and their options."),

@@ -12,7 +12,9 @@ from headscope.cli.typed_command import flag, option, several
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
+    from headscope.cli.terminal_output import ProgressBar
     from headscope.corpus import Corpus
+    from headscope.run.atlas import Execution
     from headscope.run.settings import Settings
 
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
@@ -29,8 +31,8 @@ class CorpusOptions:
     frames: tuple[Path, ...] = several("FrameNet 1.5 or 1.7, as it is shipped.", metavar="DIR")
     segments: tuple[Path, ...] = several("JSON lines.")
     annotate: str | None = option(
-        "spacy:MODEL or stanza:LANG cuts --text and --segments into sentences, tags and parses "
-        "them; kept beside the file.",
+        "Split --text and --segments into sentences, tag and parse them with spacy:MODEL or "
+        "stanza:LANG; kept beside the file.",
         metavar="PARSER",
     )
     documents: Literal["blank-line", "file", "heading"] = option(
@@ -38,7 +40,7 @@ class CorpusOptions:
         default="blank-line",
     )
     passages: Literal["packed", "line"] = option(
-        "--text: sentences packed into windows [CLS] A [SEP] B [SEP], or by line.",
+        "How --text becomes inputs: packed into windows [CLS] A [SEP] B [SEP], or line by line.",
         default="packed",
     )
     on_error: Literal["stop", "skip"] = option(
@@ -57,7 +59,7 @@ class ModelOptions:
 
     device: str = option("cpu, cuda, cuda:1 or mps.", default="cpu")
     dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
-        "bfloat16 errs by up to 6e-3 nats in entropies.", default="float32"
+        "Precision; bfloat16 errs by up to 6e-3 nats in entropies.", default="float32"
     )
     revision: str | None = option("Branch, tag or commit of a hub model.")
     trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
@@ -70,13 +72,13 @@ class AnalysisOptions:
     analyses: str | None = option("Comma-separated names; all by default (`headscope analyses`).")
     options: tuple[str, ...] = several("ANALYSIS.OPTION=VALUE, repeatable.", names="--set")
     relations: str | None = option(
-        "Of the trees: only these, say nsubj,obj; all by default.", metavar="LABELS"
+        "Dependency relations to score, say nsubj,obj; all by default.", metavar="LABELS"
     )
     subtypes: Literal["keep", "fold"] | None = option(
-        "nsubj:pass as a relation of its own (default), or as nsubj."
+        "nsubj:pass as a relation of its own (keep, the default) or as nsubj (fold)."
     )
     measure: Literal["attention", "weighted_norm"] | None = option(
-        "Whether a head looks there (default), or gathers it: ‖αf(x)‖."
+        "Score heads by attention (default) or by the weighted norm ‖αf(x)‖."
     )
 
 
@@ -84,12 +86,14 @@ class AnalysisOptions:
 class LengthOptions:
     """How long an input may be, and what happens to longer ones."""
 
-    max_length: int | None = option("Tokens of an input; 128 packed, else up to 512.")
+    max_length: int | None = option(
+        "Tokens of an input at most; by default 128 for packed text, else up to 512."
+    )
     long: Literal["window", "skip", "error"] = option(
         "What to do with anything longer.", default="window"
     )
     segment_ids: Literal["auto", "zeros"] = option(
-        "zeros: all 0, as Clark et al.'s script.", default="auto"
+        "zeros: all segment ids are 0, as in Clark et al.'s script.", default="auto"
     )
 
 
@@ -97,24 +101,24 @@ class LengthOptions:
 class ChanceOptions:
     """What is left to chance in a run over a corpus."""
 
-    seed: int = option(default=0)
-    replicates: int = option("Of the bootstrap.", default=200)
+    seed: int = option("Seed of all random draws.", default=0)
+    replicates: int = option("Bootstrap replicates.", default=200)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapOptions:
     """What is left to chance in a run over the examples of a task."""
 
-    replicates: int = option("Of the bootstrap.", default=1000, minimum=0)
-    seed: int = option(default=0, minimum=0)
+    replicates: int = option("Bootstrap replicates.", default=1000, minimum=0)
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
     """How a corpus is divided, and by how many threads it is computed."""
 
-    batch_tokens: int = option(default=2048)
-    shard_tokens: int = option(default=32_768)
+    batch_tokens: int = option("Tokens of a batch at most, padding included.", default=2048)
+    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", default=32_768)
     threads: int | None = option("Threads of each process; all cores shared by default.", minimum=1)
 
 
@@ -123,7 +127,7 @@ class LinearsOption:
     """Who multiplies matrices."""
 
     linears: Literal["auto", "onednn", "stock"] = option(
-        "Matrix products on a CPU; auto times both.", default="auto"
+        "Library for matrix products on a CPU; auto takes the faster one.", default="auto"
     )
 
 
@@ -131,7 +135,7 @@ class LinearsOption:
 class RunOptions(LinearsOption):
     """What every command that fills a run folder is asked."""
 
-    overwrite: bool = flag("Replace a run of another spec in the folder.")
+    overwrite: bool = flag("Replace a run with other settings in the folder.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
@@ -224,6 +228,29 @@ def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, 
 
 def _once(files: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(files))
+
+
+def check_run_folder(folder: Path) -> None:
+    """Raise InputError for a folder that cannot hold a run, before anything is computed."""
+    from headscope.run.store import RunFolder
+
+    RunFolder(folder).check()
+
+
+def execution_of(
+    how: RunOptions, batches: BatchOptions, progress: ProgressBar, *, workers: int = 1
+) -> Execution:
+    """How a run over a corpus is executed."""
+    from headscope.run.atlas import Execution
+
+    return Execution(
+        workers=workers,
+        threads=batches.threads,
+        linears=how.linears,
+        overwrite=how.overwrite,
+        progress=progress,
+        command=command_line(),
+    )
 
 
 def run_settings(

@@ -51,10 +51,10 @@ class AnnotateOptions:
         metavar="SESSION",
         heading="The session",
     )
-    annotator: str = option("Whose labels; one file each.", default="a")
+    annotator: str = option("Name of the person who labels; each has a file.", default="a")
     sheets: bool = flag("Contact sheets (PNG) to label away from a screen.")
     port: int = option(
-        "Of the page; any that is free by default.",
+        "Port of the page; by default any that is free.",
         default=0,
         type=click.IntRange(0, 65535),
         show_default=False,
@@ -62,14 +62,14 @@ class AnnotateOptions:
     no_browser: bool = flag("Only print the address of the page.")
     as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
     maps: int = option(
-        "In all; models, layers and texts alike.",
+        "Maps in all, drawn evenly from models, layers and texts.",
         default=400,
         minimum=1,
         heading="A new session: which maps",
     )
     limit: int = option("Documents of each file that are read at most.", default=500, minimum=1)
-    max_length: int = option("Tokens of an input, if the model takes so many.", default=128)
-    seed: int = option(default=0, minimum=0)
+    max_length: int = option("Tokens of an input at most, if the model takes so many.", default=128)
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
     quiet: bool = flag("No progress bar.")
     corpus: CorpusOptions = group("A new session: what to read")
     loading: ModelOptions = group("A new session: the models")

@@ -34,7 +34,7 @@ class TrainOptions:
     )
     without_bundled: bool = flag("Learn from your sessions alone.")
     epochs: int | None = option("Passes over the maps.", minimum=1)
-    seed: int = option(default=0, minimum=0)
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
     no_scores: bool = flag("Only learn: no cross-validation.")
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = flag("The card on stdout.", names="--json")
@@ -42,7 +42,7 @@ class TrainOptions:
 
 @typed_command("train", TrainOptions)
 def train_command(given: TrainOptions) -> None:
-    """Learn the five classes from labelled maps and say how well they are told.
+    """Learn the five classes from labelled maps and measure how well they are recognised.
 
     A network of eight convolutional layers, and beside it a tree of few rules, are scored on maps
     and on models that they did not learn from; the network that is written learns from all.
@@ -112,15 +112,17 @@ class ApplyOptions:
         heading="The result",
     )
     classifier: Path | None = option(
-        "One of `patterns train`; the bundled one by default.", metavar="FOLDER"
+        "A classifier made by `patterns train`; by default the bundled one.", metavar="FOLDER"
     )
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
     corpus: CorpusOptions = group("What to read")
     limit: int = option("Documents of each file that are read at most.", default=200, minimum=1)
-    max_length: int | None = option("Tokens of an input; 128 packed, else up to 512.")
-    seed: int = option(default=0, minimum=0)
-    replicates: int = option("Of the bootstrap.", default=200)
+    max_length: int | None = option(
+        "Tokens of an input at most; by default 128 for packed text, else up to 512."
+    )
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    replicates: int = option("Bootstrap replicates.", default=200)
     loading: ModelOptions = group("The models")
 
 

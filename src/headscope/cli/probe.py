@@ -13,6 +13,7 @@ from headscope.cli.options import (
     BootstrapOptions,
     ModelOptions,
     RunOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -40,15 +41,17 @@ class ProbeDataOptions:
     """Treebanks to learn from and to be scored on, and how they are read."""
 
     train: tuple[Path, ...] = option("CoNLL-U or CoNLL-X to learn from; repeatable.", required=True)
-    test: tuple[Path, ...] = option("To be scored on; repeatable.", required=True)
-    dev: tuple[Path, ...] = several("To choose epochs by; a tenth of train by default.")
+    test: tuple[Path, ...] = option(
+        "CoNLL-U or CoNLL-X to be scored on; repeatable.", required=True
+    )
+    dev: tuple[Path, ...] = several("To choose the best epoch by; by default a tenth of --train.")
     words: str | None = option(
         "Word vectors: GloVe, word2vec (text, binary), fastText's .vec, gzipped or not; or "
         "glove-6b-50d, the package.",
         metavar="FILE",
     )
-    limit: int | None = option("Sentences of train at most, drawn by --seed.", minimum=1)
-    test_limit: int | None = option("Likewise of test.", minimum=1)
+    limit: int | None = option("Sentences of --train at most, drawn by --seed.", minimum=1)
+    test_limit: int | None = option("Sentences of --test at most, drawn by --seed.", minimum=1)
     max_length: int | None = option(
         "Tokens of a sentence; what the model takes by default.", minimum=4
     )
@@ -56,7 +59,7 @@ class ProbeDataOptions:
         "What to do with longer ones.", default="window"
     )
     pieces: Literal["mean", "first", "max"] = option(
-        "Attention from a word of several tokens.", default="mean"
+        "How the attention from a word of several tokens is joined.", default="mean"
     )
 
 
@@ -65,30 +68,30 @@ class TrainingOptions:
     """Which probes are trained, and how."""
 
     probes: str | None = option(
-        "right_branching, attention, attention_words, distances_words, random_words, structural; "
-        "all by default.",
+        "Some of right_branching, attention, attention_words, distances_words, random_words, "
+        "structural; by default all.",
         metavar="A,B,…",
     )
     epochs: int = option(
-        "Of the probes on attention; of several, the best on dev counts.", default=1, minimum=1
+        "Epochs of the probes on attention; the best on --dev counts.", default=1, minimum=1
     )
     patience: int = option(
-        "Epochs without a better loss on dev before training ends.", default=5, minimum=1
+        "Epochs without a better loss on --dev before training ends.", default=5, minimum=1
     )
-    rate: float = option("Of Adam.", default=0.002)
+    rate: float = option("Learning rate of Adam.", default=0.002)
     seeds: int = option(
-        "Train each probe so often, from other first weights.", default=1, minimum=1
+        "Trainings of each probe, from different first weights.", default=1, minimum=1
     )
-    curve: str | None = option(
-        "Also train on so many sentences: the learning curve.", metavar="N,N,…"
-    )
+    curve: str | None = option("Learning curve: also train on so many sentences.", metavar="N,N,…")
     tree: bool = flag("Also the likeliest directed tree of each sentence (slower).")
     legacy_root_shift: bool = flag("Words get the next word's vector, as in Clark et al.'s code.")
     structural_layers: str | None = option(
-        "Of the structural probe, from 1; all by default.", metavar="N,N,…"
+        "Layers of the structural probe, from 1; by default all.", metavar="N,N,…"
     )
-    structural_epochs: int = option("Of the structural probe, at most.", default=40, minimum=1)
-    rank: int | None = option("Of the structural probe; full by default.", minimum=1)
+    structural_epochs: int = option(
+        "Epochs of the structural probe at most.", default=40, minimum=1
+    )
+    rank: int | None = option("Rank of the structural probe; by default full.", minimum=1)
     atlas: Path | None = option("A run of `headscope atlas`, to name the heads.", metavar="RUN")
 
 
@@ -100,9 +103,12 @@ class FeatureOptions:
         "Where features are kept meanwhile; in the run by default.", metavar="FOLDER"
     )
     features_limit: float = option(
-        "On disk, at most.", default=20.0, metavar="GB", type=click.FloatRange(0, min_open=True)
+        "Disk space of the features at most.",
+        default=20.0,
+        metavar="GB",
+        type=click.FloatRange(0, min_open=True),
     )
-    keep_features: bool = flag("Do not delete them at the end.")
+    keep_features: bool = flag("Do not delete the features at the end.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +124,7 @@ class ProbeOptions:
     output: Path = output_option(
         "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
     )
-    batch_tokens: int = option("Of a forward pass.", default=2048, minimum=1)
+    batch_tokens: int = option("Tokens of a forward pass at most.", default=2048, minimum=1)
     how: RunOptions = group()
 
 
@@ -134,16 +140,12 @@ def command(given: ProbeOptions) -> None:
     headscope probe demo --train train.conllu --test dev.conllu --words glove.6B.100d.txt -o words
     headscope probe demo --train train.conllu --test dev.conllu --curve 100,300 -o curve
     """
-    from headscope.run.store import RunFolder
 
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     from headscope.experiments.probes.features import Place
     from headscope.experiments.probes.probe import probe
     from headscope.model.model import load
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     data, features, atlas = given.data, given.features, given.training.atlas
     settings = _settings(given)
     settings.run_probes(words=data.words is not None)  # fail before the model is loaded
@@ -205,7 +207,7 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...]:
 
 def _labels(folder: Path, model: Model) -> list[list[str]]:
     """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    from headscope.heads.labels import run_labels
+    from headscope.core.head_labels import run_labels
     from headscope.run.finished_run import open_run
 
     atlas = open_run(folder)

@@ -15,6 +15,7 @@ from headscope.cli.options import (
     BootstrapOptions,
     LinearsOption,
     ModelOptions,
+    check_run_folder,
     comma_separated,
     command_line,
     output_option,
@@ -39,20 +40,24 @@ class PruneOptions:
     checkpoint: str = argument()
     task: TaskDataOptions = group("The task")
     orders: str = option(
-        "Of removal, comma-separated.", default="greedy,alone,random", heading="Which heads go"
+        "Orders of removal, comma-separated.",
+        default="greedy,alone,random",
+        heading="Which heads go",
     )
     importance: Path | None = option(
-        "A run of `headscope importance`: its order as well.", metavar="RUN"
+        "A run of `headscope importance`, for one more order.", metavar="RUN"
     )
     method: str | None = option("Which importance of that run; the first by default.")
     allowance: float = option("Points of the score that may be lost.", default=0.5)
-    by: str | None = option("The order whose heads go; by default that in which most can.")
+    by: str | None = option("The order by which heads go; by default the one by which most can.")
     remove: int | None = option("Remove N heads, whatever it costs.", minimum=0, metavar="N")
     step: int | None = option("Heads from one point of a curve to the next.", minimum=1)
-    choose: int = option("Examples by which heads are chosen.", default=256, minimum=2, metavar="N")
-    choose_split: str = option("The file they are in.", default="train")
-    choose_file: Path | None = option("A file of them, instead of --data.")
-    draws: int = option("Random orders.", default=3, minimum=1, heading="How sure")
+    choose: int = option(
+        "Number of examples by which heads are chosen.", default=256, minimum=2, metavar="N"
+    )
+    choose_split: str = option("The split that these examples are from.", default="train")
+    choose_file: Path | None = option("A file with these examples, instead of --data.")
+    draws: int = option("Number of random orders.", default=3, minimum=1, heading="How sure")
     chance: BootstrapOptions = group()
     loading: ModelOptions = group("The model")
     output: Path = output_option(
@@ -61,10 +66,10 @@ class PruneOptions:
     run: Path | None = option(
         "Keep the curves as a run folder, with report; re-running resumes.", metavar="RUN"
     )
-    batch_tokens: int = option(default=2048, minimum=1)
+    batch_tokens: int = option("Tokens of a forward pass at most.", default=2048, minimum=1)
     computing: LinearsOption = group()
-    overwrite: bool = flag("Replace a run of another spec in --run.")
-    quiet: bool = flag("No word on the way.")
+    overwrite: bool = flag("Replace a run with other settings in --run.")
+    quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
 
 
@@ -79,14 +84,13 @@ def command(given: PruneOptions) -> None:
     headscope prune bert-rte --task rte --data glue -o bert-rte-pruned
     headscope prune bert-rte --task rte --data glue --remove 40 --by greedy -o bert-rte-40
     """
-    from headscope.run.store import RunFolder
 
     orders = comma_separated(given.orders)
     if given.importance is not None and "given" not in orders:
         orders += ("given",)
     importance, name = _importance(given)
     if given.run is not None:
-        RunFolder(given.run).check()
+        check_run_folder(given.run)
     task = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     scoring = task_data(given.task, task, seed=given.chance.seed, limit=given.task.limit)
     choosing, notes = _choosing(given, scoring)
@@ -97,12 +101,9 @@ def command(given: PruneOptions) -> None:
         refuse_strangers,
         write_pruned,
     )
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
     from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given.output, checkpoint=given.checkpoint)
-    keep_freed_memory()
-    keep_few_products()
     settings = Settings(
         orders=orders,
         allowance=given.allowance,

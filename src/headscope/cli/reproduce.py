@@ -34,8 +34,8 @@ class ReproduceOptions:
 
     paper: Literal["clark2019", "kovaleva2019", "kobayashi2020"] = argument(metavar="PAPER")
     data: tuple[str, ...] = several(
-        "text, segments, treebank, coref, frames, glue, checkpoints, probe_train, probe_test, "
-        "words, frequency, alignment, translator; repeatable.",
+        "Data of a kind: text, segments, treebank, coref, frames, glue, checkpoints, probe_train, "
+        "probe_test, words, frequency, alignment, translator; repeatable.",
         metavar="KEY=PATH",
         heading="What to read",
     )
@@ -48,14 +48,12 @@ class ReproduceOptions:
     )
     loading: ModelOptions = group()
     output: Path = output_option(
-        "Folder for the page and the runs; re-running resumes.",
-        metavar="OUT",
-        heading="How to run",
+        "Folder for the page and the runs; re-running resumes.", metavar="OUT", heading="How to run"
     )
-    seed: int = option(default=0, minimum=0)
-    replicates: int = option("Of the bootstrap.", default=200, minimum=0)
-    threads: int | None = option("All cores by default.", minimum=1)
-    overwrite: bool = flag("Replace a battery of another model in OUT.")
+    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    replicates: int = option("Bootstrap replicates.", default=200, minimum=0)
+    threads: int | None = option("Threads; by default all cores.", minimum=1)
+    overwrite: bool = flag("Replace the runs of another model in OUT.")
     no_report: bool = flag("Only the paper’s page; `headscope report` makes the runs’.")
     quiet: bool = flag("Do not say what is being run.")
     as_json: bool = flag("All lines on stdout, for a machine.", names="--json")
@@ -93,10 +91,7 @@ def _run(given: ReproduceOptions) -> Outcome:
     from headscope.papers.reproduce.battery import reproduce
     from headscope.papers.reproduce.desk import Desk
     from headscope.papers.reproduce.papers import MAKERS, find_paper
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     paper = find_paper(given.paper)
     quiet = given.quiet or given.as_json
     desk = Desk(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
 
-TASK = "Of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or a name of yours."
+TASK = "A task of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or your own."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,18 +22,19 @@ class TaskOptions:
 
     task: str | None = option(TASK, metavar="NAME")
     data: Path | None = option(
-        "With train.tsv and dev.tsv (or .csv, .jsonl, .parquet), or one file; GLUE from the hub "
-        "by default.",
+        "Folder with train.tsv and dev.tsv (or .csv, .jsonl, .parquet), or one file; by default "
+        "GLUE from the hub.",
         metavar="FOLDER",
     )
     split: str = option("Which file of the folder is scored.", default="dev")
     columns: str | None = option(
-        "text_a, text_b, label, id: where columns are not recognised.", metavar="ROLE=NAME,…"
+        "Columns of text_a, text_b, label and id, where they are not recognised.",
+        metavar="ROLE=NAME,…",
     )
     labels: str | None = option(
-        "Of a task of yours: its classes in the order of their ids.", metavar="A,B,…"
+        "Classes of your own task, in the order of their ids.", metavar="A,B,…"
     )
-    regression: bool = flag("Of a task of yours: its labels are numbers.")
+    regression: bool = flag("The labels of your own task are numbers.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,18 +81,24 @@ def typed_command(
     """Make a command of a function that takes the parsed options; its docstring is the help.
 
     kind     dataclass that declares arguments and options
-    stopped  what Ctrl-C says of how to go on; None for a command that keeps nothing
+    stopped  what Ctrl-C says of how to go on, of a command that computes a run; else None
     """
 
     def made(function: Callable[[Options], None]) -> click.Command:
         declared = list(_parameters(kind))
 
         def callback(**values: Any) -> None:
+            given = _value(kind, values)
+            if stopped is None:
+                function(given)
+                return
+            from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+
+            keep_freed_memory()
+            keep_few_products()
             try:
-                function(_value(kind, values))
-            except KeyboardInterrupt as error:
-                if stopped is None:
-                    raise
+                function(given)
+            except KeyboardInterrupt as error:  # before, between or after the shards
                 raise RunStopped(f"stopped; {stopped}") from error
 
         return TypedCommand(

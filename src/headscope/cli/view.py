@@ -30,7 +30,9 @@ class ViewOptions:
     atlas: Path | None = option("Name the heads by a finished atlas.", metavar="RUN")
     versus_model: str | None = option("Show the difference from another model.", metavar="MODEL")
     versus_text: str | None = option("Show the difference from another text.", metavar="TEXT")
-    window: str | None = option("Tokens, from 1, to show of a long text.", metavar="FROM-TO")
+    window: str | None = option(
+        "First and last token, from 1, to show of a long text.", metavar="FROM-TO"
+    )
     detail: str = option(
         "Heads with exact weights and neuron view: 3-9,5-1, all, none; auto: as many as keep the "
         "page small.",
@@ -38,23 +40,25 @@ class ViewOptions:
     )
     flow: str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
-        "weighted_norm_residual, value_zeroing, max_flow; commas between.",
+        "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
         metavar="METHODS",
     )
     svg: Path | None = option("A figure of --heads, vector text.")
     png: Path | None = option("The same at 300 dpi.")
-    heads: str | None = option("Layer-head as papers count, from 1: 3-9,5-1; else the plainest.")
+    heads: str | None = option(
+        "Heads of the figure, as layer-head from 1: 3-9,5-1; by default the plainest."
+    )
     picture: Literal["lines", "matrix", "neurons"] = option(
-        "What the figure shows; matrix and neurons of one head.", default="lines"
+        "What the figure shows; matrix and neurons show one head.", default="lines"
     )
     measure: str = option(
-        "What its lines or cells are: attention, weighted_norm, or one of --flow.",
+        "What the figure's lines or cells mean: attention, weighted_norm, or one of --flow.",
         default="attention",
     )
     stack: Literal["encoder", "decoder", "cross"] | None = option(
-        "Of an encoder-decoder, which attention it shows."
+        "Which attention of an encoder-decoder the figure shows."
     )
-    query: int | None = option("neurons: the token that looks, from 1.", minimum=1)
+    query: int | None = option("For --picture neurons: the query token, from 1.", minimum=1)
     loading: ModelOptions = group()
     as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
 

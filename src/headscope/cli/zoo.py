@@ -17,7 +17,8 @@ from headscope.cli.options import (
     LengthOptions,
     ModelOptions,
     RunOptions,
-    command_line,
+    check_run_folder,
+    execution_of,
     output_option,
     read_corpus,
     run_settings,
@@ -80,19 +81,14 @@ def _run(given: ZooOptions) -> Zoo:
         given.asked, given.chance, given.lengths, given.batches, limit=given.limit
     )
     from headscope.papers.zoo.model_list import listed_models
-    from headscope.run.store import RunFolder
 
     listed_models(given.models)
-    RunFolder(given.output).check()
+    check_run_folder(given.output)
     quiet = given.how.quiet
     for note in annotate(corpus, quiet=quiet):
         complain(note)
     from headscope.papers.zoo.run_zoo import zoo
-    from headscope.run.atlas import Execution
-    from headscope.run.engine.memory import keep_few_products, keep_freed_memory
 
-    keep_freed_memory()
-    keep_few_products()
     with ProgressBar(quiet=quiet) as bar:
 
         def begin(label: str) -> None:
@@ -106,13 +102,7 @@ def _run(given: ZooOptions) -> Zoo:
             corpus,
             output=given.output,
             settings=settings,
-            execution=Execution(
-                threads=given.batches.threads,
-                linears=given.how.linears,
-                overwrite=given.how.overwrite,
-                progress=bar,
-                command=command_line(),
-            ),
+            execution=execution_of(given.how, given.batches, bar),
             reports=not given.how.no_report,
             begin=begin,
             loading=asdict(given.loading),

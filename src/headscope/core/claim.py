@@ -1,25 +1,24 @@
-"""A claim about one head, and the effect that decides whether it is made.
+"""A claim about one head, its effect, and the rule by which it becomes a label of the head.
 
 The effect is how far the head lies above an ordinary one, as a share of how far it could:
 
     effect = (lower end of the interval − reference) / (ceiling − reference)
 
-Without an interval the value itself stands in for its lower end. A claim that passes the rule of
-its kind is a label of the head (`label_rules`).
+Without an interval the value itself stands in for its lower end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, surely
+from headscope.core.results import Floats, at, surely
 from headscope.core.wording import percent
 
-BRIEF = {"broad": "broad", "narrow": "few tokens", "coreference": "coreference"}
 LEAST_EFFECT = 0.05  # ours: below, a head counts as ordinary
 
 
@@ -27,7 +26,7 @@ LEAST_EFFECT = 0.05  # ours: below, a head counts as ordinary
 class Claim:
     """One statement about one head.
 
-    kind       of `label_rules.RULES`
+    kind       which rule it is held against
     effect     see the module; at most 1
     name       without numbers: "previous token", "direct object → verb"
     label      with them: "previous token 87 % [85, 89]"
@@ -36,7 +35,10 @@ class Claim:
     reference  on the same scale: what is ordinary, a baseline, or chance
     n          documents behind it
     analysis   the group that holds the number
-    about      the relation, of a claim about one
+    about      the relation, of a claim about one; the tokens, of a claim about a sink
+    replaces   kind of claim about the same head that this one says better
+    brief      for where there is little room, instead of the name
+    counted    whether its number is added there
     """
 
     layer: int
@@ -53,6 +55,9 @@ class Claim:
     n: int
     analysis: str
     about: str = ""
+    replaces: str = ""
+    brief: str = ""
+    counted: bool = True
 
     @property
     def surely(self) -> float:
@@ -62,10 +67,46 @@ class Claim:
     @property
     def short(self) -> str:
         """For where there is little room: `previous token 87 %`, `sink on [SEP] 80 %`."""
-        name = BRIEF.get(self.kind, self.name).removeprefix("attention ")
-        if self.kind == "narrow":  # its value is a share of what is missing to uniform attention
-            return name
-        return f"{name} {percent(self.value, math.nan, math.nan)}"
+        name = self.brief or self.name.removeprefix("attention ")
+        return f"{name} {percent(self.value, math.nan, math.nan)}" if self.counted else name
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """When a claim becomes a label: the lower end of its interval lies above a threshold.
+
+    title     what labels of the kind say, in two or three words
+    number    what is compared, a share of 1, in words
+    least     the threshold
+    source    whose threshold it is
+    asks      what else must hold, in words; claims are made only where it holds
+    unless    kinds of labels that say it already: a head that has one is not given this
+    last      given only where no other label is, as it says least of a head
+    most      labels of the kind that one head may have
+    words     whether it says what a head knows of words
+    variable  the variable of its question that the claim rests on
+    """
+
+    title: str
+    number: str
+    least: float
+    source: str
+    asks: str = ""
+    unless: tuple[str, ...] = ()
+    last: bool = False
+    most: int = 1
+    words: bool = False
+    variable: str = ""
+
+    def passes(self, claim: Claim) -> bool:
+        """Whether a claim is a label by its number alone, whatever other labels say."""
+        return claim.surely > self.least
+
+    def in_words(self) -> str:
+        """The rule in one line: `attention to [CLS] above 0.6 (Clark et al. 2019, §6)`."""
+        above = f" above {self.least:g}" if self.least else ""
+        asks = f"; {self.asks}" if self.asks else ""
+        return f"{self.number}{above}{asks} ({self.source})"
 
 
 def effects(share: Estimate, reference: Floats | float) -> Floats:
@@ -80,3 +121,44 @@ def effects(share: Estimate, reference: Floats | float) -> Floats:
 def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     """Sorts claims: the largest effect first, then by head, kind and name, whatever comes first."""
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """A claim in words: `label` with numbers, and `sentence` without the head's name."""
+
+    label: str
+    sentence: str
+
+
+def claims_where(
+    share: Estimate,
+    reference: float,
+    rule: LabelRule,
+    say: Callable[[int, int], Phrases],
+    *,
+    kind: str,
+    name: str,
+    n: int,
+    analysis: str,
+    brief: str = "",
+    counted: bool = True,
+) -> list[Claim]:
+    """One claim per head whose value is clearly above the reference, or passes its rule.
+
+    share  [layer, head]
+    say    layer, head -> the claim in words
+    """
+    effect = effects(share, reference)
+    wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
+    claims = []
+    for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
+        phrases = say(layer, head)
+        claims.append(
+            Claim(
+                layer, head, kind, float(effect[layer, head]), name, phrases.label,
+                phrases.sentence, *at(share, layer, head), reference, n, analysis,
+                brief=brief, counted=counted,
+            )
+        )  # fmt: skip
+    return claims

@@ -6,7 +6,11 @@ al. 2019, Table 1, and of spaCy's English models); any other label stands for it
 
 from __future__ import annotations
 
+import xarray as xr
+
 FROM_DEPENDENT = "dependent_to_head"
+NO_SYNTAX = ("root", "punct", "P")  # no head finds the root; punctuation hangs by convention
+LEAST_WORDS = 25  # ours: of fewer words, an accuracy says little
 # The first of the relations in a result.
 TOTALS = {
     "all": "any word → its head",
@@ -116,3 +120,18 @@ def _words(label: str) -> tuple[str, str]:
         name, head = _WORDS[base]
         return f"{name} ({label})", head
     return f"‘{label}’", ""
+
+
+def shown_relations(dependency: xr.Dataset, *, least: int = LEAST_WORDS) -> list[int]:
+    """Positions of the relations of at least `least` words, the most frequent first.
+
+    TOTALS, root and punctuation are left out: the paper does not show them, and no head is known
+    by them.
+    """
+    names = [str(name) for name in dependency["relation"].values]
+    counts = dependency["count"].values
+    return [
+        at
+        for at in range(len(TOTALS), len(names))
+        if counts[at] >= least and names[at].partition(":")[0] not in NO_SYNTAX
+    ]

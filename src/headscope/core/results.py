@@ -1,4 +1,4 @@
-"""How does derived, drawing and report code read a result, and which numbers does each head have?
+"""Reading labelled results: groups, estimates with their intervals, names of heads and tokens.
 
 The result contract: one group per analysis; an estimate `x` has `x_ci_low` and `x_ci_high`.
 Groups and intervals may be absent: absent is None or NaN here, never an error.
@@ -8,53 +8,56 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core import dictionary as terms
 from headscope.core.accumulators import Estimate
-from headscope.core.relation_names import TOTALS, arrow
 
 Floats = npt.NDArray[np.float64]
+Derive = TypeVar("Derive", bound=Callable[..., Any])
 LIMITS = ("_ci_low", "_ci_high")
-# In which papers tell them.
-ORDER = (
-    "surface", "entropy", "norms", "mixing", "divergence", "dependency", "coreference", "frames",
-    "features", "pairs", "neurons",
-)  # fmt: skip
 COMPANIONS = (*LIMITS, "_n")
 PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
-SHARES = ("accuracy", "accuracy_strict")
-BESIDE = ("distribution", "score_quantile", "chance", "p_value")  # of frames: they go with a score
-NO_SYNTAX = ("root", "punct", "P")  # no head finds the root; punctuation hangs by convention
-MOST_RELATIONS = 20  # ours: as metrics; the rest stands in the tables
-LEAST_WORDS = 25  # ours: of fewer words, an accuracy says little
 
 
-@dataclass(frozen=True, slots=True)
-class HeadMetric:
-    """One number per head.
-
-    key       group.variable or group.variable.choice, as in the data
-    label     the same in words
-    unit      as in the data: probability, nats, tokens, 1; an accuracy is written as a share too
-    estimate  [layer, head]
-    n         documents behind it
-    place     its group, its variable, and at which value of each dimension but layer and head
-    """
-
-    key: str
-    label: str
-    unit: str
-    estimate: Estimate
-    n: int
-    place: tuple[str, str, dict[str, Any]]
+_KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_runs", default=None)
 
 
+@contextmanager
+def derived_once() -> Iterator[None]:
+    """Inside, what is `derived` from a run is worked out once; the run must not change."""
+    token = _KNOWN.set({}) if _KNOWN.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _KNOWN.reset(token)
+
+
+def derived(function: Derive) -> Derive:
+    """Decorator of what follows from a run alone, function(tree, …): see `derived_once`."""
+
+    @wraps(function)
+    def once(tree: xr.DataTree, *more: Any, **choice: Any) -> Any:
+        known = _KNOWN.get()
+        if known is None:
+            return function(tree, *more, **choice)
+        key = (function, id(tree), more, tuple(sorted(choice.items())))
+        if key not in known:
+            known[key] = (function(tree, *more, **choice), tree)  # holds the tree: its id stays
+        return known[key][0]
+
+    return cast(Derive, once)
+
+
+@derived
 def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
     """The dataset of an analysis; None where the run did not include it."""
     if name not in tree.children:
@@ -110,21 +113,6 @@ def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
     return array
 
 
-def shown_relations(dependency: xr.Dataset, *, least: int = LEAST_WORDS) -> list[int]:
-    """Positions of the relations of at least `least` words, the most frequent first.
-
-    TOTALS, root and punctuation are left out: the paper does not show them, and no head is known
-    by them.
-    """
-    names = [str(name) for name in dependency["relation"].values]
-    counts = dependency["count"].values
-    return [
-        at
-        for at in range(len(TOTALS), len(names))
-        if counts[at] >= least and names[at].partition(":")[0] not in NO_SYNTAX
-    ]
-
-
 def documents(tree: xr.DataTree, array: xr.DataArray | None = None) -> int:
     """The documents behind a variable: its own attribute `n`, else the run's `documents`."""
     own = {} if array is None else array.attrs
@@ -166,63 +154,6 @@ def title_name(model: str) -> str:
     """A local folder by its own name, as its place says nothing of the model; hub ids stay."""
     local = model.startswith(("/", "./", "../", "~")) or "\\" in model
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
-
-
-def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
-    """Every number per head in the run, groups in ORDER, then others; all-NaN ones are left out."""
-    known = [name for name in ORDER if name in tree.children]
-    found = [
-        metric
-        for name in [*known, *(name for name in tree.children if name not in ORDER)]
-        for variable in estimates(tree.children[name].to_dataset())
-        for metric in _metrics_of(tree, str(name), variable)
-    ]
-    return [metric for metric in found if np.isfinite(metric.estimate.value).any()]
-
-
-def _metrics_of(tree: xr.DataTree, name: str, variable: str) -> list[HeadMetric]:
-    dataset = tree.children[name].to_dataset()
-    array = dataset[variable]
-    dims = [str(dim) for dim in array.dims]
-    if (name, variable) == ("dependency", "accuracy"):
-        return [
-            _relation_metric(tree, dataset, at) for at in shown_relations(dataset)[:MOST_RELATIONS]
-        ]
-    if name == "frames" and variable.removesuffix("_reversed") in BESIDE:
-        return []
-    if dims[:2] != ["layer", "head"] or len(dims) > 3 or {"neuron", "rank"} & set(dims):
-        return []
-    choices = [{dims[2]: value} for value in array[dims[2]].values] if dims[2:] else [{}]
-    return [_metric(tree, name, variable, choice) for choice in choices]
-
-
-def _metric(tree: xr.DataTree, name: str, variable: str, choice: dict[str, Any]) -> HeadMetric:
-    dataset = tree.children[name].to_dataset()
-    words = [str(value) for value in choice.values()]
-    attrs = dataset[variable].attrs
-    return HeadMetric(
-        key=".".join([name, variable, *words]),
-        label=terms.label(name, variable, *words, long_name=str(attrs.get("long_name", ""))),
-        unit="probability" if variable in SHARES else str(attrs.get("units", "1")),
-        estimate=estimate(dataset, variable, **choice),
-        n=documents(tree, dataset[variable]),
-        place=(name, variable, choice),
-    )
-
-
-def _relation_metric(tree: xr.DataTree, dependency: xr.Dataset, at: int) -> HeadMetric:
-    """The accuracy at one relation, in the direction in which its best head is best."""
-    relation = str(dependency["relation"].values[at])
-    way = int(np.nan_to_num(dependency["best_direction"].values[at]))
-    direction = str(dependency["direction"].values[way])
-    return HeadMetric(
-        key=".".join(["dependency", "accuracy", direction, relation]),
-        label=arrow(printable(relation), direction),
-        unit="probability",
-        estimate=estimate(dependency.isel(relation=at, direction=way), "accuracy"),
-        n=documents(tree, dependency["accuracy"]),
-        place=("dependency", "accuracy", {"relation": relation, "direction": direction}),
-    )
 
 
 def _is_companion(name: str, names: list[str]) -> bool:

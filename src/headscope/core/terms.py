@@ -1,4 +1,4 @@
-"""Entries of the dictionary of terms, and the papers that they cite.
+"""Terms: what a word of the data means; those of attention at large, and the papers they cite.
 
 SOURCES  the short citation → the full reference
 """
@@ -147,5 +147,81 @@ SOURCES = {
     HUBERT: Source(
         "Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of Classification 2.",
         "https://doi.org/10.1007/BF01908075",
+    ),
+}
+
+# What every result speaks of; each question explains its own words beside itself.
+TERMS = {
+    "head": Term(
+        "head",
+        "One of the parallel attention units of a layer; L8·H10 is head 10 of layer 8, both "
+        "counted from 1 as papers do (data files count from 0).",
+        CLARK,
+    ),
+    "attention": Term(
+        "attention",
+        "The share of a token’s attention that goes to another token: the weight α after the "
+        "softmax, so that every row sums to 1.",
+        CLARK,
+    ),
+    "first": Term(
+        "first token",
+        "Attention to the token at the first position; decoders without a [CLS] token often "
+        "rest their attention there.",
+        OURS,
+    ),
+    "cls": Term(
+        "[CLS]",
+        "Attention to the classification token that opens the input, whatever the tokenizer "
+        "calls it.",
+        f"{CLARK}, §3.2",
+    ),
+    "sep": Term(
+        "[SEP]",
+        "Attention to the separator tokens that end each segment, whatever the tokenizer calls "
+        "them, summed over all of them.",
+        f"{CLARK}, §3.2",
+    ),
+    "punctuation": Term(
+        "punctuation", "Attention to full stops and commas, summed.", f"{CLARK}, §3.2"
+    ),
+    "other": Term(
+        "other tokens",
+        "Every token that is none of [CLS], [SEP], full stop and comma.",
+        KOBAYASHI20,
+    ),
+    "interval": Term(
+        "[low, high]",
+        "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
+        "corpus (bootstrap), and the middle 95 % of the answers is kept.",
+        OURS,
+    ),
+    "role": Term(
+        "what a head does",
+        "What a colour and a sign stand for, by the lower end of the interval: next or previous "
+        "token above 0.5; broad when entropy is above 0.9 of uniform; [CLS], [SEP] or punctuation "
+        "above 0.6; else other. Labels say more.",
+        f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)",
+    ),
+    "effect": Term(
+        "effect",
+        "How far a head stands above what is ordinary, of the way it could go: (lower end of its "
+        "interval − reference) / (ceiling − reference), where the reference is the larger of "
+        "uniform attention and the mean head; for what a head knows of language, the baseline, or "
+        "what chance gives.",
+        OURS,
+    ),
+    "label": Term(
+        "label",
+        "What a head is, by a rule with a threshold: the lower end of the 95 % interval must lie "
+        "above it; the strongest label comes first, by effect, and a head that passes no rule is "
+        "unlabelled.",
+        OURS,
+    ),
+    "rank": Term(
+        "rank",
+        "The place of a head among all heads by one number, 1 for the largest; equal heads have "
+        "the same.",
+        OURS,
     ),
 }

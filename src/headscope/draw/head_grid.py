@@ -10,34 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.core.dictionary import unit_label
-from headscope.core.results import Floats, HeadMetric, head_metrics
+from headscope.core.head_metrics import HeadMetric, chosen_metrics, head_metrics
+from headscope.core.results import Floats
 from headscope.core.wording import plain
 from headscope.draw.marks import cell_key, cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.draw.wording import over
 
-OVERVIEW = (
-    "surface.attention.previous",
-    "surface.attention.next",
-    "surface.attention.cls",
-    "surface.attention.first",
-    "surface.attention.sep",
-    "surface.attention.punctuation",
-    "entropy.entropy.all",
-    "norms.value_norm_mean",
-    "norms.value_norm_cv",
-)
 FEW = 4  # up to so many rows or columns are all numbered
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per number of OVERVIEW that the run has, [CLS] standing in for the first token."""
-    metrics = {metric.key: metric for metric in head_metrics(tree)}
-    chosen = [metrics[key] for key in OVERVIEW if key in metrics]
-    if "surface.attention.cls" in metrics:
-        chosen = [metric for metric in chosen if not metric.key.endswith(".first")]
-    return [metric_panel(metric) for metric in chosen]
+    """One panel per number that a question has for it (`Question.overview`)."""
+    return [metric_panel(metric) for metric in chosen_metrics(head_metrics(tree), "overview")]
 
 
 def metric_panel(metric: HeadMetric) -> Panel:
@@ -114,4 +100,4 @@ def largest(values: Floats) -> float:
     return float(top) or 1.0
 
 
-PICTURE = Picture("head_grid", "All heads at a glance", (), panels, caption, columns=4)
+OVERVIEW = Picture("head_grid", "All heads at a glance", (), panels, caption, columns=4)

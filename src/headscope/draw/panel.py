@@ -1,4 +1,4 @@
-"""How do panels become a figure?
+"""Panels, the pictures that they make, and how a picture is laid out.
 
 A picture is a list of panels. A panel draws itself on any axes, so that the same code makes the
 wide figure of a paper, the single column, and the separate panels that a report can reflow.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import xarray as xr
@@ -51,6 +51,7 @@ class Picture:
     caption  tree → how to read it, in which unit, on how many documents
     columns  panels side by side at double width
     wide     one column of panels, each as wide as a page, however narrow the rest is set
+    sheets   tree → further files by their path in the folder of figures, each a figure of its own
     """
 
     name: str
@@ -60,10 +61,26 @@ class Picture:
     caption: Callable[[xr.DataTree], str]
     columns: int = 2
     wide: bool = False
+    sheets: Callable[[xr.DataTree], Iterable[tuple[str, Figure]]] | None = None
 
     def available(self, tree: xr.DataTree) -> bool:
         """Whether the run holds what the picture needs."""
         return all(name in tree.children for name in self.needs) and bool(self.panels(tree))
+
+
+class PanelStore:
+    """The panels of a run's pictures, each made once, for all that draw them."""
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self.tree = tree
+        self._made: dict[str, list[Panel]] = {}
+
+    def of(self, picture: Picture) -> list[Panel]:
+        """The panels of a picture; none where the run lacks what it needs."""
+        if picture.name not in self._made:
+            there = all(name in self.tree.children for name in picture.needs)
+            self._made[picture.name] = picture.panels(self.tree) if there else []
+        return self._made[picture.name]
 
 
 class _SteadyLayout(ConstrainedLayoutEngine):

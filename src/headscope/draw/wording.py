@@ -61,3 +61,10 @@ def inputs(dataset: xr.Dataset | None) -> str:
     there = counts[counts > 0].tolist() or [0]
     low, high = f"{min(there):,.0f}", f"{max(there):,.0f}"
     return f"n = {high} inputs" if low == high else f"n = {low} to {high} inputs"
+
+
+def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
+    """A role in the words of a legend; with an article, as in running text."""
+    if role in ("previous", "next", "first"):
+        return f"{'the ' if article else ''}{role} token"
+    return role if role in ("broad", "other") else special(tree, role)

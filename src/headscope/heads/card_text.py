@@ -8,10 +8,11 @@ from itertools import groupby
 import numpy as np
 import xarray as xr
 
+from headscope.core.head_labels import UNLABELLED, head_labels
+from headscope.core.question import title_of
 from headscope.core.results import head_name, model_name, printable, shape
 from headscope.core.wording import MISSING, by_unit, number, percent
-from headscope.heads.head_card import CLASS_NAMES, FROM, GROUP_TITLES, HeadCard, Number
-from headscope.heads.labels import UNLABELLED, head_labels
+from headscope.heads.head_card import CLASS_NAMES, FROM, HeadCard, Number
 
 LONGEST = 34  # characters of a number's name
 STRIP = 17
@@ -98,7 +99,7 @@ def _numbers(card: HeadCard) -> list[str]:
         "other heads below it, and its place (●) from smallest to largest (|: the median head)",
     ]
     for analysis, rows in groupby(card.numbers, key=lambda number: number.analysis):
-        title = _cut(GROUP_TITLES.get(analysis, printable(analysis)))
+        title = _cut(printable(title_of(analysis)))
         lines.append(f"\n{title:<{LONGEST + 2}} {'value':<{wide}} rank below")
         for row in rows:
             rank = str(row.rank) if row.rank else MISSING

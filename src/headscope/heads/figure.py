@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.typical_maps import TypicalMap
+from headscope.core.head_labels import UNLABELLED
 from headscope.core.results import model_name, printable
 from headscope.core.wording import by_unit, percent
 from headscope.draw.marks import cells
@@ -23,7 +24,6 @@ from headscope.draw.one_example import fitted, shades, width_of
 from headscope.draw.style import DOUBLE, color, house_style
 from headscope.draw.wording import clipped, over
 from headscope.heads.head_card import CLASS_NAMES, HeadCard, Number
-from headscope.heads.labels import UNLABELLED
 
 WIDTH = 72 * DOUBLE  # points
 LINE = 11.0  # points from line to line

@@ -10,31 +10,14 @@ import xarray as xr
 
 from headscope.analyses.divergence.clusters import Cluster, Near, cluster_of, nearest_heads
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
-from headscope.core.relation_names import arrow
-from headscope.core.results import (
-    HeadMetric,
-    at,
-    documents,
-    estimate,
-    group,
-    head_metrics,
-    head_name,
-    printable,
-    shape,
-    shown_relations,
-)
+from headscope.core.head_labels import HeadLabels, head_labels
+from headscope.core.head_metrics import HeadMetric, head_metrics
+from headscope.core.relation_names import arrow, shown_relations
+from headscope.core.results import at, documents, estimate, group, head_name, printable, shape
 from headscope.errors import InputError
-from headscope.heads.labels import HeadLabels, head_labels
 
 RELATIONS = 5  # best ones of a head
 NEAREST = 5  # heads
-GROUP_TITLES = {
-    "surface": "Attention", "entropy": "Entropy", "norms": "Norms",
-    "dependency": "Words whose syntactic head is found", "coreference": "Coreference",
-    "frames": "Frames", "features": "To kinds of words", "pairs": "Between words",
-    "neurons": "Neurons", "patterns": "Classes of maps", "ablation": "Without the head",
-    "pruning": "Order of removal",
-}  # fmt: skip
 CLASS_NAMES = {"vertical_diagonal": "vertical + diagonal"}
 # Where typical maps come from.
 FROM = {

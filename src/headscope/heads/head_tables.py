@@ -8,9 +8,9 @@ from __future__ import annotations
 import pandas as pd
 import xarray as xr
 
+from headscope.core.head_labels import head_labels
+from headscope.core.head_roles import head_roles
 from headscope.core.results import head_name, shape
-from headscope.heads.labels import head_labels
-from headscope.heads.roles import head_roles
 
 LABEL_COLUMNS = (
     "rank", "kind", "label", "text", "sentence", "value", "ci_low", "ci_high", "reference",

@@ -1,4 +1,4 @@
-"""How does a labelled result become a tidy table that any tool can read?
+"""Tidy tables of all results, and the further tables of questions, as files for any tool.
 
 One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
 then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
@@ -17,21 +17,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyses.dependency.best_heads import best_heads, coreference_heads, top_frame_heads
-from headscope.analyses.dependency.paper_tables import (
-    clark_table_1,
-    clark_table_2,
-    latex,
-    markdown,
-    note_1,
-    note_2,
-)
-from headscope.analyses.divergence.clusters import cluster_table
+from headscope.analyses.language.paper_tables import latex, markdown
+from headscope.core.question import parts
 from headscope.core.results import documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
-from headscope.experiments.ablation.readings import effect_table, flip_table
-from headscope.experiments.comparison.tables import comparison_tables
-from headscope.experiments.probes.findings import head_influence_table
 from headscope.heads.head_tables import head_table, label_table
 
 LEADING = [
@@ -69,38 +58,36 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     raises   OSError if the folder cannot be written
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Callable[[str], None]] = {}
+    written: dict[str, Callable[[str], None]] = {}
     labels = {"heads": head_table(tree), "head_labels": label_table(tree)}
-    for name, table in {**tidy(tree), **best_tables(tree), **labels}.items():
-        found |= {f"{name}.parquet": partial(_parquet, table), f"{name}.csv": partial(_csv, table)}
-    for name, (table, note) in _paper_tables(tree).items():
-        found[f"{name}.csv"] = partial(_csv, table)
+    plain, noted = question_tables(tree)
+    for name, table in {**tidy(tree), **plain, **labels}.items():
+        written[f"{name}.parquet"] = partial(_parquet, table)
+        written[f"{name}.csv"] = partial(_csv, table)
+    for name, (table, note) in noted.items():
+        written[f"{name}.csv"] = partial(_csv, table)
         for kind, write in (("md", markdown), ("tex", latex)):
-            found[f"{name}.{kind}"] = partial(_text, write(table, note))
-    return [write_whole(folder / name, write) for name, write in found.items()]
+            written[f"{name}.{kind}"] = partial(_text, write(table, note))
+    return [write_whole(folder / name, write) for name, write in written.items()]
 
 
-def best_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
-    """The tables of best heads and of clusters that the run allows, by the name of their files."""
-    tables = {
-        "best_heads": best_heads(tree),
-        "best_coreference_heads": coreference_heads(tree),
-        "top_frame_heads": top_frame_heads(tree),
-        "clusters": cluster_table(tree),
-        "ablation_effects": effect_table(tree),
-        "ablation_flips": flip_table(tree),
-        "probe_heads": head_influence_table(tree),
-        **comparison_tables(tree),
-    }
-    return {name: table for name, table in tables.items() if len(table)}
-
-
-def _paper_tables(tree: xr.DataTree) -> dict[str, tuple[pd.DataFrame, str]]:
-    tables = {
-        "clark_table_1": (clark_table_1(tree), note_1(tree)),
-        "clark_table_2": (clark_table_2(tree), note_2(tree)),
-    }
-    return {name: (table, note) for name, (table, note) in tables.items() if len(table)}
+def question_tables(
+    tree: xr.DataTree,
+) -> tuple[dict[str, pd.DataFrame], dict[str, tuple[pd.DataFrame, str]]]:
+    """The tables that questions add, by the names of their files: plain ones, and those in the
+    layout of a paper with their note. Empty ones are left out.
+    """
+    plain, noted = {}, {}
+    for tables_of in parts("tables"):
+        for name, table in tables_of(tree).items():
+            if isinstance(table, tuple):
+                noted[name] = table
+            else:
+                plain[name] = table
+    return (
+        {name: table for name, table in plain.items() if len(table)},
+        {name: (table, note) for name, (table, note) in noted.items() if len(table)},
+    )
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from collections import Counter
 import xarray as xr
 
 from headscope.core.claim import Claim, rank
-from headscope.heads.labels import head_labels
+from headscope.core.head_labels import head_labels
 
 REPEAT = 0.85  # ours: what a label counts after one of its kind is taken
 

@@ -1,127 +1,102 @@
-"""Which sections of pictures does a report have, and what does each say before its picture?"""
+"""The one schema of a page's sections: what a question plans, and what it becomes on a page."""
 
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import xarray as xr
 
-from headscope.draw.panel import Panel, Picture
+from headscope.core.question import parts
+from headscope.core.results import group, printable
+from headscope.draw.panel import PanelStore, Picture
 from headscope.draw.style import DOUBLE
 from headscope.page.svg import Styles, inline_panel
-from headscope.report.figures import PICTURES
+from headscope.page.tabulate import Table
 
-# name of the picture → (id, title, what to look for)
-INTRODUCTIONS = {
-    "surface_by_layer": (
-        "surface",
-        "Where each layer looks",
-        "The plainest thing that a head can do is to look at a neighbour or to rest on a special "
-        "token. A few heads with high marks do one thing only; a high line means that the whole "
-        "layer does it.",
-    ),
-    "entropy_by_layer": (
-        "entropy",
-        "How widely each layer looks",
-        "Entropy tells a head that averages over the whole input from one that picks single "
-        "tokens. Marks near the dashed line are close to uniform attention.",
-    ),
-    "weight_against_norm": (
-        "norms",
-        "Weight against norm",
-        "Attention is only a weight: what a token contributes is the weight times the vector that "
-        "it multiplies. Where a category draws much attention in (a) but stays low in (b), the "
-        "head looks there in order to do little.",
-    ),
-    "cancellation": (
-        "cancellation",
-        "Does the norm cancel the weight?",
-        "If heads use some tokens as a place to rest, their largest weights should fall on the "
-        "shortest vectors.",
-    ),
-    "frequency": (
-        "frequency",
-        "Does frequency matter?",
-        "Frequent words carry little news. A model that knows this gives them short vectors, "
-        "whatever attention they draw.",
-    ),
-    "mixing": (
-        "mixing",
-        "How much tokens are mixed",
-        "Attention weights alone make it look as if nearly everything came from other tokens. "
-        "Counting the residual connection and layer normalisation shows how much of each token "
-        "stays itself.",
-    ),
-    "flow": (
-        "flow",
-        "Where representations come from",
-        "Layer by layer tokens take from each other, so that a vector high up need not say much "
-        "about its own word. Following every path back to the input tells what is left of it; "
-        "attention alone makes the resting places look like sources, the norms of what is passed "
-        "on do not.",
-    ),
-    "neurons": (
-        "neurons",
-        "How many neurons make a score",
-        "A score is a sum over the neurons of query and key. Looking at single heads, Vig (2019) "
-        "found that heads for [SEP] use few neurons, the same at every position, and next-word "
-        "heads many, others at each. If that holds for all heads, the former stand high and left "
-        "in (c), and the latter low and right.",
-    ),
-    "neuron_sources": (
-        "neuron-sources",
-        "Where first-layer scores come from",
-        "Before any layer has mixed them, a token’s vector is the sum of its word, its position "
-        "and its segment. A head that finds the next word must read positions; one that keeps to "
-        "a segment may read segments, or positions too.",
-    ),
-    "patterns": (
-        "patterns",
-        "Classes of maps",
-        "A map with a few columns says where a head rests, one along the diagonal that it looks "
-        "nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is the most "
-        "that can depend on what the words are (Kovaleva et al. 2019).",
-    ),
-    "clusters": (
-        "clusters",
-        "Heads that attend alike",
-        "Which heads do the same thing, whatever it is? Clusters are made from attention alone, "
-        "and named afterwards by what their heads do; a cluster that no label fits is mixed.",
-    ),
-    "cluster_number": (
-        "cluster-number",
-        "How sure are the clusters?",
-        "Clusters can be made of anything. These are worth their names as far as heads are nearer "
-        "to their own cluster than to the next, more so than in a cloud without clusters, and as "
-        "far as other documents give the same.",
-    ),
-    "layers_alike": (
-        "layers-alike",
-        "Are the heads of a layer alike?",
-        "On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If that "
-        "holds, divergence is least within a layer and grows with the distance of layers.",
-    ),
-}
+Manifest = Mapping[str, Any]
 PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px
+FINDINGS, LANGUAGE = "findings", "language"  # chapters; other sections stand by themselves
+NOT_RUN = "Not part of this run."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SectionPlan:
+    """What a question puts on the page of a run.
+
+    id, title, text   the place that the page's address names, the heading, what to look for
+    pictures          names of figures, in their order
+    tables            tree -> a table, or None where the run has nothing for it
+    notes             tree -> sentences below the text
+    chapter           FINDINGS, LANGUAGE, or "" for a section by itself
+    groups            the groups it is about, one of which it needs; its question's own by default
+    absent            what stands in its place where it has no figure: a sentence, or tree -> one
+    wanted            in a chapter's list of what is missing: what the corpus must have for it
+    tables_first      whether tables stand before figures
+    chooses           whether it names best heads: the chapter then explains held-out figures
+    map_caption       of a section that holds the interactive map of heads (`Question.places`)
+    place             its order on the page; that of its question by default
+    """
+
+    id: str
+    title: str
+    text: str
+    pictures: tuple[str, ...] = ()
+    tables: tuple[Callable[[xr.DataTree], Table | None], ...] = ()
+    notes: Callable[[xr.DataTree], list[str]] | None = None
+    chapter: str = ""
+    groups: tuple[str, ...] = ()
+    absent: str = NOT_RUN
+    wanted: str = ""
+    tables_first: bool = False
+    chooses: bool = False
+    map_caption: Callable[[xr.DataTree], str] | None = None
+    place: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpeningPlan:
+    """How the page of an experiment opens: its question, what it found, and its first tables.
+
+    id, chapter   of the chapter of findings: its place and its heading
+    heading       tree -> the page's title in pieces, and which of them are names of models
+    kicker        tree -> the line above the title
+    lede          tree -> sentences before the findings
+    findings      tree -> sentences with numbers
+    tables        (tree, manifest) -> a table, or None
+    nothing       what a head is called that is nothing that has a name
+    atlas         whether the rest of the page is that of an atlas, whose absent sections are named
+    """
+
+    id: str
+    chapter: str
+    heading: Callable[[xr.DataTree], Sequence[tuple[str, bool]]]
+    kicker: Callable[[xr.DataTree], str]
+    findings: Callable[[xr.DataTree], list[str]]
+    lede: Callable[[xr.DataTree], str] = lambda tree: ""
+    tables: tuple[Callable[[xr.DataTree, Manifest], Table | None], ...] = ()
+    nothing: str = "unlabelled"
+    atlas: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """One panel: `title`, and its markup, which is ours throughout."""
+class InlinePanel:
+    """One panel on the page: `title`, and its markup, which is ours throughout."""
 
     title: str
     markup: str
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class InlineFigure:
     """The panels of a picture, the sentence below them, and how many stand side by side.
 
     page  whether every panel is as wide as the page
     """
 
-    panels: list[Drawn]
+    panels: list[InlinePanel]
     caption: str
     wide: int
     page: bool = False
@@ -129,39 +104,106 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section; without a figure it says that it is not part of the run."""
+    """One section as it stands on the page; without blocks, `absent` says why."""
 
     id: str
     title: str
     text: str
-    figure: Figure | None
+    blocks: list[InlineFigure | Table]
+    notes: list[str] = field(default_factory=list)
+    absent: str = NOT_RUN
+    map_caption: str = ""
+    after_language: bool = False
+
+    @property
+    def figures(self) -> list[InlineFigure]:
+        """The figures among the blocks."""
+        return [block for block in self.blocks if isinstance(block, InlineFigure)]
 
 
-def sections(tree: xr.DataTree, styles: Styles) -> list[Section]:
-    """The picture sections in reading order; `styles` collects the classes that they use."""
-    return [
-        Section(place, title, text, figure(tree, PICTURES[name], styles, place=place))
-        for name, (place, title, text) in INTRODUCTIONS.items()
+AFTER_LANGUAGE = 160.0  # a plan's own place from which on it stands below the chapter on language
+
+
+def after_language(plan: SectionPlan) -> bool:
+    """Whether a section by itself stands below the chapter on language."""
+    return plan.place is not None and plan.place >= AFTER_LANGUAGE
+
+
+def of_group(
+    name: str, make: Callable[[xr.Dataset], Table | None]
+) -> Callable[[xr.DataTree], Table | None]:
+    """A table of one group's dataset as a table of a run; none without the group."""
+
+    def table(tree: xr.DataTree) -> Table | None:
+        dataset = group(tree, name)
+        return None if dataset is None else make(dataset)
+
+    return table
+
+
+def section(
+    plan: SectionPlan, tree: xr.DataTree, pictures: Mapping[str, Picture], panels: PanelStore,
+    styles: Styles,
+) -> Section:  # fmt: skip
+    """A plan carried out on a run.
+
+    pictures  all figures by name
+    panels    the run's panels, each made once
+    styles    collects the classes that the markup uses
+    """
+    prefix = f"{plan.chapter}-{{}}-" if plan.chapter else plan.id
+    figures = [
+        inline_figure(pictures[name], panels, styles, prefix=prefix.format(name))
+        for name in plan.pictures
+        if name in pictures
     ]
+    tables = [table for make in plan.tables if (table := make(tree)) is not None]
+    drawn = [figure for figure in figures if figure is not None]
+    blocks: list[InlineFigure | Table] = [*drawn, *tables]
+    if plan.tables_first:
+        blocks = [*tables, *drawn]
+    notes = [] if plan.notes is None else plan.notes(tree)
+    caption = ""
+    if plan.map_caption is not None and any(of(tree) is not None for of in parts("places")):
+        caption = plan.map_caption(tree)
+    return Section(
+        plan.id, plan.title, plan.text, blocks, notes, plan.absent, caption, after_language(plan)
+    )
 
 
-def figure(tree: xr.DataTree, picture: Picture, styles: Styles, *, place: str) -> Figure | None:
-    """A picture as markup; None where the run lacks what it needs. `place` starts its ids."""
-    if not picture.available(tree):
+def inline_figure(
+    picture: Picture, panels: PanelStore, styles: Styles, *, prefix: str
+) -> InlineFigure | None:
+    """A picture as markup; None where the run lacks what it needs. `prefix` starts its ids."""
+    wanted = panels.of(picture)
+    if not wanted:
         return None
-    panels = picture.panels(tree)
-    beside = min(len(panels), picture.columns, 4)
+    beside = min(len(wanted), picture.columns, 4)
     width = DOUBLE if picture.wide else PANEL_WIDTH[beside]
-    drawn = [
-        Drawn(
-            _title(panel, at, len(panels)),
-            inline_panel(panel, styles, prefix=f"{place}{at}-", width=width),
+    inline = [
+        InlinePanel(
+            _lettered(panel.title, at, len(wanted)),
+            inline_panel(panel, styles, prefix=f"{prefix}{at}-", width=width),
         )
-        for at, panel in enumerate(panels)
+        for at, panel in enumerate(wanted)
     ]
-    return Figure(drawn, picture.caption(tree), beside, picture.wide)
+    return InlineFigure(inline, picture.caption(panels.tree), beside, picture.wide)
 
 
-def _title(panel: Panel, at: int, count: int) -> str:
+def malformed_notes(manifest: Manifest) -> list[str]:
+    """What of the corpus could not be read, and where the first faults are."""
+    counts = manifest.get("counts")
+    reasons = counts.get("reasons") if isinstance(counts, Mapping) else None
+    entry = reasons.get("malformed") if isinstance(reasons, Mapping) else None
+    if not isinstance(entry, Mapping) or not entry.get("total"):
+        return []
+    first = [printable(place) for place in list(entry.get("first", []))[:3]]
+    where = f", first: {'; '.join(first)}" if first else ""
+    number = int(entry["total"])
+    passages = "malformed passage was" if number == 1 else "malformed passages were"
+    return [f"Of the corpus, {number:,} {passages} skipped{where}."]
+
+
+def _lettered(title: str, at: int, count: int) -> str:
     letter = f"({string.ascii_lowercase[at]}) " if 1 < count <= len(string.ascii_lowercase) else ""
-    return f"{letter}{panel.title}".strip()
+    return f"{letter}{title}".strip()

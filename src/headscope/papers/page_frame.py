@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from headscope.page.policy import content_policy
 from headscope.page.svg import Styles
+from headscope.page.templates import asset as shared_asset
+from headscope.page.templates import unbroken
 from headscope.page.theme import theme_css
-from headscope.report.build import asset as shared_asset
-from headscope.report.build import unbroken
 
 
 def render_page(name: str, styles: Styles, *, rules: str = "", **content: Any) -> str:

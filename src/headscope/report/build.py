@@ -1,90 +1,135 @@
-"""How do a result and its manifest become one page that works offline and for good?"""
+"""The page of a run: one file that works offline and for good, from results and manifest alone."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import xarray as xr
 from markupsafe import Markup
 
-from headscope.analyses.divergence.figure import MAP, map_caption
-from headscope.analyses.language.section import language
-from headscope.core.dictionary import SOURCES, TERMS, unit_label
-from headscope.core.results import counted, model_name, printable, shape
+from headscope.core.dictionary import terms, unit_label
+from headscope.core.question import Question, questions
+from headscope.core.results import counted, derived_once, model_name, printable, shape
+from headscope.core.terms import SOURCES
 from headscope.core.whole_file import write_whole
+from headscope.draw.figures import pictures, save_figures
+from headscope.draw.panel import PanelStore
 from headscope.draw.wording import over
-from headscope.experiments.ablation.section import TASK_GROUPS, task_section
-from headscope.experiments.ablation.terms import ABLATION
-from headscope.experiments.alignment.section import alignment_section
-from headscope.experiments.comparison.section import comparison
-from headscope.experiments.probes.section import probe_section
 from headscope.heads.tables import write_tables
 from headscope.page.policy import content_policy, island
-from headscope.page.sections import sections
+from headscope.page.sections import (
+    FINDINGS,
+    LANGUAGE,
+    OpeningPlan,
+    Section,
+    SectionPlan,
+    after_language,
+    malformed_notes,
+    section,
+)
 from headscope.page.svg import Styles
+from headscope.page.tabulate import Table
+from headscope.page.templates import asset, template
 from headscope.page.theme import theme_css
 from headscope.report import facts, heads
 from headscope.report.cards import cards
 from headscope.report.example_views import example_views
-from headscope.report.figures import save_figures
 from headscope.run.store import why_unwritten
 
 # One module in one scope: what a file uses when it is read must stand before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 TELLING = 20
-_INTERVAL = re.compile(r"\[[−\d., ]+\]")
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How the page of an experiment opens; see `OpeningPlan`."""
+
+    plan: OpeningPlan
+    kicker: str
+    heading: list[tuple[str, bool]]
+    lede: str
+    findings: list[str]
+    tables: list[Table]
+    sections: list[Section]
+
+
+@dataclass(frozen=True)
+class LanguageChapter:
+    """The sections on language.
+
+    absent   what is not in the run, and the options that give it
+    chooses  whether best heads are held against baselines
+    """
+
+    sections: list[Section]
+    absent: str
+    chooses: bool
+    notes: list[str]
 
 
 def write_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
-    """Write tables, figures and report.html of a run into its folder; `Run.report` calls it.
+    """Writes tables, figures and report.html of a run into its folder; `Run.report` calls it.
 
-    arguments  as for `build_report`
-    returns    the path of the page
-    raises     HeadscopeError if the folder cannot be written
+    tree, manifest  as for `build_report`
+    returns         the path of the page
+    raises          HeadscopeError if the folder cannot be written
     """
+    panels = PanelStore(tree)
     try:
-        write_tables(tree, folder / "tables")
-        save_figures(tree, folder / "figures")
-        return build_report(tree, manifest, folder)
+        with derived_once():
+            write_tables(tree, folder / "tables")
+            save_figures(tree, folder / "figures", panels=panels)
+            return build_report(tree, manifest, folder, panels=panels)
     except OSError as error:
         raise why_unwritten(error, folder) from error
 
 
-def build_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
+def build_report(
+    tree: xr.DataTree, manifest: facts.Manifest, folder: Path, *, panels: PanelStore | None = None
+) -> Path:
     """Writes report.html into `folder`; the file is whole or as it was.
 
     tree      a result; sections of absent groups shrink to a line that says so
     manifest  as in the run folder; every key may be missing
+    panels    the run's panels, where they are made already
     returns   the path of the page: self-contained, no request leaves it
     raises    OSError if the folder cannot be written
     """
     # Half of a surrogate pair is no text, but its escape is what JSON writes for it.
-    page = render(tree, manifest).encode("utf-8", errors="backslashreplace")
+    page = render(tree, manifest, panels=panels).encode("utf-8", errors="backslashreplace")
     return write_whole(folder / "report.html", partial(_write, page))
 
 
-def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
+def render(tree: xr.DataTree, manifest: facts.Manifest, *, panels: PanelStore | None = None) -> str:
     """The page as text."""
-    styles = Styles()
-    pictures = sections(tree, styles)
-    about_language = language(tree, manifest, styles)
-    compared = comparison(tree, manifest, styles)
-    asked = task_section(tree, manifest, styles) or probe_section(tree, styles)
-    asked = asked or alignment_section(tree, styles)
+    with derived_once():
+        return _render(tree, manifest, panels or PanelStore(tree))
+
+
+def _render(tree: xr.DataTree, manifest: facts.Manifest, panels: PanelStore) -> str:
+    styles, known = Styles(), pictures()
+    plans = list(_plans())
+    made = {
+        plan.id: section(plan, tree, known, panels, styles)
+        for question, plan in plans
+        if any(name in tree.children for name in _groups(question, plan))
+    }
+    opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
     script = "\n".join(asset(name) for name in SCRIPTS)
+    whole = opening is None or opening.plan.atlas
     return template("report.html.j2").render(
         **_content(tree, manifest),
-        sections=pictures,
-        language=about_language,
-        comparison=compared,
-        task=asked,
+        opening=opening,
+        whole=whole,
+        sections=_by_themselves(plans, made, whole=whole),
+        language=_language(plans, made, manifest),
         style=Markup(style),
         script=Markup(script),
         examples=examples,
@@ -94,18 +139,70 @@ def render(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     )
 
 
-def unbroken(text: str) -> str:
-    """The text with no line break inside an interval or before a unit."""
-    spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
-    return spaced.replace(" %", "\u00a0%")
+# --- sections, in their order -----------------------------------------------------------------
+
+Plans = list[tuple[Question, SectionPlan]]
+
+
+def _plans() -> Iterator[tuple[Question, SectionPlan]]:
+    """The section plans of all questions in the order of the page."""
+    every = [(one, plan) for one in questions() for plan in one.part("section", ())]
+    return iter(
+        sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
+    )
+
+
+def _groups(question: Question, plan: SectionPlan) -> tuple[str, ...]:
+    return plan.groups or (question.name,)
+
+
+def _by_themselves(plans: Plans, made: dict[str, Section], *, whole: bool) -> list[Section]:
+    """The sections of no chapter; those that are not in the run only on the page of an atlas, and
+    none of an experiment.
+    """
+    alone = []
+    for _, plan in plans:
+        if plan.chapter:
+            continue
+        there = made.get(plan.id, _absent(plan))
+        if there.blocks or there.map_caption or whole:
+            alone.append(there)
+    return alone
+
+
+def _absent(plan: SectionPlan) -> Section:
+    return Section(
+        plan.id, plan.title, plan.text, [], absent=plan.absent, after_language=after_language(plan)
+    )
+
+
+def _language(plans: Plans, made: dict[str, Section], manifest: facts.Manifest) -> LanguageChapter:
+    ours = [plan for _, plan in plans if plan.chapter == LANGUAGE]
+    there = [plan for plan in ours if plan.id in made]
+    absent = "; ".join(plan.wanted for plan in ours if plan not in there)
+    notes = malformed_notes(manifest) if there else []
+    chooses = any(plan.chooses for plan in there)
+    return LanguageChapter([made[plan.id] for plan in there], absent, chooses, notes)
+
+
+def _opening(
+    tree: xr.DataTree, manifest: facts.Manifest, plans: Plans, made: dict[str, Section]
+) -> Opening | None:
+    plan = heads.opening_of(tree)
+    if plan is None:
+        return None
+    parts = [made[one.id] for _, one in plans if one.chapter == FINDINGS and one.id in made]
+    tables = [table for make in plan.tables if (table := make(tree, manifest)) is not None]
+    return Opening(
+        plan, plan.kicker(tree), list(plan.heading(tree)), plan.lede(tree), plan.findings(tree),
+        tables, [one for one in parts if one.blocks or (plan.atlas and one.absent)],
+    )  # fmt: skip
 
 
 def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
-    of_task = ABLATION if TASK_GROUPS & set(tree.children) else {}  # they come first there
     return {
         "model": model_name(tree),
-        "title": printable(tree.attrs.get("title", "headscope atlas")),
         "counted": counted(tree),
         "layers": layers,
         "heads": per_layer,
@@ -120,31 +217,11 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "columns": heads.columns(tree),
         "rows": heads.rows(tree),
         "n": over(tree),
-        "has_map": MAP.available(tree),
-        "map_caption": map_caption(tree),
-        "terms": {**of_task, **TERMS},
+        "terms": terms(),
         "sources": SOURCES,
         "unit_label": unit_label,
-        "version": str(tree.attrs.get("headscope_version", "")),
+        "version": printable(tree.attrs.get("headscope_version", "")),
     }
-
-
-def template(name: str) -> jinja2.Template:
-    """One of the pages in `assets`: whatever is put into it is escaped, unless it is Markup."""
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(asset),
-    )  # fmt: skip
-    # Panels are markup made here from numbers; the names drawn in them are escaped by the
-    # XML writer.
-    environment.filters["drawing"] = Markup
-    environment.filters["unbroken"] = unbroken
-    return environment.get_template(name)
-
-
-def asset(name: str) -> str:
-    """The text of a file in `assets`."""
-    return (resources.files("headscope.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _write(page: bytes, path: str) -> None:

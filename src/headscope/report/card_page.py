@@ -17,9 +17,9 @@ from headscope.core.whole_file import write_whole
 from headscope.draw.wording import over
 from headscope.heads.head_card import HeadCard
 from headscope.page.policy import content_policy, island
+from headscope.page.templates import asset, template
 from headscope.page.theme import theme_css
 from headscope.report import heads
-from headscope.report.build import asset, template
 from headscope.report.cards import cards
 
 SCRIPTS = ("page.js", "card_maps.js", "card.js")

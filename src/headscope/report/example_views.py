@@ -15,8 +15,8 @@ import xarray as xr
 
 from headscope.analyses.examples.kept import Kept, kept_inputs
 from headscope.analyses.examples.looks import Look, best_looks
+from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
-from headscope.heads.labels import run_labels
 from headscope.page.policy import island
 
 if TYPE_CHECKING:

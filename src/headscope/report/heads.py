@@ -1,4 +1,4 @@
-"""What does the page need to know of every head: numbers, words, place on the map?"""
+"""What the page knows of every head: numbers, words, place on the map."""
 
 from __future__ import annotations
 
@@ -9,51 +9,26 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.divergence.figure import role_name
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
-from headscope.core.results import (
-    Floats,
+from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels, label_rules
+from headscope.core.head_metrics import (
     HeadMetric,
-    counted,
-    group,
+    chosen_metrics,
+    first_metrics,
     head_metrics,
-    head_name,
-    shape,
 )
+from headscope.core.head_roles import ROLES, head_roles
+from headscope.core.question import in_run, parts, title_of
+from headscope.core.results import Floats, counted, head_name, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.experiments.ablation.readings import verdict_words
-from headscope.heads.head_card import GROUP_TITLES
-from headscope.heads.label_rules import RULES, rule_words
-from headscope.heads.labels import HeadLabels, head_labels
-from headscope.heads.roles import ROLES, head_roles
+from headscope.draw.wording import role_name
 from headscope.heads.telling import telling_heads
+from headscope.page.sections import OpeningPlan
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
-OF_WORDS = ("dependency", "coreference", "frames", "pair", "feature")  # kinds of labels
-COLUMNS = [
-    "surface.attention.previous",
-    "surface.attention.next",
-    "surface.attention.self",
-    "surface.attention.cls",
-    "surface.attention.first",
-    "surface.attention.sep",
-    "surface.attention.punctuation",
-    "entropy.entropy.all",
-    "entropy.entropy.cls",
-    "norms.value_norm_mean",
-    "norms.value_norm_cv",
-    "norms.weighted_norm.other",
-]
-
-# Where an analysis about a task keeps its numbers; the grid opens with the first there is.
-OF_TASK = (
-    "ablation.difference", "ablation.loss_difference", "ablation.q", "ablation.loss_q",
-    "ablation.lost", "ablation.gained", "importance.", "gradients.", "pruning.",
-    "probes.head_influence",
-)  # fmt: skip
-MOST = 12  # of them, in the table
+MOST = 12  # numbers of an experiment in the table
 SMALL = 0.1
 
 
@@ -122,7 +97,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         "counted": counted(tree),
         "shown": _shown(tree, roles),
         "nothing": nothing(tree),
-        "verdicts": [verdict_words(tree, unit) for unit in range(layers * heads)],
+        "verdicts": remarks(tree),
         **labels(tree),
         "metrics": [_metric(metric) for metric in head_metrics(tree)],
         "map": _places(tree),
@@ -138,11 +113,11 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     rules    kind → the rule in words, of the kinds that there are
     """
     found = list(head_labels(tree).values())
-    kinds = sorted({label.kind for one in found for label in one.labels})
+    kinds, rules = sorted({label.kind for one in found for label in one.labels}), label_rules()
     return {
         "labels": [[_label(label) for label in one.labels] for one in found],
         "closest": [one.closest.sentence if one.closest else "" for one in found],
-        "rules": {kind: rule_words(kind) for kind in kinds},
+        "rules": {kind: rules[kind].in_words() for kind in kinds},
     }
 
 
@@ -157,7 +132,23 @@ def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
 
 def nothing(tree: xr.DataTree) -> str:
     """What a head is called that is nothing that has a name."""
-    return "indifferent" if "ablation" in tree.children else "unlabelled"
+    opening = opening_of(tree)
+    return UNLABELLED if opening is None else opening.nothing
+
+
+def opening_of(tree: xr.DataTree) -> OpeningPlan | None:
+    """How the page of an experiment opens; None for the page of an atlas."""
+    openings: list[OpeningPlan] = parts("opening", in_run(tree))
+    return openings[0] if openings else None
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] words of questions on each head, beside its labels."""
+    layers, heads = shape(tree)
+    words: list[list[str]] = [[] for _ in range(layers * heads)]
+    for of in parts("remarks", in_run(tree)):
+        words = [[*before, *more] for before, more in zip(words, of(tree), strict=True)]
+    return words
 
 
 def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
@@ -166,29 +157,26 @@ def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
     """
     found = head_labels(tree).values()
     count = Counter(label.kind for one in found for label in one.labels)
-    phrases = [f"{RULES[kind].title} ({number})" for kind, number in count.most_common()]
+    rules = label_rules()
+    phrases = [f"{rules[kind].title} ({number})" for kind, number in count.most_common()]
     return phrases, sum(not one.labels for one in found)
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
-    """The numbers that stand in the table; the first token only where there is no [CLS]."""
-    metrics = {metric.key: metric for metric in head_metrics(tree)}
-    of_task = [metric for key, metric in metrics.items() if key.startswith(OF_TASK)]
-    chosen = [metrics[key] for key in COLUMNS if key in metrics]
-    if "surface.attention.cls" in metrics:
-        chosen = [metric for metric in chosen if not metric.key.endswith(".first")]
-    return chosen or of_task[:MOST]
+    """The numbers that stand in the table: those of an atlas, else those of an experiment."""
+    metrics = head_metrics(tree)
+    return chosen_metrics(metrics, "columns") or first_metrics(metrics)[:MOST]
 
 
 def rows(tree: xr.DataTree) -> list[Row]:
     """One row per head, in order."""
-    heads, chosen = shape(tree)[1], columns(tree)
+    heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
     return [
         Row(
             unit=unit,
             id=card_id(unit, heads),
             name=head_name(unit, heads),
-            labels=[*(label.label for label in found.labels), *verdict_words(tree, unit)],
+            labels=[*(label.label for label in found.labels), *words[unit]],
             cells=[_cell(metric, unit) for metric in chosen],
         )
         for unit, found in enumerate(head_labels(tree).values())
@@ -202,8 +190,8 @@ def card_id(unit: int, heads: int) -> str:
 
 def _shown(tree: xr.DataTree, roles: list[str]) -> str:
     """The number that the grid opens with; '' for what heads do, where that is known of some."""
-    of_task = [m.key for m in head_metrics(tree) if m.key.startswith(OF_TASK)]
-    return of_task[0] if of_task and set(roles) == {"other"} else ""
+    first = first_metrics(head_metrics(tree))
+    return first[0].key if first and set(roles) == {"other"} else ""
 
 
 def _first(tree: xr.DataTree) -> int:
@@ -226,7 +214,7 @@ def _telling(claim: Claim, heads: int, found: HeadLabels) -> Telling:
     )
     # What a head knows of words has no colour of its own: all of them stand for kinds of tokens.
     kind = claim.about if claim.kind == "sink" else claim.kind
-    plain_hue = "ink" if claim.kind in OF_WORDS else "grey"
+    plain_hue = "ink" if label_rules()[claim.kind].words else "grey"
     hue = MARKS[kind][0] if kind in MARKS else plain_hue
     more = [label.sentence for label in found.labels[1:]]
     return Telling(
@@ -245,7 +233,7 @@ def _metric(metric: HeadMetric) -> dict[str, object]:
     unit = unit_label(metric.unit) if metric.unit != "probability" else ""
     return {
         "key": metric.key,
-        "group": GROUP_TITLES.get(metric.key.partition(".")[0], metric.key.partition(".")[0]),
+        "group": title_of(metric.key.partition(".")[0]),
         "label": metric.label,
         "n": metric.n,
         "signed": signed,
@@ -285,10 +273,9 @@ def _cell(metric: HeadMetric, unit: int) -> Cell:
 
 
 def _places(tree: xr.DataTree) -> list[list[float]] | None:
-    divergence = group(tree, "divergence")
-    if divergence is None or "mds" not in divergence:
+    places = next((there for of in parts("places") if (there := of(tree)) is not None), None)
+    if places is None:
         return None
-    places = divergence["mds"].transpose("unit", "axis").values
     return [[_rounded(x) or 0.0, _rounded(y) or 0.0] for x, y in places.tolist()]
 
 

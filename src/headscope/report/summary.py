@@ -7,8 +7,6 @@ import xarray as xr
 
 from headscope.core.results import printable
 from headscope.draw.wording import over
-from headscope.experiments.ablation.findings import task_findings
-from headscope.experiments.comparison.findings import findings
 from headscope.report import facts, heads
 
 SHOWN = 5
@@ -34,9 +32,10 @@ def run_summary(tree: xr.DataTree, manifest: facts.Manifest) -> str:
     """A small piece of HTML without styles, scripts or requests; names in it are escaped."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     rows = {fact.label: fact.value for fact in facts.facts(tree, manifest)}
+    opening = heads.opening_of(tree)
     return environment.from_string(_TEMPLATE).render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
-        findings=[*findings(tree), *task_findings(tree)],
+        findings=[] if opening is None else opening.findings(tree),
         model=printable(tree.attrs.get("model", "a model")),
         size=rows["Architecture"],
         n=over(tree),

@@ -32,13 +32,14 @@ holds as attributes; saving, loading and merging are inherited.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from headscope.core import question
 from headscope.core.accumulators import (
     REPLICATES,
     Counts,
@@ -208,36 +209,37 @@ def ratio_of(total: Sums, count: Sums) -> Float64:
     return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
 
 
-_REGISTRY: dict[str, type[Analysis]] = {}
-
-
 def register(kind: Kind) -> Kind:
-    """Class decorator: makes an analysis known by its `name`; two of one name raise."""
+    """Class decorator: makes an analysis known in this process, as a question without figures.
+
+    raises  InputError if it needs what nobody provides, or its name is that of another question
+    """
+    _check_needs(kind)
+    question.register(question.Question(name=kind.name, measure=kind))
+    return kind
+
+
+def known_analyses() -> dict[str, type[Analysis]]:
+    """The measures of all questions by name; one of a plug-in that is impossible is left out."""
+    known = {}
+    for asked in question.questions():
+        kind = asked.part("measure")
+        if kind is None:
+            continue
+        try:
+            known[asked.name] = _check_needs(kind)
+        except InputError as error:
+            warnings.warn(f"{error}; it is left out", stacklevel=2)
+    return known
+
+
+def _check_needs(kind: Kind) -> Kind:
     unknown = kind.needs - NEEDS
     if unknown:
         raise InputError(
             f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
         )
-    known = _REGISTRY.get(kind.name)
-    if known is not None and (known.__module__, known.__qualname__) != (
-        kind.__module__,
-        kind.__qualname__,
-    ):
-        raise InputError(
-            f"two analyses are called {kind.name!r}: {known.__module__}.{known.__qualname__} and "
-            f"{kind.__module__}.{kind.__qualname__}; rename one"
-        )
-    _REGISTRY[kind.name] = kind
     return kind
-
-
-def known_analyses() -> dict[str, type[Analysis]]:
-    """All known analyses by name: ours, then those of the entry points `headscope.analyses`."""
-    import headscope.analyses  # noqa: F401  (registers ours)
-
-    for entry in entry_points(group="headscope.analyses"):
-        register(entry.load())
-    return dict(_REGISTRY)
 
 
 def options_of(kind: type[Analysis]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.claim import LEAST_EFFECT
+from headscope.core.head_roles import BROAD_SHARE, POSITION, SPECIAL
 from headscope.core.wording import percent
 from headscope.errors import InputError
-from headscope.heads.roles import BROAD_SHARE, POSITION, SPECIAL
 from headscope.views.example import Side, Stack
 
 Floats = npt.NDArray[np.floating]

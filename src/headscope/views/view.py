@@ -199,7 +199,7 @@ def _check_same(run: Run, model: Model) -> None:
 
 
 def _named(run: Run, stack: Stack) -> list[list[str]]:
-    from headscope.heads.labels import run_labels
+    from headscope.core.head_labels import run_labels
 
     labels = run_labels(run.tree)
     if (len(labels), len(labels[0])) != stack.attention.shape[:2]:

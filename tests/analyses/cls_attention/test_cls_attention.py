@@ -8,7 +8,7 @@ import torch
 
 from analyses.running import blocks, run
 from analyses.sentences import DOCTOR, sentence, sentences, token_kinds, weight_between
-from headscope.analyses.cls_attention.measure import FEATURES, ClsAttention
+from headscope.analyses.features.measure_cls import FEATURES, ClsAttention
 from headscope.model.batch import Batch, Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import COMMA, STOP, tiny_network

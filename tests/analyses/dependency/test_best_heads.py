@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from headscope.analyses.dependency import best_heads
-from headscope.analyses.dependency.best_heads import coreference_heads, top_frame_heads
+from headscope.analyses.language.best_head_tables import coreference_heads, top_frame_heads
 from report.synthetic import make_tree
 from report.synthetic_language import DIRECTIONS, UD, make_language_tree
 

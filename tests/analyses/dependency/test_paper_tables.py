@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.analyses.dependency import best_heads
-from headscope.analyses.dependency.paper_tables import (
+from headscope.analyses.language.paper_tables import (
     clark_table_1,
     clark_table_2,
     latex,

@@ -11,8 +11,8 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
 from headscope.analyses.dependency.figure import draw_relation, relation_figures
+from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
-from headscope.report.figures import PICTURES, draw
 from report.synthetic_language import HOSTILE_RELATIONS, make_language, make_language_tree
 
 EDGES = ("_ci_low", "_ci_high")
@@ -80,7 +80,7 @@ def test_without_intervals_marks_are_hollow_and_none_is_faint():
     assert {to_hex(line.get_markerfacecolor()) for line in found} == {LIGHT["page"]}
     shown = {round(float(line.get_xdata()[0]), 9) for line in found}
     assert shown <= {round(value, 9) for value in best}
-    assert "chosen and scored on the same data" in PICTURES["best_heads"].caption(tree)
+    assert "chosen and scored on the same data" in pictures()["best_heads"].caption(tree)
 
 
 # --- heat maps of relations -----------------------------------------------------------------

@@ -10,9 +10,9 @@ from draw.drawn import texts
 from headscope.analyses.divergence.clusters import clusters
 from headscope.analyses.divergence.figure_cluster_number import verdict
 from headscope.analyses.divergence.figure_clusters import HUES, ordered_units, spread
+from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes
 from headscope.page.svg import Styles, inline_panel
-from headscope.report.figures import PICTURES, draw
 from report.synthetic import make_tree
 
 NAMES = ("clusters", "cluster_tree", "cluster_number", "layers_alike")
@@ -34,7 +34,7 @@ def test_the_picture_has_every_head_once_cluster_after_cluster():
 
 
 def test_the_words_of_every_cluster_stand_in_the_picture_and_in_the_caption():
-    shown, caption = texts(axes_of("clusters")[0]), PICTURES["clusters"].caption(TREE)
+    shown, caption = texts(axes_of("clusters")[0]), pictures()["clusters"].caption(TREE)
     for one in clusters(TREE):
         assert str(one.number + 1) in shown
         assert one.name.partition(":")[0] in shown
@@ -54,8 +54,8 @@ def test_alike_heads_are_pale_and_only_one_half_is_drawn():
 
 def test_of_a_large_model_neighbours_share_a_cell_and_the_caption_says_so():
     large = make_tree(24, 16)
-    assert "means of 3 × 3 heads" in PICTURES["clusters"].caption(large)
-    assert "every head against every other" in PICTURES["clusters"].caption(TREE)
+    assert "means of 3 × 3 heads" in pictures()["clusters"].caption(large)
+    assert "every head against every other" in pictures()["clusters"].caption(TREE)
     (axes,) = axes_of("clusters", large)
     cells = sum(len(path.vertices) // 5 for c in axes.collections for path in c.get_paths())
     assert cells <= 128 * 129 / 2
@@ -100,8 +100,8 @@ def test_every_head_has_a_bar_as_long_as_its_silhouette():
 def test_without_replicates_there_is_no_panel_on_stability():
     one = make_tree(3, 4, documents=1)
     assert len(axes_of("cluster_number", one)) == 2
-    assert "(c)" not in PICTURES["cluster_number"].caption(one)
-    assert "nan" not in PICTURES["cluster_number"].caption(one)
+    assert "(c)" not in pictures()["cluster_number"].caption(one)
+    assert "nan" not in pictures()["cluster_number"].caption(one)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_the_found_share_and_chance_stand_in_the_rows_of_where_the_nearest_head_
 def test_an_old_run_has_none_of_these_pictures(name):
     old = make_tree(3, 4)
     old["divergence"].dataset = old["divergence"].to_dataset()[["js", "mds", "mds_stress"]]
-    assert not PICTURES[name].available(old)
+    assert not pictures()[name].available(old)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_picture_fits_the_report(name):
     if name == "cluster_tree":
         return  # an image: for files, as pages allow none
-    for panel in PICTURES[name].panels(TREE):
+    for panel in pictures()[name].panels(TREE):
         markup = inline_panel(panel, Styles(), prefix="p", width=6.9)
         assert "<image" not in markup
         assert len(markup) < 200_000

@@ -7,8 +7,7 @@ import pytest
 
 from headscope.analyses.examples.kept import Kept, kept_inputs
 from headscope.analyses.examples.looks import best_looks
-from headscope.heads.claims import all_claims
-from headscope.heads.labels import head_labels
+from headscope.core.head_labels import all_claims, head_labels
 from report.synthetic import make_tree
 from report.synthetic_examples import PAIR, add_inputs
 from report.synthetic_language import add_language

@@ -13,10 +13,10 @@ import xarray as xr
 from matplotlib.patches import Rectangle
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
+from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.style import COLORS, DOUBLE, house_style, ramp
 from headscope.draw.wording import clipped
 from headscope.page.svg import Styles, inline_panel
-from headscope.report.figures import PICTURES, draw, save_figures
 from report.synthetic_language import (
     LANGUAGE_GROUPS,
     make_language,
@@ -54,14 +54,14 @@ def tree():
 def test_every_figure_is_drawn(kind, name):
     tree = make_language_tree(**VARIANTS[kind])
     if kind == "decoder" and name == "cls_attention":
-        assert not PICTURES[name].available(tree)
+        assert not pictures()[name].available(tree)
     else:
         draw(tree, name).savefig(io.BytesIO(), format="svg")
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_caption_is_one_sentence_with_n_and_source(name, tree):
-    caption = PICTURES[name].caption(tree)
+    caption = pictures()[name].caption(tree)
     sentence, source = caption.split(" After ")
     assert re.search(r"n = [1-9]", sentence)
     assert re.match(r"(Clark|Kovaleva) et al\. \(2019\), (§|Table|Figure).*\.$", source)
@@ -84,15 +84,17 @@ def test_nothing_of_a_figure_is_cut_off(name):
 @pytest.mark.parametrize("group", LANGUAGE_GROUPS)
 def test_a_run_with_one_analysis_has_the_figures_of_that_analysis(group):
     tree = make_language_tree(groups=(group,))
-    there = {name for name in FIGURES if PICTURES[name].available(tree)}
-    assert there == {name for name in FIGURES if PICTURES[name].needs == (group,)}
+    there = {name for name in FIGURES if pictures()[name].available(tree)}
+    assert there == {name for name in FIGURES if pictures()[name].needs == (group,)}
 
 
 @pytest.mark.parametrize("name", ["example_sentences", "frames", "features_by_layer", "pairs"])
 def test_a_figure_of_norms_never_calls_them_attention(name):
     tree = make_language_tree(measure="weighted_norm")
     labels = [axes.get_ylabel() + axes.get_xlabel() for axes in draw(tree, name).axes]
-    words = " ".join([*labels, PICTURES[name].caption(tree)]).replace("regard to the attention", "")
+    words = " ".join([*labels, pictures()[name].caption(tree)]).replace(
+        "regard to the attention", ""
+    )
     assert "weighted norm" in words
     assert "attention" not in words
     assert "%" not in re.sub(r"95 %|10 %", "", words)
@@ -101,15 +103,15 @@ def test_a_figure_of_norms_never_calls_them_attention(name):
 @pytest.mark.parametrize("name", ["best_heads", "dependency_heads", "coreference"])
 def test_an_accuracy_by_norms_says_so(name, tree):
     normed = make_language_tree(measure="weighted_norm")
-    assert "by the weighted norm" in PICTURES[name].caption(normed)
-    assert "norm" not in PICTURES[name].caption(tree)
+    assert "by the weighted norm" in pictures()[name].caption(normed)
+    assert "norm" not in pictures()[name].caption(tree)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_dark_page_can_change_every_colour(name, tree):
     known = {shade for pair in COLORS.values() for shade in pair} | set(ramp())
     styles = Styles()
-    for at, panel in enumerate(PICTURES[name].panels(tree)):
+    for at, panel in enumerate(pictures()[name].panels(tree)):
         inline_panel(panel, styles, prefix=f"p{at}-", width=3.5)
     assert set(re.findall(r"#[0-9a-f]{6}", styles.css())) <= {"#000000"} - known
 
@@ -134,7 +136,7 @@ def test_nothing_but_gaps_is_no_figure():
                 dataset[name].values[...] = np.nan
     tree = xr.DataTree.from_dict(made)
     tree.attrs = dict(make_language_tree(groups=()).attrs)
-    assert not [name for name in FIGURES if PICTURES[name].available(tree)]
+    assert not [name for name in FIGURES if pictures()[name].available(tree)]
 
 
 def test_hostile_names_stay_text_and_stay_in_the_folder(tmp_path):
@@ -265,7 +267,7 @@ def test_cls_attention_uses_the_papers_scale_while_it_can():
         tree["cls_attention"]["attention"].attrs["units"] = "probability"
         (axes,) = draw(tree, "cls_attention").axes
         np.testing.assert_array_equal(shades(axes, values.shape), steps_of(values * scale, top))
-        assert f"to {100 * top:.0f} %;" in PICTURES["cls_attention"].caption(tree)
+        assert f"to {100 * top:.0f} %;" in pictures()["cls_attention"].caption(tree)
 
 
 def test_pairs_share_a_scale_and_frame_the_largest(tree):
@@ -284,6 +286,6 @@ def test_wide_figures_are_a_page_wide_however_they_are_asked_for(tree):
 def test_panels_stand_in_rows_as_high_as_they_ask_for(tree):
     figure = draw(tree, "example_sentences")
     figure.draw_without_rendering()
-    wished = [panel.height for panel in PICTURES["example_sentences"].panels(tree)]
+    wished = [panel.height for panel in pictures()["example_sentences"].panels(tree)]
     drawn = [axes.get_position().height for axes in figure.axes]
     assert math.isclose(max(drawn) / min(drawn), max(wished) / min(wished), rel_tol=0.35)

@@ -17,6 +17,7 @@ from headscope.analyses.language.showcase_figure import (
     chosen_sentences,
     sentences,
 )
+from headscope.draw.figures import draw, pictures
 from headscope.draw.sentence import (
     LABEL_GAP,
     Arc,
@@ -27,7 +28,6 @@ from headscope.draw.sentence import (
     text_width,
 )
 from headscope.draw.style import LIGHT
-from headscope.report.figures import PICTURES, draw
 from report.synthetic_language import make_language, make_language_tree
 
 WORDS = ["the", "keeper", "wound", "the", "old", "clock", "before", "dawn", ",", "as", "ever"]
@@ -278,4 +278,4 @@ def test_the_picture_needs_a_relation_to_show():
     made["dependency"]["advantage_ci_low"][:] = -0.01
     tree = xr.DataTree.from_dict(made)
     tree.attrs = dict(make_language_tree(groups=()).attrs)
-    assert not PICTURES["example_sentences"].available(tree)
+    assert not pictures()["example_sentences"].available(tree)

@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
+from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
-from headscope.report.figures import PICTURES, draw
 from report.synthetic import make_tree
 
 LAYERS, HEADS, WIDTH = 3, 4, 16
@@ -95,7 +95,7 @@ def test_overlap_is_drawn_by_the_share_of_attention():
 
 def test_without_attention_there_is_no_panel_of_it():
     tree = make(groups=("entropy",))
-    assert len(PICTURES["neurons"].panels(tree)) == 3
+    assert len(pictures()["neurons"].panels(tree)) == 3
     draw(tree, "neurons")
 
 
@@ -114,7 +114,7 @@ def test_without_attention_there_is_no_panel_of_it():
     ],
 )  # fmt: skip
 def test_the_verdict_follows_from_the_correlations(rho, half, answers):
-    caption = PICTURES["neurons"].caption(make(make_neurons(rho=rho, half=half)))
+    caption = pictures()["neurons"].caption(make(make_neurons(rho=rho, half=half)))
     found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)
     assert found == answers
     assert "n = 26 documents" in caption
@@ -123,9 +123,9 @@ def test_the_verdict_follows_from_the_correlations(rho, half, answers):
 
 def test_what_no_head_attends_to_is_not_spoken_of():
     missing = [[np.nan] * 3] * 2
-    assert "nothing can be said" in PICTURES["neurons"].caption(make(make_neurons(rho=missing)))
+    assert "nothing can be said" in pictures()["neurons"].caption(make(make_neurons(rho=missing)))
     some = [[np.nan, np.nan, 0.5], [np.nan, np.nan, -0.5]]
-    caption = PICTURES["neurons"].caption(make(make_neurons(rho=some)))
+    caption = pictures()["neurons"].caption(make(make_neurons(rho=some)))
     assert "Attention to [SEP]" not in caption
     assert "Attention to the previous token goes with many neurons: yes" in caption
 
@@ -145,7 +145,7 @@ def test_sources_are_the_sums_over_the_parts_of_the_query():
 
 def test_the_caption_of_sources_gives_shares_that_add_up():
     tree = make()
-    caption = PICTURES["neuron_sources"].caption(tree)
+    caption = pictures()["neuron_sources"].caption(tree)
     size = np.abs(tree["neurons"]["embedding_separation"].sum("part").values[..., :3]).sum(0)
     shares = 100 * size / size.sum(-1, keepdims=True)  # [contrast, source]
     found = re.findall(r"word (\d+) %, position (\d+) %, segment (\d+) %", caption)
@@ -155,15 +155,15 @@ def test_the_caption_of_sources_gives_shares_that_add_up():
 def test_contrasts_that_the_run_lacks_are_left_out():
     neurons = make_neurons()
     neurons["embedding_separation"].loc[{"contrast": ["sep", "same_segment"]}] = np.nan
-    titles = [panel.title for panel in PICTURES["neuron_sources"].panels(make(neurons))]
+    titles = [panel.title for panel in pictures()["neuron_sources"].panels(make(neurons))]
     assert titles == ["Next token from the rest"]
     neurons["embedding_separation"][:] = np.nan
-    assert not PICTURES["neuron_sources"].available(make(neurons))
+    assert not pictures()["neuron_sources"].available(make(neurons))
 
 
 def test_a_tokenizers_own_name_of_the_separator_is_used():
     tree = make(sep_token="$</s>$")
-    assert "Attention to $</s>$ goes" in PICTURES["neurons"].caption(tree)
+    assert "Attention to $</s>$ goes" in pictures()["neurons"].caption(tree)
     axes = draw(tree, "neurons").axes[3]
     assert axes.get_legend().get_texts()[0].get_text() == "$</s>$"
     assert texts(axes) == []

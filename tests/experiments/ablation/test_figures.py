@@ -7,13 +7,13 @@ import pytest
 from matplotlib.colors import to_hex
 
 from draw.drawn import texts
+from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes
 from headscope.draw.signed import STEPS
 from headscope.draw.style import LIGHT
 from headscope.experiments.ablation.prune import Pruning, Settings, prune
 from headscope.experiments.ablation.readings import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
-from headscope.report.figures import PICTURES, draw
 from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_tree
 from tasks.made import MOOD, data
@@ -79,14 +79,14 @@ def test_up_is_better_in_the_figure_of_the_loss_too(tree):
 
 
 def test_captions_count_the_verdicts_and_name_the_correction(tree):
-    caption = PICTURES["ablation"].caption(tree)
+    caption = pictures()["ablation"].caption(tree)
     counts = verdict_counts(tree["ablation"].to_dataset())
     assert counts == {"helpful": 1, "harmful": 1, "indifferent": 4}
     assert "1 helpful, 1 harmful, 4 indifferent" in caption
     assert "corrected for 6 heads by Benjamini and Hochberg" in caption
     assert "attends to all tokens evenly" in caption
     assert "n = 40 examples" in caption
-    assert "cross-entropy" in PICTURES["ablation_loss"].caption(tree)
+    assert "cross-entropy" in pictures()["ablation_loss"].caption(tree)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_curve_passes_through_its_scores_and_a_ring_marks_what_can_go(pruned):
     rings = [line for line in axes.lines if line.get_markersize() == 8]
     can = found["can_go"].values[:2] / 6
     assert sorted(float(ring.get_xdata()[0]) for ring in rings) == pytest.approx(sorted(can))
-    caption = PICTURES["pruning"].caption(pruned)
+    caption = pictures()["pruning"].caption(pruned)
     assert f"{int(greedy['can_go'])} (greedy)" in caption
     assert "0.5 points below" in caption
     assert "12 other examples" in caption
@@ -123,7 +123,7 @@ def test_pictures_take_the_colours_of_the_page_and_are_the_same_every_time(name,
     there = pruned if name == "pruning" else tree
     assert picture_bytes(draw(there, name), "svg") == picture_bytes(draw(there, name), "svg")
     styles = Styles()
-    for at, panel in enumerate(PICTURES[name].panels(there)):
+    for at, panel in enumerate(pictures()[name].panels(there)):
         inline_panel(panel, styles, prefix=f"x{at}-", width=3.5)
     css = styles.css().lower()
     assert "var(--" in css
@@ -134,4 +134,4 @@ def test_pictures_take_the_colours_of_the_page_and_are_the_same_every_time(name,
 def test_without_the_group_there_is_no_figure():
     atlas = make_tree(2, 3)
     for name in ("ablation", "ablation_loss", "pruning"):
-        assert not PICTURES[name].available(atlas)
+        assert not pictures()[name].available(atlas)

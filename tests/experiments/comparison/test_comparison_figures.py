@@ -8,9 +8,9 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
 from experiments.comparison.pairs_made import compared
+from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
 from headscope.experiments.comparison.findings import findings
-from headscope.report.figures import PICTURES, draw
 
 NAMES = ("similarity", "training", "change", "words_change")
 
@@ -36,7 +36,7 @@ def test_the_grids_show_one_minus_the_cosine_and_the_divergence(tree):
 
 def test_only_heads_that_are_sure_are_coloured_by_their_sign(tree):
     change = tree["change"].to_dataset()
-    panels = PICTURES["change"].panels(tree)
+    panels = pictures()["change"].panels(tree)
     titles = [panel.title for panel in panels]
     axes = axes_of(tree, "change")[titles.index("To [SEP]")]
     row = change.sel(quantity="surface.attention.sep")
@@ -54,7 +54,7 @@ def test_only_heads_that_are_sure_are_coloured_by_their_sign(tree):
 
 def test_lines_before_and_after_are_the_means_of_layers(tree):
     change = tree["change"].to_dataset()
-    titles = [panel.title for panel in PICTURES["words_change"].panels(tree)]
+    titles = [panel.title for panel in pictures()["words_change"].panels(tree)]
     axes = axes_of(tree, "words_change")[titles.index("To nouns")]
     row = change.sel(quantity="features.attention.noun")
     drawn = {to_hex(line.get_color()): line.get_ydata() for line in axes.lines}
@@ -68,14 +68,14 @@ def test_gradients_stand_beside_the_change_with_their_rank_correlation(tree):
     assert gradients.lines[0].get_ydata().tolist() == [4, 3, 2, 1]
     assert "ρ = −1.00, p = 0.083" in texts(gradients)
     assert "ρ = 1.00, p = 0.083" in texts(weights)
-    caption = PICTURES["training"].caption(tree)
+    caption = pictures()["training"].caption(tree)
     assert "Gradients were largest in layer 1" in caption
     assert "are not shown to go with change" in caption  # of four layers nothing is
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_captions_say_how_much_was_read_and_no_number_is_missing(tree, name):
-    caption = PICTURES[name].caption(tree)
+    caption = pictures()[name].caption(tree)
     assert "n = 24 documents" in caption
     shown = " ".join(text for axes in axes_of(tree, name) for text in texts(axes))
     assert "nan" not in (caption + shown).lower().split()
@@ -83,7 +83,7 @@ def test_captions_say_how_much_was_read_and_no_number_is_missing(tree, name):
 
 def test_without_a_record_there_is_no_figure_of_the_training(tmp_path):
     tree = compared(tmp_path, record=False, limit=6).tree
-    assert not PICTURES["training"].available(tree)
+    assert not pictures()["training"].available(tree)
     assert not any("Gradients" in finding for finding in findings(tree))
 
 

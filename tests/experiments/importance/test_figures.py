@@ -7,13 +7,13 @@ from benchmarks import gradients as benchmark
 from benchmarks.inputs import fixed
 
 from draw.drawn import texts
+from headscope.draw.figures import draw, pictures
 from headscope.experiments.importance.findings import (
     gradient_finding,
     importance_findings,
     named_units,
 )
 from headscope.experiments.importance.result import METHODS
-from headscope.report.figures import PICTURES, draw
 
 
 def test_each_head_is_a_mark_at_its_importance_and_effect(found):
@@ -54,8 +54,8 @@ def test_without_an_ablation_there_is_nothing_to_hold_importances_against(found)
     tree = found.tree.copy()
     kept = ["head_importance", "head_importance_ci_low", "head_importance_ci_high"]
     tree["importance"] = tree["importance"].to_dataset()[kept]
-    assert not PICTURES["importance_against_ablation"].available(tree)
-    assert PICTURES["importance"].available(tree)
+    assert not pictures()["importance_against_ablation"].available(tree)
+    assert pictures()["importance"].available(tree)
     assert not any("Rank correlation" in text for text in importance_findings(tree))
 
 

@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
+from headscope.draw.figures import draw
 from headscope.errors import InputError
 from headscope.experiments.probes import features
 from headscope.experiments.probes.features import Place
@@ -21,7 +22,6 @@ from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.plan import PROBES, Settings
 from headscope.experiments.probes.probe import probe
 from headscope.model.model import load
-from headscope.report.figures import draw
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
 

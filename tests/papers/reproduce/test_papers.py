@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.core.dictionary import SOURCES
+from headscope.core.terms import SOURCES
+from headscope.draw.figures import pictures
 from headscope.papers.reproduce.line import MARKS
 from headscope.papers.reproduce.papers import MAKERS, PAPERS, find_paper
-from headscope.report.figures import PICTURES
 
 # Typed from our notes on the papers, not from the code: key → values as printed.
 TYPED = {
@@ -59,7 +59,7 @@ def test_every_picture_is_one_of_the_house_and_the_paper_is_cited(name):
     paper = find_paper(name)
     assert paper.source in SOURCES
     shown = [shown for section in paper.sections for shown in section.pictures]
-    assert {picture.picture for picture in shown} <= set(PICTURES)
+    assert {picture.picture for picture in shown} <= set(pictures())
     assert {picture.part.partition(":")[0] for picture in shown} <= set(MAKERS)
 
 

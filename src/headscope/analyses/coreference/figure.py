@@ -106,3 +106,4 @@ def _rows(axes: Axes, row: float, coreference: xr.Dataset, kind: str) -> None:
 PICTURE = Picture(
     "coreference", "The best heads at coreference", ("coreference",), panels, caption, columns=2
 )
+FIGURES = (PICTURE,)

@@ -23,7 +23,7 @@ from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.words import PIECES
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 MENTION_TYPES = ("all", "pronoun", "proper", "nominal")
 MODES = ("accuracy", "accuracy_strict")
@@ -31,7 +31,6 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-@register
 class Coreference(Analysis):
     """Accuracy of every head at finding an antecedent, by type of mention, beside rule systems.
 

@@ -14,8 +14,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from headscope.analyses.dependency import figure_best_heads, figure_sentences
 from headscope.analyses.language.finders import Finder, finders, shown_finders
-from headscope.core.results import LEAST_WORDS, Floats, group
+from headscope.core.relation_names import LEAST_WORDS
+from headscope.core.results import Floats, group
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.panel import Panel, Picture, compose
 from headscope.draw.wording import by_measure, clipped
@@ -89,7 +91,13 @@ def _panel(dependency: xr.Dataset, finder: Finder) -> Panel:
     return Panel(clipped(finder.relation, LONGEST_TITLE), draw, height=grid_height(grid))
 
 
+def sheets(tree: xr.DataTree) -> list[tuple[str, Figure]]:
+    """The heat map of every relation, by its path in the folder of figures."""
+    return [(f"dependency/{file}", figure) for _, file, figure in relation_figures(tree)]
+
+
 PICTURE = Picture(
     "dependency_heads", "Which heads find which relation", ("dependency",), panels, caption,
-    columns=4,
+    columns=4, sheets=sheets,
 )  # fmt: skip
+FIGURES = (figure_best_heads.PICTURE, PICTURE, figure_sentences.PICTURE)

@@ -19,8 +19,8 @@ from headscope.analyses.language.finders import (
     finders,
     shown_finders,
 )
-from headscope.core.relation_names import TOTALS
-from headscope.core.results import LEAST_WORDS, group
+from headscope.core.relation_names import LEAST_WORDS, TOTALS
+from headscope.core.results import group
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height

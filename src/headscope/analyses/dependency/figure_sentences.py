@@ -23,7 +23,8 @@ from headscope.analyses.language.showcase_figure import (
     chosen_sentences,
     sentences,
 )
-from headscope.core.results import NO_SYNTAX, group
+from headscope.core.relation_names import NO_SYNTAX
+from headscope.core.results import group
 from headscope.core.wording import percent
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.sentence import Row, mirrored, right_to_left, row_of, text_width

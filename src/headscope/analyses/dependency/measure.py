@@ -31,7 +31,7 @@ from headscope.errors import InputError
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.words import PIECES, largest
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 ALL, CLEAN = "all", "all_but_root_and_punctuation"
@@ -41,7 +41,6 @@ REPLICATE_BYTES = 64 << 20  # ours: with many heads and relations, fewer replica
 PERCENTILES_FROM = 100  # ours: below, an interval is 1.96 standard deviations of the replicates
 
 
-@register
 class Dependency(Analysis):
     """Accuracy of every head, direction and relation, beside fixed offsets.
 

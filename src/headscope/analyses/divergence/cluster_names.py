@@ -16,10 +16,10 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.claim import Claim
+from headscope.core.head_attention import has_cls
+from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, estimate, group, token_names
 from headscope.core.wording import percent, plain
-from headscope.heads.labels import head_labels
-from headscope.heads.roles import has_cls
 
 MIXED = "mixed"
 MOST_HEADS = 0.5  # ours: of a cluster's heads bear the label that names it

@@ -15,8 +15,8 @@ import xarray as xr
 
 from headscope.analyses.divergence.cluster_names import cluster_names
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, group, head_name, shape
-from headscope.heads.roles import head_roles
+from headscope.core.head_roles import head_roles
+from headscope.core.results import derived, estimate, group, head_name, shape
 
 CORE = 0.8  # ours: of a cluster's heads lie in the layers that are named
 FOUND = ("cluster", "medoid", "jaccard")  # variables without which a run has no clusters
@@ -70,6 +70,7 @@ class Near:
     high: float
 
 
+@derived
 def clusters(tree: xr.DataTree) -> list[Cluster]:
     """The clusters of a run, in order; none where it has no divergence, or is an old run."""
     divergence = group(tree, "divergence")
@@ -160,3 +161,8 @@ def _core(layers: Sequence[int]) -> tuple[tuple[int, int], bool]:
 
 def _at(parts: Estimate, at: int) -> tuple[float, float, float]:
     return float(parts.value[at]), float(parts.low[at]), float(parts.high[at])
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The clusters of heads."""
+    return {"clusters": cluster_table(tree)}

@@ -13,21 +13,20 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.analyses.divergence import (
+    figure_cluster_number,
+    figure_cluster_tree,
+    figure_clusters,
+    figure_layers,
+)
+from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, group, shape
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
-from headscope.draw.wording import over, special
-from headscope.heads.roles import ROLES, head_roles
+from headscope.draw.wording import over, role_name
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
-
-
-def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
-    """A role in the words of a legend; with an article, as in running text."""
-    if role in ("previous", "next", "first"):
-        return f"{'the ' if article else ''}{role} token"
-    return role if role in ("broad", "other") else special(tree, role)
 
 
 def map_panels(tree: xr.DataTree) -> list[Panel]:
@@ -134,6 +133,14 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     cell_key(axes, f"{top:.2f} nats")
 
 
+def places(tree: xr.DataTree) -> Floats | None:
+    """[unit, axis] where heads lie on the map; None where the run has no map."""
+    divergence = group(tree, "divergence")
+    if divergence is None or "mds" not in divergence:
+        return None
+    return np.asarray(divergence["mds"].transpose("unit", "axis").values)
+
+
 MAP = Picture(
     "divergence_map", "The map of heads", ("divergence",), map_panels, map_caption, columns=2
 )
@@ -141,3 +148,11 @@ MATRIX = Picture(
     "divergence_matrix", "How far heads differ", ("divergence",), matrix_panels, matrix_caption,
     columns=1,
 )  # fmt: skip
+FIGURES = (
+    MAP,
+    MATRIX,
+    figure_clusters.PICTURE,
+    figure_cluster_tree.PICTURE,
+    figure_cluster_number.PICTURE,
+    figure_layers.PICTURE,
+)

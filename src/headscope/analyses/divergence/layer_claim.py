@@ -13,9 +13,9 @@ import xarray as xr
 
 from headscope.analyses.divergence.layers_alike import PERMUTATIONS
 from headscope.core.accumulators import Estimate, generator
+from headscope.core.head_labels import head_labels
 from headscope.core.results import estimate, group
 from headscope.core.wording import MISSING, fixed, percent
-from headscope.heads.labels import head_labels
 
 CLEAR = 0.05  # of p
 FEWEST_PAIRS = 5  # ours: of labelled heads in neighbouring layers

@@ -22,14 +22,13 @@ from headscope.core.labelled import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LN2, LayerView, compiled
-from headscope.run.analysis import Analysis, Scope, ratio_of, register
+from headscope.run.analysis import Analysis, Scope, ratio_of
 
 # One replicate of 144 heads holds 10,296 pairs: enough replicates for a standard error within
 # 10 % of its value, not for tail quantiles.
 PAIR_REPLICATES = 50
 
 
-@register
 class Divergence(Analysis):
     """Jensen-Shannon divergence between all pairs of heads, a map of the heads, and clusters.
 

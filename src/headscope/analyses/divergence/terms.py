@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from headscope.core.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
-CLUSTERS = {
+TERMS = {
+    "js": Term(
+        "Jensen–Shannon divergence",
+        "How differently two heads distribute attention, in nats: 0 when equal, ln 2 = 0.69 when "
+        "they never attend to the same token; mean over tokens and documents.",
+        f"{CLARK}, §6",
+    ),
+    "mds": Term(
+        "map of heads",
+        "Heads placed on a plane (multidimensional scaling) so that distances come as near as "
+        "they can to the divergences; the axes themselves mean nothing.",
+        f"{CLARK}, §6",
+    ),
+    "mds_stress": Term(
+        "stress",
+        "How far the map’s distances miss the divergences; 0 would be exact.",
+        f"{CLARK}, §6",
+    ),
     "cluster": Term(
         "cluster of heads",
         "Heads that attend alike: k-medoids on the root of the Jensen–Shannon divergence, "

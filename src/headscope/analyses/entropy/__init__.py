@@ -1,1 +1,21 @@
-"""TODO question"""
+"""The question entropy: how widely does a head spread its attention?"""
+
+from headscope.core.question import Question
+
+QUESTION = Question(
+    name="entropy",
+    package=__name__,
+    title="Entropy",
+    place=20,
+    measure="measure:Entropy",
+    figures="figure:FIGURES",
+    section="section:SECTIONS",
+    terms="terms:TERMS",
+    labels="terms:LABELS",
+    columns=("entropy.all", "entropy.cls"),
+    overview=("entropy.all",),
+    compared="How widely they attend",
+    claims="claims:claims",
+    rules="claims:RULES",
+    roles="claims:roles",
+)

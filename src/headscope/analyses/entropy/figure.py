@@ -63,3 +63,4 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
 PICTURE = Picture(
     "entropy_by_layer", "How widely each layer looks", ("entropy",), panels, caption, columns=2
 )
+FIGURES = (PICTURE,)

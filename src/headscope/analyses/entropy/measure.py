@@ -18,12 +18,11 @@ from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, register
+from headscope.run.analysis import Analysis, Scope
 
 QUERIES = ("all", "cls")
 
 
-@register
 class Entropy(Analysis):
     """Mean entropy of attention over all queries and of the first query.
 

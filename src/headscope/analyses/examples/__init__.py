@@ -1,1 +1,10 @@
-"""TODO question"""
+"""The question examples: what does every head do in a few inputs?"""
+
+from headscope.core.question import Question
+
+QUESTION = Question(
+    name="examples",
+    package=__name__,
+    place=200,
+    measure="measure:Examples",
+)

@@ -10,8 +10,8 @@ import xarray as xr
 
 from headscope.analyses.examples.kept import Kept
 from headscope.core.claim import Claim
+from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, group
-from headscope.heads.labels import head_labels
 
 STEPS = {"previous": -1, "next": 1, "self": 0}
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is

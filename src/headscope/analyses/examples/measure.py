@@ -20,12 +20,11 @@ from headscope.corpus.showcase import is_sentence
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.words import PIECES
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 BEYOND = -2  # as head of a word that the sentence does not have
 
 
-@register
 class Examples(Analysis):
     """Maps of the scope's showcase: of all inputs by token, of sentences with trees by word too.
 

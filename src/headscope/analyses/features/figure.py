@@ -193,3 +193,5 @@ CLS = Picture(
     "cls_attention", "What the last [CLS] looks at", ("cls_attention",), cls_panels, cls_caption,
     columns=1,
 )  # fmt: skip
+FIGURES = (BY_LAYER,)
+CLS_FIGURES = (CLS,)

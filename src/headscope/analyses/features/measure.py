@@ -22,7 +22,7 @@ from headscope.core.labelled import Variable, labelled
 from headscope.corpus.contents import has_tags
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 ABSENT = ("skip", "zero")
@@ -30,7 +30,6 @@ UNITS = {"attention": "probability", "weighted_norm": "1"}
 _TEXT = {"attention": "attention received", "weighted_norm": "weighted norm received"}
 
 
-@register
 class Features(Analysis):
     """Attention to the most attended noun, verb, pronoun, …, punctuation mark, [CLS] and [SEP].
 

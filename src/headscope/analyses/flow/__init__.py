@@ -1,1 +1,14 @@
-"""TODO question"""
+"""The question flow: from which input tokens does a representation come, over all layers?"""
+
+from headscope.core.question import Question
+
+QUESTION = Question(
+    name="flow",
+    package=__name__,
+    place=50,
+    measure="measure:Flow",
+    figures="figure:FIGURES",
+    section="section:SECTIONS",
+    terms="terms:TERMS",
+    labels="terms:LABELS",
+)

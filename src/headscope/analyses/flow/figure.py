@@ -116,3 +116,4 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
 
 
 PICTURE = Picture("flow", "Where representations come from", ("flow",), panels, caption)
+FIGURES = (PICTURE,)

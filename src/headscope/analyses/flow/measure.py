@@ -24,14 +24,13 @@ from headscope.core.accumulators import Estimate, Sums, estimate, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, register
+from headscope.run.analysis import Analysis, Scope
 
 TARGETS = ("self", "previous", "next", *CATEGORIES)
 DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
 _OFFSETS = (0, -1, 1)  # of the first three targets
 
 
-@register
 class Flow(Analysis):
     """Where the representations of a layer's output come from, by several methods.
 

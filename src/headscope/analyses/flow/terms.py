@@ -12,7 +12,7 @@ from headscope.core.terms import (
     Term,
 )
 
-FLOW = {
+TERMS = {
     "flow": Term(
         "information flow",
         "How much of a token’s vector at a layer’s output comes from a kind of input token, over "
@@ -62,4 +62,8 @@ FLOW = {
         "one, n where n give the same.",
         OURS,
     ),
+}
+LABELS = {
+    "share": "share from {choice}",
+    "cls_share": "share of [CLS] from {choice}",
 }

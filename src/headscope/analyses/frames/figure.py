@@ -109,3 +109,4 @@ def _p(value: float) -> str:
 
 
 PICTURE = Picture("frames", "Heads and frames", ("frames",), panels, caption, columns=3)
+FIGURES = (PICTURE,)

@@ -18,7 +18,7 @@ from headscope.core.accumulators import Counts, Estimate, Float64, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 PERMUTATIONS = 200
 STATISTIC = ("standardised", "score")
@@ -28,7 +28,6 @@ UNITS = {"attention": "probability", "weighted_norm": "1"}
 GRID = ("layer", "head")
 
 
-@register
 class Frames(Analysis):
     """Attention from frame elements to their target, and back, with a permutation test.
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyses.dependency.best_heads import at_heads, best_heads, coreference_heads
+from headscope.analyses.language.best_head_tables import at_heads, best_heads, coreference_heads
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
-from headscope.core.relation_names import TOTALS, arrow
-from headscope.core.results import LEAST_WORDS, group, printable, shown_relations
+from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, shown_relations
+from headscope.core.results import group, printable
 from headscope.core.wording import MISSING
 from headscope.draw.wording import INTERVALS, over
 from headscope.page.tabulate import (

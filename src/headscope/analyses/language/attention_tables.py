@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.dependency.best_heads import top_frame_heads
+from headscope.analyses.language.best_head_tables import top_frame_heads
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, group, head_name, shape
 from headscope.draw.wording import INTERVALS, over, quantity, special

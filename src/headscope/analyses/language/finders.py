@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, shown_relations
+from headscope.core.relation_names import shown_relations
+from headscope.core.results import estimate
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 

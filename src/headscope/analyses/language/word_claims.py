@@ -1,8 +1,8 @@
-"""Which heads look for a kind of words, or from one kind to another?
+"""Claims that a head looks for a kind of words, or from one kind to another.
 
 Kovaleva et al. (2019), sections 4.4 and 4.5, give no threshold. Only the head of the largest value
-is told, and only if it stands far out (`label_rules`). Special tokens and punctuation are left to
-`claims`; the weighted norm has no ceiling, so that an effect would be on no common scale.
+is named, and only if it stands far out. The weighted norm has no ceiling, so that an effect would
+be on no common scale: no claims are made by it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,32 @@ import xarray as xr
 
 from headscope.core.claim import Claim, effects
 from headscope.core.dictionary import name
-from headscope.core.results import LEAST_WORDS, at, documents, estimate, group, surely
+from headscope.core.relation_names import LEAST_WORDS
+from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.wording import percent
-from headscope.heads.label_rules import FEATURE_TIMES, RULES
 
-FEATURES = ("noun", "verb", "pronoun", "subject", "object", "negation")
 SENTENCES = {
     "feature": "looks for {kind}: the most attended takes {words} of the attention of all tokens, "
     "where {ordinary} is ordinary",
     "pair": "attends from {kind}, {words}, where {ordinary} is ordinary",
 }
-PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 
 
-def word_claims(tree: xr.DataTree) -> list[Claim]:
-    """At most one claim per kind of words, and per pair of kinds."""
-    return [*_of(tree, "features", "feature", FEATURES), *_of(tree, "pairs", "pair", PAIRS)]
+def word_claims(
+    tree: xr.DataTree,
+    analysis: str,
+    dim: str,
+    choices: tuple[str, ...],
+    *,
+    least: float,
+    times: float,
+) -> Iterator[Claim]:
+    """At most one claim per choice: of the head of the largest value.
 
-
-def _of(tree: xr.DataTree, analysis: str, dim: str, choices: tuple[str, ...]) -> Iterator[Claim]:
+    dim    `feature` or `pair`: the dimension of the choices, and the kind of the claims
+    least  what the lower end of its interval must exceed
+    times  and how many times the mean head
+    """
     dataset = group(tree, analysis)
     if dataset is None or dataset.attrs.get("measure", "attention") != "attention":
         return
@@ -45,8 +52,7 @@ def _of(tree: xr.DataTree, analysis: str, dim: str, choices: tuple[str, ...]) ->
             continue
         reference = float(np.nanmean(share.value))
         layer, head = map(int, divmod(int(np.nanargmax(share.value)), share.value.shape[1]))
-        times = FEATURE_TIMES if dim == "feature" else 0.0
-        if surely(share)[layer, head] > max(RULES[dim].least, times * reference):
+        if surely(share)[layer, head] > max(least, times * reference):
             size = float(effects(share, reference)[layer, head])
             ends = at(share, layer, head)
             words, ordinary = percent(*ends), percent(reference, np.nan, np.nan)

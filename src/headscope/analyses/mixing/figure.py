@@ -63,3 +63,4 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
 
 
 PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1)
+FIGURES = (PICTURE,)

@@ -39,7 +39,7 @@ from headscope.core.labelled import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView, compiled
-from headscope.run.analysis import Analysis, AnalysisPart, Scope, register
+from headscope.run.analysis import Analysis, AnalysisPart, Scope
 
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 RANKED = tuple(method for method in METHODS if method != "attnres_w")
@@ -47,7 +47,6 @@ ODDS = LogBins(-7, 10, 64)  # of r / (1 - r): as fine near 0 as near 1
 COARSE_ODDS = LogBins(-6, 10, 4)
 
 
-@register
 class Mixing(Analysis):
     """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
 

@@ -26,7 +26,7 @@ from headscope.errors import HeadscopeError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.embeddings import PARTS
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, register
+from headscope.run.analysis import Analysis, Scope
 
 TOP = (1, 4, 16)
 # One number per neuron of every head: standard errors within 15 % of their value, not quantiles.
@@ -34,7 +34,6 @@ NEURON_REPLICATES = 24
 VIG = "Vig 2019; the measure is ours"
 
 
-@register
 class Neurons(Analysis):
     """Effective number, share, overlap and names of the neurons that make the attended key's score.
 

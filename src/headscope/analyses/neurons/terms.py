@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import OURS, VIG, Term
 
-NEURONS = {
+TERMS = {
     "neuron": Term(
         "neuron",
         "One of the numbers of a head’s query and key vectors; with its partner it adds s · q · k "
@@ -57,3 +57,11 @@ NEURONS = {
         OURS,
     ),
 }  # fmt: skip
+LABELS = {
+    "effective": "effective number of neurons",
+    "top_share": "share of the {choice} largest neurons",
+    "position_overlap": "overlap of neurons between positions",
+    "relative_score": "score of the attended key above the mean key",
+    "separation_score": "score above other keys, {choice}",
+    "separation_effective": "neurons that tell from other keys, {choice}",
+}

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.analyses.norms import figure_cancellation, figure_frequency
 from headscope.core.accumulators import Estimate
 from headscope.core.results import estimate, group
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, over_heads, percent_axis
@@ -85,3 +86,4 @@ def _draw(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> No
 PICTURE = Picture(
     "weight_against_norm", "Weight against norm", ("norms",), panels, caption, columns=3
 )
+FIGURES = (PICTURE, figure_cancellation.PICTURE, figure_frequency.PICTURE)

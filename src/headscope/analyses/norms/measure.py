@@ -23,12 +23,11 @@ from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ra
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, ratio_of, register
+from headscope.run.analysis import Analysis, Scope, ratio_of
 
 _BY_HEAD = ("layer", "head", "category")
 
 
-@register
 class Norms(Analysis):
     """Weights, vector norms and their products, by category of key.
 

@@ -56,3 +56,4 @@ def caption(tree: xr.DataTree) -> str:
 
 
 PICTURE = Picture("pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), panels, caption)
+FIGURES = (PICTURE,)

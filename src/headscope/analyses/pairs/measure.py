@@ -28,7 +28,7 @@ from headscope.core.labelled import Variable, labelled
 from headscope.corpus.document import Example, Word
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 PAIRING = ("product", "zip")
@@ -37,7 +37,6 @@ _TEXT = {"attention": "attention between words", "weighted_norm": "weighted norm
 Tokens = list[tuple[int, int]]  # pairs of tokens
 
 
-@register
 class Pairs(Analysis):
     """Attention from subject to verb and back, and between the nouns and pronouns of a sentence.
 

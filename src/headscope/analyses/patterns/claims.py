@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import LEAST_EFFECT, Claim, effects
+from headscope.core.claim import LEAST_EFFECT, Claim, LabelRule, effects
 from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.terms import KOVALEVA, OURS
 from headscope.core.wording import percent
-from headscope.heads.label_rules import CLASS_SURE, RULES
 
+CLASS_SHARE = 0.5  # ours: of a head's maps
+CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the class that it says
 CLASSES = {
     "block": "block",
     "vertical": "vertical",
@@ -28,13 +30,26 @@ LOOKS = {
     "vertical_diagonal": "a line along the diagonal, and columns",
 }
 
+RULES = {
+    kind: LabelRule(
+        name,
+        number="maps of the class",
+        least=CLASS_SHARE,
+        source=f"{OURS}; classes of {KOVALEVA}, §4.1",
+        asks="the classifier's mean probability for the class that it tells is above "
+        f"{CLASS_SURE:g}",
+        last=kind != "block",  # how the maps look says least of a head
+    )
+    for kind, name in CLASSES.items()
+}
 
-def map_claims(tree: xr.DataTree) -> list[Claim]:
+
+def claims(tree: xr.DataTree) -> list[Claim]:
     """One claim per head and class whose share stands out, or passes its rule."""
     dataset = group(tree, "patterns")
     if dataset is None or "share" not in dataset:
         return []
-    claims = []
+    made = []
     sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
     for kind, name in CLASSES.items():
         share = estimate(dataset, "share", pattern=kind)
@@ -46,11 +61,11 @@ def map_claims(tree: xr.DataTree) -> list[Claim]:
         for layer, head in np.argwhere(wanted & sure & np.isfinite(effect)).tolist():
             ends = at(share, layer, head)
             words = percent(*ends)
-            claims.append(
+            made.append(
                 Claim(
                     layer, head, kind, float(effect[layer, head]), name,
                     f"{name}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}",
                     *ends, reference, n, "patterns",
                 )
             )  # fmt: skip
-    return claims
+    return made

@@ -151,3 +151,4 @@ def _draw_confusion(counts: npt.NDArray[np.int64], axes: Axes, *, first: bool) -
 
 
 PICTURE = Picture("patterns", "Classes of maps", ("patterns",), panels, caption, columns=1)
+FIGURES = (PICTURE,)

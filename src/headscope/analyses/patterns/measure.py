@@ -21,13 +21,12 @@ from headscope.core.accumulators import Float64, estimate
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, ratio_of, register
+from headscope.run.analysis import Analysis, Scope, ratio_of
 
 AT_ONCE = 48  # maps: what their layers hold stays in the cache, which halves the time
 LEAST_TOKENS = 10  # a smaller map shows no pattern: none was labelled
 
 
-@register
 class Patterns(Analysis):
     """How often the maps of a head are of each class, how sure the classifier is, and examples.
 

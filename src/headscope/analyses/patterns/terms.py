@@ -5,7 +5,7 @@ from __future__ import annotations
 from headscope.analyses.patterns.classes import CLASSES
 from headscope.core.terms import KOVALEVA, OURS, Term
 
-PATTERNS = {
+TERMS = {
     **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
     "layer_share": Term(
         "share of maps of a layer",
@@ -30,3 +30,6 @@ PATTERNS = {
         "score of a typical map", "The classifier’s probability of the map’s class.", OURS
     ),
 }  # fmt: skip
+LABELS = {
+    "share": "{choice}",
+}

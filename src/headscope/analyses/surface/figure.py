@@ -71,3 +71,4 @@ def _draw(tree: xr.DataTree, series: list[tuple[str, str]], axes: Axes) -> None:
 PICTURE = Picture(
     "surface_by_layer", "Where each layer looks", ("surface",), panels, caption, columns=3
 )
+FIGURES = (PICTURE,)

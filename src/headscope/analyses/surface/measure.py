@@ -18,7 +18,7 @@ from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, register
+from headscope.run.analysis import Analysis, Scope
 
 TARGETS = (
     "self", "previous", "next", "first", "cls", "sep", "punctuation",
@@ -27,7 +27,6 @@ TARGETS = (
 _OFFSETS = {"self": 0, "previous": -1, "next": 1}
 
 
-@register
 class Surface(Analysis):
     """Mean attention to each target, for every layer and head.
 

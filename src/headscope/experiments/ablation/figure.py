@@ -175,3 +175,4 @@ def _capital(text: str) -> str:
 
 PICTURE = Picture("ablation", "Scores without heads", ("ablation",), panels, caption)
 LOSS = Picture("ablation_loss", "Losses without heads", ("ablation",), loss_panels, loss_caption)
+FIGURES = (PICTURE, LOSS)

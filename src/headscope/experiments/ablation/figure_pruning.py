@@ -122,3 +122,4 @@ def _allowed(found: xr.Dataset) -> str:
 
 
 PICTURE = Picture("pruning", "Scores as heads go", ("pruning",), panels, caption)
+FIGURES = (PICTURE,)

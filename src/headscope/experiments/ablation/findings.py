@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
+from headscope.core.question import in_run, parts
 from headscope.core.results import estimate, group, head_name, printable
 from headscope.core.wording import fixed
 from headscope.experiments.ablation.readings import (
@@ -26,27 +27,36 @@ from headscope.experiments.ablation.readings import (
     task_name,
     verdict_counts,
 )
-from headscope.experiments.importance.findings import importance_findings
 
 NAMED = 3  # heads that a sentence names
 SURE = ("helpful", "harmful")
 ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
 
 
+def ablation_findings(tree: xr.DataTree) -> list[str]:
+    """What switching heads off did, in sentences."""
+    ablation = group(tree, "ablation")
+    if ablation is None:
+        return []
+    sentences = [
+        whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
+        extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
+        groups_finding(ablation),
+    ]  # fmt: skip
+    return [sentence for sentence in sentences if sentence]
+
+
+def pruning_findings(tree: xr.DataTree) -> list[str]:
+    """What removing heads did, in sentences."""
+    pruning = group(tree, "pruning")
+    if pruning is None:
+        return []
+    return [sentence for sentence in (can_go_finding(pruning), half_finding(pruning)) if sentence]
+
+
 def task_findings(tree: xr.DataTree) -> list[str]:
-    """All sentences that the run allows."""
-    ablation, pruning = group(tree, "ablation"), group(tree, "pruning")
-    found = []
-    if ablation is not None:
-        found += [
-            whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
-            extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
-            groups_finding(ablation),
-        ]  # fmt: skip
-    found += importance_findings(tree)
-    if pruning is not None:
-        found += [can_go_finding(pruning), half_finding(pruning)]
-    return [sentence for sentence in found if sentence]
+    """All sentences that a run about a task allows: of its questions, by their place."""
+    return [sentence for part in parts("findings", in_run(tree)) for sentence in part(tree)]
 
 
 def question(tree: xr.DataTree) -> tuple[str, str]:

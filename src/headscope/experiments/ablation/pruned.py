@@ -96,8 +96,8 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
     returns  the folder
     raises   HeadscopeError if it cannot be written
     """
+    from headscope.draw.figures import draw
     from headscope.draw.saving import save_picture
-    from headscope.report.figures import draw
 
     shape, note = model.shape, note_of(run, order, heads)
     gone = frozenset(heads)

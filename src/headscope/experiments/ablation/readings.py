@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from headscope.core.results import Floats, estimate, group, head_name
+from headscope.core.results import Floats, estimate, group, head_name, shape
 from headscope.core.wording import fixed, number, percent
 from headscope.tasks.task import GLUE
 
@@ -194,3 +194,14 @@ def _changes(
     if not of_classes:
         return np.where(np.abs(after - right) < np.abs(before - right), "nearer", "farther")
     return np.where(before == right, "lost", np.where(after == right, "gained", "other"))
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of effects and of answers that flip."""
+    return {"ablation_effects": effect_table(tree), "ablation_flips": flip_table(tree)}
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] what becomes of the task without each head, in words."""
+    layers, heads = shape(tree)
+    return [verdict_words(tree, unit) for unit in range(layers * heads)]

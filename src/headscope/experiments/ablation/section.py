@@ -1,19 +1,22 @@
-"""What does a report say of heads and a task: what was found, which figures, tables and examples?
-
-For runs of `ablate` and `prune` this part is the report; whatever else an atlas has is left out.
-"""
+"""What a report says of heads that are switched off or removed: opening, sections, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, group, head_name, printable, title_name
+from headscope.core.results import (
+    estimate,
+    group,
+    head_name,
+    model_name,
+    printable,
+    title_name,
+)
 from headscope.experiments.ablation.findings import (
     most_frequent,
     order_name,
@@ -29,63 +32,23 @@ from headscope.experiments.ablation.readings import (
     points_text,
     task_name,
 )
-from headscope.experiments.importance.section import against_table, importance_table
-from headscope.page.sections import Figure, figure
-from headscope.page.svg import Styles
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
 from headscope.page.tabulate import probability as p_cell
-from headscope.report.figures import PICTURES
 
 LISTED = 12  # heads, groups and examples in a table; all are in the folder `tables`
 BEGUN = {"new head": "with an untrained head", "random": "with random weights", "checkpoint": ""}
 
 
-@dataclass(frozen=True)
-class Part:
-    """One part of the section: a question, what to look for, figures and tables."""
-
-    id: str
-    title: str
-    text: str
-    figures: list[Figure]
-    tables: list[Table]
-
-
-@dataclass(frozen=True)
-class Section:
-    """The section on a task.
-
-    before, after  the question of the run, around the name of its model
-    findings       sentences with numbers
-    scores         of the checkpoint before and after it was taught; None where nobody knows
-    """
-
-    before: str
-    after: str
-    findings: list[str]
-    scores: Table | None
-    parts: list[Part]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A part as it is looked for: the group it needs, its pictures and its tables."""
-
-    id: str
-    group: str
-    title: str
-    text: str
-    pictures: tuple[str, ...]
-    tables: tuple[Callable[[xr.Dataset], Table | None], ...] = ()
-
-
-def task_section(tree: xr.DataTree, manifest: Mapping[str, Any], styles: Styles) -> Section | None:
-    """The section; None for a run that is not about a task."""
-    parts = [_part(tree, asked, styles) for asked in ASKED if asked.group in tree.children]
-    if not parts:
-        return None
+def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    """What a run about a task asks, and which of these words are the name of its model."""
     before, after = question(tree)
-    return Section(before, after, task_findings(tree), scores_table(tree, manifest), parts)
+    return [(before, False), (model_name(tree), True), (after, False)]
+
+
+def kicker(tree: xr.DataTree) -> str:
+    """The command that was run."""
+    return printable(tree.attrs.get("title", "headscope"))
 
 
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
@@ -228,61 +191,62 @@ def orders_table(pruning: xr.Dataset) -> Table:
     return Table("Heads that can go", columns, [Rows(rows)], caption)
 
 
-ASKED = (
-    _Asked(
-        "heads-off", "ablation", "Which heads does the task need?",
-        "A head is switched off in place, all others stay. If the score falls the head was of use; "
-        "if it rises the head was in the way; of so few examples either may be chance.",
-        ("ablation",), (heads_table, layers_table, groups_table),
-    ),
-    _Asked(
-        "losses-off", "ablation", "What does the loss say?",
-        "A score moves only where an answer flips. The loss moves with the certainty of every "
-        "answer, so it tells small effects from none.", ("ablation_loss",),
-    ),
-    _Asked(
-        "answers", "ablation", "Which answers hang on single heads?",
-        "Where an answer changes with many heads off it stood on the edge; where with one alone, "
-        "that head may have seen what it turns on.", (), (answers_table,),
-    ),
-    _Asked(
-        "gradients", "gradients", "Where do gradients go?",
-        "Attention that is changed a little changes the loss by its gradient. Where much attention "
-        "rests on a token and the gradient is small, it matters little that it does: the token is "
-        "a place to rest (Clark et al. 2019).", ("gradients",),
-    ),
-    _Asked(
-        "importance", "importance", "Which heads does the loss depend on?",
-        "All of these are read off gradients, at the price of a few passes. They say what a small "
-        "change would do, which need not be what switching off does.",
-        ("importance",), (importance_table,),
-    ),
-    _Asked(
-        "against", "importance", "Is that what happens when heads are switched off?",
-        "If an importance is worth its name, heads to the right lie high.",
-        ("importance_against_ablation",), (against_table,),
-    ),
-    _Asked(
-        "pruning", "pruning", "How many heads can go?",
-        "Heads are removed one after another. A curve that stays up says that the task does not "
-        "need what is gone; an order is worth something as far as it lies above random ones.",
-        ("pruning",), (orders_table,),
-    ),
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=heading, kicker=kicker, findings=task_findings,
+    tables=(scores_table,), nothing="indifferent",
 )  # fmt: skip
-
-TASK_GROUPS = {asked.group for asked in ASKED}
+ABLATION_SECTIONS = (
+    SectionPlan(
+        id="heads-off",
+        title="Which heads does the task need?",
+        text=(
+            "A head is switched off in place, all others stay. If the score falls the head was of "
+            "use; if it rises the head was in the way; of so few examples either may be chance."
+        ),
+        pictures=("ablation",),
+        tables=tuple(
+            of_group("ablation", one) for one in (heads_table, layers_table, groups_table)
+        ),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="losses-off",
+        title="What does the loss say?",
+        text=(
+            "A score moves only where an answer flips. The loss moves with the certainty of every "
+            "answer, so it tells small effects from none."
+        ),
+        pictures=("ablation_loss",),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="answers",
+        title="Which answers hang on single heads?",
+        text=(
+            "Where an answer changes with many heads off it stood on the edge; where with one "
+            "alone, that head may have seen what it turns on."
+        ),
+        tables=(of_group("ablation", answers_table),),
+        chapter=FINDINGS,
+    ),
+)
+PRUNING_SECTIONS = (
+    SectionPlan(
+        id="pruning",
+        title="How many heads can go?",
+        text=(
+            "Heads are removed one after another. A curve that stays up says that the task does "
+            "not need what is gone; an order is worth something as far as it lies above random "
+            "ones."
+        ),
+        pictures=("pruning",),
+        tables=(of_group("pruning", orders_table),),
+        chapter=FINDINGS,
+    ),
+)
 
 
 # --- details --------------------------------------------------------------------------------
-
-
-def _part(tree: xr.DataTree, asked: _Asked, styles: Styles) -> Part:
-    found = group(tree, asked.group)
-    assert found is not None
-    drawn = [figure(tree, PICTURES[name], styles, place=f"task-{name}-") for name in asked.pictures]
-    tables = [table for make in asked.tables if (table := make(found)) is not None]
-    figures = [one for one in drawn if one is not None]
-    return Part(asked.id, asked.title, asked.text, figures, tables)
 
 
 def _columns(ablation: xr.Dataset, name: str) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
 
-ABLATION = {
+TERMS = {
     "ablation": Term(
         "ablation",
         "Switching a head or layer off to see what becomes of a task: its attention becomes even "
@@ -50,4 +50,13 @@ ABLATION = {
         "score has fallen by no more than is allowed; before it the curve may dip below.",
         f"{MICHEL}; the measure is ours",
     ),
+}
+ABLATION_LABELS = {
+    "score": "score without the head",
+    "difference": "change of the score without the head",
+    "q": "q of the change of the score",
+    "loss_q": "q of the change of the loss",
+}
+PRUNING_LABELS = {
+    "turn": "heads removed before this one, {choice}",
 }

@@ -79,3 +79,4 @@ def _heads(found: xr.Dataset, setting: str, axes: Axes) -> None:
 
 
 PICTURE = Picture("alignment", "Which words does it align?", ("alignment",), panels, caption)
+FIGURES = (PICTURE,)

@@ -1,4 +1,4 @@
-"""What does a report say of word alignment: what was found, a figure and a table?"""
+"""What a report says of word alignment: opening, a section, a table."""
 
 from __future__ import annotations
 
@@ -6,38 +6,18 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.results import estimate, group
+from headscope.core.results import estimate, model_name, printable
 from headscope.core.wording import percent
-from headscope.experiments.ablation.section import Part, Section
-from headscope.page.sections import figure
-from headscope.page.svg import Styles
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, share
-from headscope.report.figures import PICTURES
 
 WORDS = {"AWO": "the word that is generated", "AWI": "the word that is read"}
 BY = {"weight": "weights", "norm": "norms"}
 
 
-def alignment_section(tree: xr.DataTree, styles: Styles) -> Section | None:
-    """The section; None for a run without word alignment."""
-    found = group(tree, "alignment")
-    if found is None:
-        return None
-    drawn = figure(tree, PICTURES["alignment"], styles, place="alignment-")
-    text = (
-        "A word of the translation is linked to the source word that gets most of a head’s, or a "
-        "layer’s, cross-attention: by weights, or by the norms of the weighted vectors. Links to "
-        "the closing sign are left out."
-    )
-    figures = [] if drawn is None else [drawn]
-    part = Part(
-        "part-alignment", "Which layers and heads align words?", text, figures, [_table(found)]
-    )
-    return Section("How well cross-attention aligns words in ", "", _findings(found), None, [part])
-
-
-def _findings(found: xr.Dataset) -> list[str]:
+def findings(tree: xr.DataTree) -> list[str]:
     """Of each setting: the best layer by weights and by norms."""
+    found = tree.children["alignment"].to_dataset()
     lines = []
     for setting, words in WORDS.items():
         told = [
@@ -92,3 +72,27 @@ def _cell(found: xr.Dataset, variable: str, **choice: Any) -> Cell:
 def _number(found: xr.Dataset, variable: str, **choice: Any) -> str:
     parts = estimate(found, variable, **choice)
     return percent(float(parts.value), float(parts.low), float(parts.high))
+
+
+def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    return [("How well cross-attention aligns words in ", False), (model_name(tree), True)]
+
+
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=_heading, findings=findings,
+    kicker=lambda tree: printable(tree.attrs.get("title", "headscope")),
+)  # fmt: skip
+SECTIONS = (
+    SectionPlan(
+        id="part-alignment",
+        title="Which layers and heads align words?",
+        text=(
+            "A word of the translation is linked to the source word that gets most of a head’s, or "
+            "a layer’s, cross-attention: by weights, or by the norms of the weighted vectors. "
+            "Links to the closing sign are left out."
+        ),
+        pictures=("alignment",),
+        tables=(of_group("alignment", _table),),
+        chapter=FINDINGS,
+    ),
+)

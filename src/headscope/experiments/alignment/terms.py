@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import KOBAYASHI20, Term
 
-ALIGNMENT = {
+TERMS = {
     "aer": Term(
         "alignment error rate",
         "How far links A between the words of a sentence and its translation are from those that "

@@ -25,8 +25,9 @@ from headscope.core.accumulators import (
     ratio,
     spread,
 )
+from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.labelled import DRAWS, Variable, labelled
-from headscope.core.results import HeadMetric, head_metrics, pick
+from headscope.core.results import pick
 
 GRID = ("quantity", "layer", "head")
 _SOURCE = "ours"

@@ -173,3 +173,4 @@ TRAINING = Picture(
     "training", "Did the layers change that learned most?", ("similarity",), training_panels,
     training_caption, columns=3,
 )  # fmt: skip
+FIGURES = (PICTURE, TRAINING)

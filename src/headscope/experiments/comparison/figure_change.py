@@ -155,3 +155,4 @@ WORDS = Picture(
     "words_change", "Do heads look at other words?", ("change",), words_panels, words_caption,
     columns=3,
 )  # fmt: skip
+FIGURES = (PICTURE, WORDS)

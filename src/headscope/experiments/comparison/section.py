@@ -1,37 +1,21 @@
-"""What does a report say of two models: which figures, tables and examples, and what was found?"""
+"""What a report says of two models: opening, sections, tables of numbers and examples."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
+from headscope.core.question import questions
 from headscope.core.results import estimate, group, printable, shape
-from headscope.draw.panel import Picture
 from headscope.draw.wording import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison.figure import PICTURE as SIMILARITY
-from headscope.experiments.comparison.figure import TRAINING, base_name, tuned_name
-from headscope.experiments.comparison.figure_change import PICTURE as GRIDS
-from headscope.experiments.comparison.figure_change import WORDS
+from headscope.experiments.comparison.figure import base_name, tuned_name
 from headscope.experiments.comparison.findings import findings, points
-from headscope.page.sections import Figure, figure
-from headscope.page.svg import Styles
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, share
 
-# Groups whose numbers stand in the page; all others are in the folder `tables`.
-SHOWN = {
-    "surface": "Where heads attend",
-    "entropy": "How widely they attend",
-    "patterns": "Classes of maps",
-    "features": "Attention to kinds of words",
-    "norms": "Norms",
-}
 # Said by other rows, or of the classifier.
 UNSHOWN = ("norms.attention.", "patterns.confidence")
 LISTED = 10  # examples
@@ -42,61 +26,6 @@ NO_TRAINING = (
 NO_WORDS = "This needs tags: --treebank, or --annotate with --text."
 
 
-@dataclass(frozen=True)
-class Part:
-    """One part of the section; without a figure, `absent` says why."""
-
-    id: str
-    title: str
-    text: str
-    figure: Figure | None
-    absent: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The section on two models.
-
-    base, tuned  what they are called
-    findings     sentences with numbers
-    scores       of the second before and after it was taught; None where nobody knows
-    numbers      both models, number by number
-    examples     those whose maps changed most; None where none did
-    """
-
-    base: str
-    tuned: str
-    findings: list[str]
-    scores: Table | None
-    parts: list[Part]
-    numbers: Table | None
-    examples: Table | None
-
-
-def comparison(tree: xr.DataTree, manifest: Mapping[str, Any], styles: Styles) -> Comparison | None:
-    """The section; None for a run of one model."""
-    similarity = group(tree, "similarity")
-    if similarity is None:
-        return None
-    parts = [
-        _part(tree, styles, SIMILARITY, "similarity", "Which heads changed?",
-              "A map is a vector of weights: the cosine says how much of its direction is left. "
-              "What changes is the model, as both see the same inputs."),
-        _part(tree, styles, TRAINING, "training", "Did those layers change that learned most?",
-              "If the last layers changed most only because they got larger gradients, gradients "
-              "and change should rise together.", NO_TRAINING),
-        _part(tree, styles, GRIDS, "change", "What do heads do otherwise?",
-              "The numbers of an atlas, for both models on the same documents."),
-        _part(tree, styles, WORDS, "words-change", "Do heads look at other words?",
-              "Fine-tuning for a task that asks about language might make heads look at what "
-              "matters for it: at nouns, verbs, subjects, negation.", NO_WORDS),
-    ]  # fmt: skip
-    return Comparison(
-        base_name(tree), tuned_name(tree), findings(tree), scores_table(tree, manifest), parts,
-        numbers_table(tree), examples_table(tree),
-    )  # fmt: skip
-
-
 def numbers_table(tree: xr.DataTree) -> Table | None:
     """Every number of SHOWN: means over heads of both models, and how many heads changed."""
     change = group(tree, "change")
@@ -105,9 +34,10 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     keys = change["quantity"].values.tolist()
     first = ("surface.attention.first",) if "surface.attention.cls" in keys else ()
     wanted = np.array([not key.startswith((*UNSHOWN, *first)) for key in keys])
+    compared = {one.name: one.compared for one in questions() if one.compared}
     groups = [
         Rows(_rows(change.isel(quantity=there)), title)
-        for name, title in SHOWN.items()
+        for name, title in compared.items()
         if (there := wanted & (change["analysis"].values == name)).any()
     ]
     columns = [
@@ -147,19 +77,6 @@ def examples_table(tree: xr.DataTree) -> Table | None:
     return Table("Inputs and their change", columns, [Rows(rows)], caption)
 
 
-def _part(  # noqa: PLR0917  (a table of parts reads best in rows)
-    tree: xr.DataTree,
-    styles: Styles,
-    picture: Picture,
-    place: str,
-    title: str,
-    text: str,
-    absent: str = "",
-) -> Part:
-    drawn = figure(tree, picture, styles, place=f"compare-{place}-")
-    return Part(place, title, text, drawn, "" if drawn else absent)
-
-
 def _rows(change: xr.Dataset) -> list[list[Cell]]:
     rows = []
     for key in change["quantity"].values.tolist():
@@ -189,3 +106,71 @@ def _in_points(parts: Estimate) -> Cell:
 
 def _ends(parts: Estimate) -> tuple[float, float, float]:
     return float(parts.value), float(parts.low), float(parts.high)
+
+
+def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    return [
+        ("What ", False), (tuned_name(tree), True), (" does otherwise than ", False),
+        (base_name(tree), True),
+    ]  # fmt: skip
+
+
+def _lede(tree: xr.DataTree) -> str:
+    base, tuned = base_name(tree), tuned_name(tree)
+    return f"{base} before, {tuned} after. All that follows this section is of {tuned} alone."
+
+
+OPENING = OpeningPlan(
+    id="comparison", chapter="What changed", heading=_heading, lede=_lede, findings=findings,
+    kicker=lambda tree: "headscope compare", tables=(scores_table,), atlas=True,
+)  # fmt: skip
+SECTIONS = (
+    SectionPlan(
+        id="similarity",
+        title="Which heads changed?",
+        text=(
+            "A map is a vector of weights: the cosine says how much of its direction is left. What "
+            "changes is the model, as both see the same inputs."
+        ),
+        pictures=("similarity",),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="training",
+        title="Did those layers change that learned most?",
+        text=(
+            "If the last layers changed most only because they got larger gradients, gradients and "
+            "change should rise together."
+        ),
+        pictures=("training",),
+        chapter=FINDINGS,
+        absent=NO_TRAINING,
+    ),
+    SectionPlan(
+        id="change",
+        title="What do heads do otherwise?",
+        text="The numbers of an atlas, for both models on the same documents.",
+        pictures=("change",),
+        tables=(numbers_table,),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="words-change",
+        title="Do heads look at other words?",
+        text=(
+            "Fine-tuning for a task that asks about language might make heads look at what matters "
+            "for it: at nouns, verbs, subjects, negation."
+        ),
+        pictures=("words_change",),
+        chapter=FINDINGS,
+        absent=NO_WORDS,
+    ),
+    SectionPlan(
+        id="changed-examples",
+        title="Inputs whose maps changed most",
+        text="",
+        tables=(examples_table,),
+        chapter=FINDINGS,
+        absent="",
+    ),
+)

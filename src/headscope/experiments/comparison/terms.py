@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import KOVALEVA, OURS, ROMANO, Term
 
-COMPARISON = {
+TERMS = {
     "cosine": Term(
         "cosine of maps",
         "How alike the maps of one head in two models are, taken as vectors: 1 if equal, 0 if no "
@@ -41,4 +41,9 @@ COMPARISON = {
         "divided by their length before.",
         OURS,
     ),
+}
+SIMILARITY_LABELS = {
+    "cosine": "cosine of maps with the first model’s",
+    "cosine_padded": "cosine of padded maps with the first model’s",
+    "js": "divergence from the first model’s maps",
 }

@@ -292,3 +292,5 @@ AGAINST = Picture(
     "importance_against_ablation", "Importance against switching off", ("importance",),
     against_panels, against_caption,
 )  # fmt: skip
+GRADIENT_FIGURES = (GRADIENTS,)
+FIGURES = (PICTURE, AGAINST)

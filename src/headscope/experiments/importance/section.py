@@ -1,12 +1,13 @@
-"""Which tables of importances does a report have?"""
+"""What a report says of gradients and importances: sections and tables."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import estimate, head_name
-from headscope.experiments.importance.findings import effect_name, method_name
+from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital
 
 LISTED = 12  # heads in the table; all are in the folder `tables`
@@ -74,3 +75,53 @@ def _two(value: float, low: float, high: float) -> Cell:
     ends = f"[{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
     text = f"{value:.2f}" if np.isfinite(value) else "–"
     return Cell(text.replace("-", "−"), ends.replace("-", "−"))
+
+
+GRADIENT_SECTIONS = (
+    SectionPlan(
+        id="gradients",
+        title="Where do gradients go?",
+        text=(
+            "Attention that is changed a little changes the loss by its gradient. Where much "
+            "attention rests on a token and the gradient is small, it matters little that it does: "
+            "the token is a place to rest (Clark et al. 2019)."
+        ),
+        pictures=("gradients",),
+        chapter=FINDINGS,
+    ),
+)
+SECTIONS = (
+    SectionPlan(
+        id="importance",
+        title="Which heads does the loss depend on?",
+        text=(
+            "All of these are read off gradients, at the price of a few passes. They say what a "
+            "small change would do, which need not be what switching off does."
+        ),
+        pictures=("importance",),
+        tables=(of_group("importance", importance_table),),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="against",
+        title="Is that what happens when heads are switched off?",
+        text="If an importance is worth its name, heads to the right lie high.",
+        pictures=("importance_against_ablation",),
+        tables=(of_group("importance", against_table),),
+        chapter=FINDINGS,
+    ),
+)
+
+
+def _kicker(tree: xr.DataTree) -> str:
+    return printable(tree.attrs.get("title", "headscope"))
+
+
+def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    return [("Which heads of ", False), (model_name(tree), True), (" matter?", False)]
+
+
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=_heading, kicker=_kicker,
+    findings=importance_findings, nothing="unlabelled",
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import CLARK, HAO, MICHEL, OURS, Term
 
-IMPORTANCE = {
+TERMS = {
     "magnitude": Term(
         "size of the gradient, |∂loss/∂α|",
         "How much the loss of an example would change if one attention weight α were a little "
@@ -72,3 +72,12 @@ IMPORTANCE = {
         OURS,
     ),
 }  # fmt: skip
+GRADIENTS_LABELS = {
+    "magnitude": "size of the gradient, {choice}",
+    "magnitude_by_query": "size of the gradient by query, {choice}",
+    "attention": "attention to {choice}, by query",
+}
+IMPORTANCE_LABELS = {
+    "head_importance": "{choice}",
+    "effect_of_head": "without the head: {choice}",
+}

@@ -18,9 +18,9 @@ from headscope.draw.marks import LineEnd, end_labels, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DASHES, color
-from headscope.experiments.probes.findings import sentences_text, share
+from headscope.experiments.probes import figure_heads, figure_structural
+from headscope.experiments.probes.findings import INTERVALS, sentences_text, share
 
-INTERVALS = "95 % intervals, bootstrap over test sentences"
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
     "right_branching": ("grey", "o"),
@@ -108,4 +108,5 @@ def _curve(found: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-PICTURE = Picture("probes", "What probes find", ("probes",), panels, caption)
+PICTURE: Picture = Picture("probes", "What probes find", ("probes",), panels, caption)
+FIGURES = (PICTURE, figure_heads.PICTURE, figure_structural.PICTURE)

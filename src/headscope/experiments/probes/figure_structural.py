@@ -12,8 +12,7 @@ from headscope.core.results import estimate, group
 from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import marker
-from headscope.experiments.probes.figure import INTERVALS
-from headscope.experiments.probes.findings import best_layer, sentences_text
+from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text
 
 SHARES = {"structural_uuas": ("strongest", "UUAS"), "structural_root": ("mean", "root")}
 RANKS = {

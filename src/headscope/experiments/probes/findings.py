@@ -19,6 +19,7 @@ COMPARED = (
     ("attention_words", "distances_words", "Attention with words gives"),
     ("attention_words", "random_words", "The trained model gives"),
 )
+INTERVALS = "95 % intervals, bootstrap over test sentences"
 ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 HEAD_COLUMNS = ("layer", "head", "name", "direction", "weight", "spread", "influence", "label")
 
@@ -199,3 +200,8 @@ def scores(probes: xr.Dataset) -> dict[str, Any]:
 
 def _known(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The heads that a probe leans on."""
+    return {"probe_heads": head_influence_table(tree)}

@@ -1,4 +1,4 @@
-"""What does a report say of probes: what was found, which figures and tables?"""
+"""What a report says of probes: opening, sections, tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import estimate, group
-from headscope.experiments.ablation.section import Part, Section
+from headscope.core.results import estimate, model_name, printable
 from headscope.experiments.probes.findings import (
     ARROWS,
     best_layer,
@@ -15,49 +14,11 @@ from headscope.experiments.probes.findings import (
     probe_findings,
     sentences_text,
 )
-from headscope.page.sections import figure
-from headscope.page.svg import Styles
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
-from headscope.report.figures import PICTURES
 
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown
-PARTS = {
-    "probes": (
-        "Is the tree in the attention?",
-        "A probe that may only weigh the heads finds as much syntax as their attention shows. What "
-        "it gains over the rule and over words with distances is the model’s own; what a random "
-        "model gives is the probe’s.",
-    ),
-    "probe_heads": (
-        "Which heads does the probe lean on?",
-        "Few strong cells mean that syntax sits in few heads; heads that do the same share it.",
-    ),
-    "structural": (
-        "Is the tree in the hidden states?",
-        "The reference: a linear map of hidden states, which see more than attention shows.",
-    ),
-}
-
-
-def probe_section(tree: xr.DataTree, styles: Styles) -> Section | None:
-    """The section; None for a run without probes."""
-    found = group(tree, "probes")
-    if found is None:
-        return None
-    tables = {
-        "probes": [_scores(found), _differences(found), _relations(found)],
-        "probe_heads": [_heads(tree, found)], "structural": [_layers(found)],
-    }  # fmt: skip
-    parts = []
-    for name, (title, text) in PARTS.items():
-        drawn = figure(tree, PICTURES[name], styles, place=f"probe-{name}-")
-        there = [table for table in tables[name] if table is not None]
-        if drawn is not None:
-            parts.append(Part(f"part-{name}", title, text, [drawn], there))
-    return Section(
-        "How much syntax probes find in the attention of ", "", probe_findings(tree), None, parts
-    )
 
 
 def _scores(found: xr.Dataset) -> Table | None:
@@ -116,7 +77,8 @@ def _relations(found: xr.Dataset) -> Table | None:
     return Table("Probes by relation", columns, [Rows(rows)], caption)
 
 
-def _heads(tree: xr.DataTree, found: xr.Dataset) -> Table | None:
+def _heads(tree: xr.DataTree) -> Table | None:
+    found = tree.children["probes"].to_dataset()
     table = head_influence_table(tree).head(LISTED)
     if table.empty:
         return None
@@ -168,3 +130,45 @@ def _share(found: xr.Dataset, variable: str, **choice: object) -> Cell:
 def _measured(found: xr.Dataset, variable: str, **choice: object) -> Cell:
     parts = estimate(found, variable, **choice)
     return measured(float(parts.value), float(parts.low), float(parts.high))
+
+
+def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
+    return [("How much syntax probes find in the attention of ", False), (model_name(tree), True)]
+
+
+OPENING = OpeningPlan(
+    id="task", chapter="What was found", heading=_heading, findings=probe_findings,
+    kicker=lambda tree: printable(tree.attrs.get("title", "headscope")),
+)  # fmt: skip
+SECTIONS = (
+    SectionPlan(
+        id="part-probes",
+        title="Is the tree in the attention?",
+        text=(
+            "A probe that may only weigh the heads finds as much syntax as their attention shows. "
+            "What it gains over the rule and over words with distances is the model’s own; what a "
+            "random model gives is the probe’s."
+        ),
+        pictures=("probes",),
+        tables=tuple(of_group("probes", make) for make in (_scores, _differences, _relations)),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="part-probe_heads",
+        title="Which heads does the probe lean on?",
+        text=(
+            "Few strong cells mean that syntax sits in few heads; heads that do the same share it."
+        ),
+        pictures=("probe_heads",),
+        tables=(_heads,),
+        chapter=FINDINGS,
+    ),
+    SectionPlan(
+        id="part-structural",
+        title="Is the tree in the hidden states?",
+        text=("The reference: a linear map of hidden states, which see more than attention shows."),
+        pictures=("structural",),
+        tables=(of_group("probes", _layers),),
+        chapter=FINDINGS,
+    ),
+)

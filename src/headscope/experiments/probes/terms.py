@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headscope.core.terms import CLARK, HEWITT, OURS, Term
 
-PROBES = {
+TERMS = {
     "uas": Term(
         "UAS",
         "Unlabelled attachment score: the share of words whose syntactic head is found, "
@@ -58,4 +58,9 @@ PROBES = {
         OURS,
     ),
     "head_weight": Term("weight in the probe", "What the probe learned for a head.", CLARK),
+}
+PROBES_LABELS = {
+    "head_influence": "influence on the probe, {choice}",
+    "head_weight": "weight in the probe, {choice}",
+    "head_spread": "spread of attention, {choice}",
 }

@@ -19,6 +19,7 @@ from typing import Any
 
 import headscope
 from headscope.core.whole_file import write_whole
+from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import write_picture
 from headscope.errors import RunFolderError
 from headscope.model.model import Model
@@ -26,7 +27,6 @@ from headscope.papers.reproduce.desk import Desk, Maker, run_parts
 from headscope.papers.reproduce.line import Judged, Paper, Results
 from headscope.papers.reproduce.saving import as_json, lines_csv
 from headscope.papers.reproduce.verdict import FAILED, STATUSES, judge
-from headscope.report.figures import PICTURES, draw
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
@@ -162,7 +162,7 @@ def _figures(outcome: Outcome) -> None:
     for section in outcome.paper.sections:
         for shown in section.pictures:
             run = outcome.runs.get(shown.part)
-            if run is None or not PICTURES[shown.picture].available(run.tree):
+            if run is None or not pictures()[shown.picture].available(run.tree):
                 continue
             name = f"{shown.part.replace(':', '-')}-{shown.picture}"
             places = [outcome.folder / "figures" / f"{name}.{kind}" for kind in KINDS]

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headscope.core.dictionary import SOURCES
 from headscope.core.results import printable, title_name
-from headscope.page.sections import Figure, figure
+from headscope.core.terms import SOURCES
+from headscope.draw.figures import pictures
+from headscope.draw.panel import PanelStore
+from headscope.page.sections import InlineFigure, inline_figure
 from headscope.page.svg import Styles
 from headscope.papers.page_frame import render_page
 from headscope.papers.reproduce.line import MARKS, Judged, Published, Section
@@ -24,7 +26,6 @@ from headscope.papers.reproduce.verdict import (
     NOT_RUN,
     REPRODUCED,
 )
-from headscope.report.figures import PICTURES
 
 if TYPE_CHECKING:
     from headscope.papers.reproduce.battery import Outcome
@@ -65,7 +66,7 @@ class Drawn:
     link, command  the page, or what makes it; both "" where the run is in memory
     """
 
-    figure: Figure
+    figure: InlineFigure
     counterpart: str
     link: str
     command: str
@@ -175,7 +176,7 @@ def _figures(outcome: Outcome, section: Section, styles: Styles) -> list[Drawn]:
         if run is None:
             continue
         place = f"{section.id}-{at}-"
-        drawn = figure(run.tree, PICTURES[shown.picture], styles, place=place)
+        drawn = inline_figure(pictures()[shown.picture], PanelStore(run.tree), styles, prefix=place)
         if drawn is not None:
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
             told = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart

@@ -24,7 +24,7 @@ from headscope.papers.reproduce.line import NotRun
 from headscope.papers.reproduce.parts import in_memory, trees
 from headscope.run.engine.compute import threads_of
 from headscope.run.finished_run import Run
-from headscope.tasks.splits import file_of_split
+from headscope.tasks.find_split import file_of_split
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, read_task
 from headscope.tasks.task_model import load_for_task

@@ -10,9 +10,10 @@ import numpy as np
 from headscope.analyses.divergence.layer_claim import p_words
 from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64
-from headscope.core.results import LEAST_WORDS, documents, shape, token_names
+from headscope.core.head_roles import POSITION
+from headscope.core.relation_names import LEAST_WORDS
+from headscope.core.results import documents, shape, token_names
 from headscope.core.wording import fixed, percent
-from headscope.heads.roles import POSITION
 from headscope.papers.quantities import (
     DEPENDENCY,
     DIVERGENCE,

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyses.dependency.best_heads import at_heads
+from headscope.analyses.language.best_head_tables import at_heads
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, group, printable, shape, shown_relations
+from headscope.core.relation_names import shown_relations
+from headscope.core.results import Floats, estimate, group, printable, shape
 
 CLARK_LEAST_WORDS = 100  # Clark et al. 2019, Table 1
 SYSTEMS = {"nearest": "Nearest", "head_match": "Head match", "rule_based": "Rule based"}

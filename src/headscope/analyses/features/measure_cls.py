@@ -19,7 +19,7 @@ from headscope.analyses.features.negation import negation_words
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option, register
+from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 FEATURES = tuple(name for name in ALL if name != "cls")
 _TEXT = {
@@ -28,7 +28,6 @@ _TEXT = {
 }
 
 
-@register
 class ClsAttention(Analysis):
     """Attention of [CLS] in the last layer to the most attended noun, verb, …, mark and [SEP].
 

@@ -1,0 +1,108 @@
+"""Claims about how widely heads look, the role `broad`, and the label rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from headscope.core.accumulators import Estimate
+from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.head_attention import attention_to, spread
+from headscope.core.head_roles import BROAD_SHARE, POSITION
+from headscope.core.results import at, documents, group, shape, surely
+from headscope.core.terms import CLARK, OURS
+from headscope.core.wording import number, percent, plain
+
+NAME = "entropy"
+NARROW_SHARE = 0.5  # ours: of the uniform entropy
+# Targets that explain why a head attends to few tokens.
+TARGETS = ("previous", "next", "self", "first", "punctuation", "cls", "sep", "special")
+
+RULES = {
+    "broad": LabelRule(
+        "broad, near-uniform",
+        number="entropy, of that of uniform attention", least=BROAD_SHARE,
+        source=f"{OURS}; {CLARK}, §6: 3.8 nats, for inputs of up to 128 tokens",
+    ),
+    "narrow": LabelRule(
+        "few tokens, no one target",
+        number="1 − entropy, of that of uniform attention", least=1 - NARROW_SHARE, source=OURS,
+        asks=f"no one target has {POSITION:g} of the attention", unless=(*TARGETS, "sink"),
+    ),
+}  # fmt: skip
+
+
+def claims(tree: xr.DataTree) -> list[Claim]:
+    """Heads of high entropy; and of low entropy that no single target explains.
+
+    Effects of low entropy are the mirror image: from the mean head down to 0.
+    """
+    nats, uniform = spread(tree)
+    if nats is None:
+        return []
+    return [*_broad(tree, nats, uniform), *_narrow(tree, nats, uniform)]
+
+
+def roles(
+    tree: xr.DataTree, *, by_value: bool, broad_nats: float | None
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """`broad` → [layer, head] which heads spread their attention about as widely as they could."""
+    entropy = group(tree, NAME)
+    if entropy is None:
+        return {}
+    nats, uniform = spread(tree)
+    if nats is None:
+        return {}
+    limit = BROAD_SHARE * uniform if broad_nats is None else broad_nats
+    return {"broad": np.asarray((nats.value if by_value else surely(nats)) > limit)}
+
+
+def _broad(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
+    share = Estimate(nats.value / uniform, nats.low / uniform, nats.high / uniform)
+
+    def say(layer: int, head: int) -> Phrases:
+        words = number(*at(nats, layer, head))
+        return Phrases(
+            f"broad, near-uniform: {percent(*at(share, layer, head))} of uniform entropy",
+            f"attends broadly: entropy {words} of {plain(uniform, 'nats')} nats",
+        )
+
+    made = claims_where(
+        share, float(np.nanmean(share.value)), RULES["broad"], say, kind="broad",
+        name="broad, near-uniform", n=_documents(tree), analysis=NAME, brief="broad",
+    )  # fmt: skip
+    return [claim for claim in made if claim.value > BROAD_SHARE]
+
+
+def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
+    narrow = ~_explained(tree) & (nats.value < NARROW_SHARE * uniform)
+    value = np.where(narrow, 1 - nats.value / uniform, np.nan)
+    share = Estimate(value, 1 - nats.high / uniform, 1 - nats.low / uniform)
+
+    def say(layer: int, head: int) -> Phrases:
+        words = f"entropy {number(*at(nats, layer, head))} of {plain(uniform, 'nats')} nats"
+        return Phrases(
+            f"few tokens, no one target: {words}",
+            f"focuses on few tokens without one main target: {words}",
+        )
+
+    return claims_where(
+        share, 1 - float(np.nanmean(nats.value)) / uniform, RULES["narrow"], say, kind="narrow",
+        name="few tokens, no one target", n=_documents(tree), analysis=NAME, brief="few tokens",
+        counted=False,
+    )  # fmt: skip
+
+
+def _explained(tree: xr.DataTree) -> npt.NDArray[np.bool_]:
+    """[layer, head] whether some single target takes more than half of the attention."""
+    explained = np.zeros(shape(tree), dtype=bool)
+    for target in TARGETS:
+        share = attention_to(tree, target)
+        if share is not None:
+            explained |= share.value > POSITION
+    return explained
+
+
+def _documents(tree: xr.DataTree) -> int:
+    return documents(tree, tree.children[NAME].to_dataset()["entropy"])

@@ -1,0 +1,43 @@
+"""Words of the analysis of frames."""
+
+from __future__ import annotations
+
+from headscope.core.terms import KOVALEVA, OURS, Term
+
+TERMS = {
+    "frames": Term(
+        "frames",
+        "A word that evokes a frame (the target: “pitied”) and its frame elements, the words that "
+        "fill the frame’s roles (who, whom); a head’s score is its largest attention from a core "
+        "frame element to the target, or back, mean over sentences.",
+        f"{KOVALEVA}, §4.2",
+    ),
+    "score": Term(
+        "score of a frame head",
+        "The largest attention from a frame element to the word that evokes the frame, over the "
+        "links of a sentence, mean over sentences; reversed: from that word to the element.",
+        f"{KOVALEVA}, §4.2",
+    ),
+    "chance": Term(
+        "chance",
+        "What a head’s score is when frame element and target are moved, at their distance, to "
+        "random words of the sentence.",
+        OURS,
+    ),
+    "p_value": Term(
+        "p",
+        "Share of random moves of all frame elements and targets after which any head stands as "
+        "far above its own chance, in standard deviations, as this head does on the true ones.",
+        OURS,
+    ),
+}
+LABELS = {
+    "score": "frame element to target",
+    "score_reversed": "target to frame element",
+    "chance": "chance, frame element to target",
+    "chance_reversed": "chance, target to frame element",
+    "p_value": "p, frame element to target",
+    "p_value_reversed": "p, target to frame element",
+    "distribution": "sentences, frame element to target",
+    "score_quantile": "quantile of sentences, frame element to target",
+}

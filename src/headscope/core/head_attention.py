@@ -1,0 +1,89 @@
+"""Where heads look and how widely, as questions other than those that measure it need it.
+
+What several questions share of the results of `surface` and `entropy` is read here, so that no
+analysis needs to know another. Absent results are None, or NaN throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Estimate
+from headscope.core.results import Floats, documents, estimate, group, token_names
+
+LOOK, SPREAD = "surface", "entropy"
+SPECIALS = ("cls", "sep", "special")
+SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
+PLACES = {"cls": "the opening token", "sep": "the separator"}
+
+
+def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
+    """[layer, head] the share of attention to a target; None where it was not measured.
+
+    `special` stands for [CLS] and [SEP] together, where they share the attention: NaN elsewhere.
+    """
+    surface = group(tree, LOOK)
+    if surface is None:
+        return None
+    if target != "special":
+        return estimate(surface, "attention", target=target)
+    parts = [estimate(surface, "attention", target=part) for part in ("cls", "sep")]
+    both = added(*parts)
+    shared = np.minimum(parts[0].value, parts[1].value) >= SHARED_PART * both.value
+    return Estimate(*(np.where(shared, part, np.nan) for part in (both.value, both.low, both.high)))
+
+
+def ordinary_attention(tree: xr.DataTree, target: str) -> float:
+    """What the mean head gives to a target; to `special` of all heads, however they share."""
+    surface = group(tree, LOOK)
+    assert surface is not None
+    parts = ("cls", "sep") if target == "special" else (target,)
+    return sum(
+        float(np.nanmean(estimate(surface, "attention", target=part).value)) for part in parts
+    )
+
+
+def attention_documents(tree: xr.DataTree) -> int:
+    """The documents behind `attention_to`."""
+    surface = group(tree, LOOK)
+    return documents(tree, None if surface is None else surface["attention"])
+
+
+def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
+    """[layer, head] entropy over all queries, and that of uniform attention, in nats."""
+    entropy = group(tree, SPREAD)
+    if entropy is None or not float(entropy["uniform"]) > 0:
+        return None, float("nan")
+    return estimate(entropy, "entropy", query="all"), float(entropy["uniform"])
+
+
+def uniform_share(tree: xr.DataTree) -> float:
+    """What uniform attention gives one token: about exp(−mean ln n); 0 where not known."""
+    entropy = group(tree, SPREAD)
+    return 0.0 if entropy is None else float(np.exp(-float(entropy["uniform"])))
+
+
+def has_cls(tree: xr.DataTree) -> bool:
+    """Whether the run's inputs open with a classification token."""
+    share = attention_to(tree, "cls")
+    if share is None:
+        return bool(tree.attrs.get("cls_token", ""))
+    return bool(np.isfinite(share.value).any())
+
+
+def special_name(tree: xr.DataTree, kind: str, *, otherwise: Mapping[str, str] = PLACES) -> str:
+    """What to call the tokens of one of SPECIALS: as the tokenizer does, or `otherwise`."""
+    names = {part: token_names(tree)[part] or otherwise[part] for part in ("cls", "sep")}
+    return names.get(kind) or f"{names['cls']} and {names['sep']}"
+
+
+def added(one: Estimate, other: Estimate) -> Estimate:
+    """The sum; its interval, of the sums of the ends, is at least as wide as it need be."""
+    sums: list[Floats] = [
+        np.asarray(a + b)
+        for a, b in ((one.value, other.value), (one.low, other.low), (one.high, other.high))
+    ]
+    return Estimate(*sums)

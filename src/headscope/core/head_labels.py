@@ -1,0 +1,101 @@
+"""Labels: what each head is, each with its evidence, or none.
+
+Questions make claims about heads (`Question.claims`). A claim that passes the rule of its kind
+(`Question.rules`) is a label. Report, tables, views and the card of a head take their words from
+here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import xarray as xr
+
+from headscope.core.claim import Claim, LabelRule, rank
+from headscope.core.question import parts
+from headscope.core.results import derived, shape
+
+UNLABELLED = "unlabelled"
+MOST = 4  # ours: labels of one head
+IN_VIEWS = 2  # labels of a head where there is little room
+
+
+@dataclass(frozen=True)
+class HeadLabels:
+    """What one head is.
+
+    labels   the strongest first, MOST at most; none: the head is unlabelled
+    closest  of a head without labels, or of which only the look of its maps is told: what stands
+             out most in it, though it passes no rule
+    """
+
+    labels: tuple[Claim, ...] = ()
+    closest: Claim | None = None
+
+    @property
+    def text(self) -> str:
+        """All labels with their numbers, or `unlabelled`."""
+        return "; ".join(label.label for label in self.labels) or UNLABELLED
+
+    @property
+    def main(self) -> Claim | None:
+        """The strongest label; where there is none, the claim that comes closest."""
+        return self.labels[0] if self.labels else self.closest
+
+
+def label_rules() -> dict[str, LabelRule]:
+    """Kind of a claim -> the rule by which it becomes a label, of all questions."""
+    return {kind: rule for rules in parts("rules") for kind, rule in rules.items()}
+
+
+@derived
+def all_claims(tree: xr.DataTree) -> list[Claim]:
+    """Every claim of every question, several per head; none that another says better."""
+    claims = [claim for claims_of in parts("claims") for claim in claims_of(tree)]
+    replaced = {(claim.layer, claim.head, claim.replaces) for claim in claims if claim.replaces}
+    return [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]
+
+
+@derived
+def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
+    """(layer, head) -> its labels, for every head, in order.
+
+    Strongest first: by effect (see `claim`), the same for the same numbers.
+    """
+    layers, heads = shape(tree)
+    rules = label_rules()
+    claims: dict[tuple[int, int], list[Claim]] = {
+        (layer, head): [] for layer in range(layers) for head in range(heads)
+    }
+    for claim in sorted(all_claims(tree), key=rank):
+        claims[claim.layer, claim.head].append(claim)
+    return {place: _of_one(about, rules) for place, about in claims.items()}
+
+
+def run_labels(tree: xr.DataTree) -> list[list[str]]:
+    """[layer][head] in a few words, such as `direct object → verb 68 %`; '' for unlabelled."""
+    labels, (layers, heads) = head_labels(tree), shape(tree)
+    return [
+        ["; ".join(c.short for c in labels[layer, head].labels[:IN_VIEWS]) for head in range(heads)]
+        for layer in range(layers)
+    ]
+
+
+def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:
+    """The labels among the claims about one head, which are ordered."""
+    passing = [claim for claim in claims if rules[claim.kind].passes(claim)]
+    kinds = {claim.kind for claim in passing}
+    telling = {kind for kind in kinds if not rules[kind].last}
+    kept, taken = list[Claim](), Counter[str]()
+    for claim in passing:
+        rule = rules[claim.kind]
+        said = telling if rule.last else kinds.intersection(rule.unless)
+        if not said and taken[claim.kind] < rule.most:
+            kept.append(claim)
+            taken[claim.kind] += 1
+    if telling:
+        return HeadLabels(tuple(kept[:MOST]))
+    failing = (claim for claim in claims if not rules[claim.kind].passes(claim))
+    return HeadLabels(tuple(kept), next(failing, None))

@@ -1,0 +1,102 @@
+"""Every number per head in a run, with its words, unit and interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from headscope.core import dictionary
+from headscope.core.accumulators import Estimate
+from headscope.core.question import Question, questions
+from headscope.core.results import derived, documents, estimate, estimates
+
+SHARES = ("accuracy", "accuracy_strict")  # written as percentages, though their unit is 1
+_NOT_OF_HEADS = {"neuron", "rank"}  # dimensions of variables that are no menu of numbers per head
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMetric:
+    """One number per head.
+
+    key       group.variable or group.variable.choice, as in the data
+    label     the same in words
+    unit      as in the data: probability, nats, tokens, 1; an accuracy is written as a share too
+    estimate  [layer, head]
+    n         documents behind it
+    place     its group, its variable, and at which value of each dimension but layer and head
+    """
+
+    key: str
+    label: str
+    unit: str
+    estimate: Estimate
+    n: int
+    place: tuple[str, str, dict[str, Any]]
+
+
+@derived
+def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
+    """Every number per head: groups by the place of their question, then others; none all NaN."""
+    known = {question.name: question for question in questions()}
+    names = [name for name in known if name in tree.children]
+    names += [str(name) for name in tree.children if name not in known]
+    metrics = [
+        metric
+        for name in names
+        for variable in estimates(tree.children[name].to_dataset())
+        for metric in _metrics_of(tree, name, variable, known.get(name))
+    ]
+    return [metric for metric in metrics if np.isfinite(metric.estimate.value).any()]
+
+
+def chosen_metrics(metrics: Sequence[HeadMetric], kind: str) -> list[HeadMetric]:
+    """Of all numbers per head those that questions name in `columns` or `overview`, in order."""
+    known = {metric.key: metric for metric in metrics}
+    chosen = []
+    for question in questions():
+        for key in getattr(question, kind):
+            names = [f"{question.name}.{one}" for one in key.split("|")]
+            chosen += [known[name] for name in names if name in known][:1]
+    return chosen
+
+
+def first_metrics(metrics: Sequence[HeadMetric]) -> list[HeadMetric]:
+    """Of all numbers per head those that come first on the page of an experiment."""
+    starts = tuple(
+        f"{question.name}.{key.rstrip('*')}" for question in questions() for key in question.first
+    )
+    return [metric for metric in metrics if metric.key.startswith(starts)]
+
+
+def _metrics_of(
+    tree: xr.DataTree, name: str, variable: str, question: Question | None
+) -> list[HeadMetric]:
+    special = None if question is None else question.part("metrics")
+    if special is not None:
+        metrics: list[HeadMetric] | None = special(tree, variable)
+        if metrics is not None:
+            return metrics
+    array = tree.children[name].to_dataset()[variable]
+    dims = [str(dim) for dim in array.dims]
+    if dims[:2] != ["layer", "head"] or len(dims) > 3 or _NOT_OF_HEADS & set(dims):
+        return []
+    choices = [{dims[2]: value} for value in array[dims[2]].values] if dims[2:] else [{}]
+    return [_metric(tree, name, variable, choice) for choice in choices]
+
+
+def _metric(tree: xr.DataTree, name: str, variable: str, choice: dict[str, Any]) -> HeadMetric:
+    dataset = tree.children[name].to_dataset()
+    words = [str(value) for value in choice.values()]
+    attrs = dataset[variable].attrs
+    return HeadMetric(
+        key=".".join([name, variable, *words]),
+        label=dictionary.label(name, variable, *words, long_name=str(attrs.get("long_name", ""))),
+        unit="probability" if variable in SHARES else str(attrs.get("units", "1")),
+        estimate=estimate(dataset, variable, **choice),
+        n=documents(tree, dataset[variable]),
+        place=(name, variable, choice),
+    )

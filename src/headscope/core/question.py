@@ -1,0 +1,234 @@
+"""A question asked of every head, announced by one object: the plug-in point.
+
+Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
+of the group `headscope.analyses`.
+
+    [project.entry-points."headscope.analyses"]
+    largest = "my_package.largest:QUESTION"
+
+    QUESTION = Question(
+        name="largest", package=__name__, title="Largest weights", place=500,
+        measure="measure:Largest", figures="figure:FIGURES", section="section:SECTION",
+        terms="terms:TERMS", claims="claims:claims", rules="claims:RULES",
+    )
+
+Each part is given as it is, or as `module:attribute` below `package`. The second way imports
+nothing until the part is used, so that a report needs no torch and a list of names nothing at all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import xarray as xr
+
+from headscope.core.claim import LabelRule
+from headscope.core.terms import Term
+from headscope.errors import InputError
+
+GROUP = "headscope.analyses"
+OURS = "headscope"
+LAST = 1000.0  # the place of a question that names none
+_FIGURE_PARTS = ("name", "title", "needs", "panels", "caption")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question, and all that results, report, tables and head cards need of it.
+
+    name      the group of its results, and the word on the command line
+    package   where names of parts start; `__name__` of the module that announces
+    title     heading of its numbers in menus and on a head's card; the name by default
+    place     its order among all questions, on every page and in every list
+    measure   its class, an `Analysis`; None where a command of its own makes the results
+    figures   pictures (`draw.panel.Picture`), in their order
+    section   what the report's page says of it: one or several `page.sections.SectionPlan`
+    terms     word of the data -> `Term`, for glossary, menus and figures
+    labels    variable, or (variable, choice) -> words on axes and in menus; `{choice}` is filled in
+    claims    tree -> what can be said of single heads
+    rules     kind of a claim -> the rule by which it becomes a label
+    roles     tree -> {role: [layer, head] which heads have it}, for colours and signs
+    remarks   tree -> [unit] words on each head beside its labels
+    places    tree -> [unit, axis] where heads lie on the map of heads
+    tables    tree -> further tables by file name, beside the tidy one of its group; a table with
+              a note is one in the layout of a paper
+    findings  tree -> sentences with numbers, for the head of a page
+    metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
+    columns   numbers per head that stand in the report's table of heads: "variable.choice";
+              "a|b" stands for the first of the two that the run has
+    overview  likewise: those in the figure of all heads
+    first     starts of the names of numbers that come first on the page of an experiment
+    opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
+    compared  heading of its numbers where two models are compared; "" where they are not
+    page      its page in the documentation
+    """
+
+    name: str
+    package: str = ""
+    title: str = ""
+    place: float = LAST
+    measure: Any = None
+    figures: Any = ()
+    section: Any = ()
+    terms: Any = None
+    labels: Any = None
+    claims: Any = None
+    rules: Any = None
+    roles: Any = None
+    remarks: Any = None
+    places: Any = None
+    tables: Any = None
+    findings: Any = None
+    metrics: Any = None
+    columns: Sequence[str] = ()
+    overview: Sequence[str] = ()
+    first: Sequence[str] = ()
+    opening: Any = None
+    compared: str = ""
+    page: str = ""
+
+    def part(self, kind: str, otherwise: Any = None) -> Any:
+        """A part, imported if it is named; `otherwise` where the question has none.
+
+        raises  InputError for a name that leads nowhere
+        """
+        value = getattr(self, kind)
+        if not isinstance(value, str):
+            return otherwise if value is None else value
+        module, _, attribute = value.partition(":")
+        place = f"{self.package}.{module}" if self.package else module
+        try:
+            return getattr(import_module(place), attribute)
+        except (ModuleNotFoundError, AttributeError) as error:
+            raise InputError(
+                f"question {self.name!r} names {kind} {value!r}, and {place} has no {attribute!r} "
+                f"({error}); name it as module:attribute below its package"
+            ) from error
+
+
+def check_question(question: Question) -> None:
+    """Checks that everything it announces is possible; its measure is checked when it is used.
+
+    raises  InputError that says what is wrong with which question
+    """
+    who = f"question {question.name!r}"
+    if not question.name.isidentifier():
+        raise InputError(f"{who}: a name is made of letters, digits and _")
+    for figure in question.part("figures", ()):
+        missing = [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]
+        if missing:
+            raise InputError(
+                f"{who}: its figure {getattr(figure, 'name', figure)!r} has no "
+                f"{' and no '.join(missing)}"
+            )
+    terms, rules = question.part("terms", {}), question.part("rules", {})
+    for word, term in terms.items():
+        if not isinstance(term, Term):
+            raise InputError(f"{who}: its term {word!r} is {term!r:.60}; wanted a Term")
+    for kind, rule in rules.items():
+        if not isinstance(rule, LabelRule):
+            raise InputError(f"{who}: its rule {kind!r} is {rule!r:.60}; wanted a LabelRule")
+        if rule.variable and rule.variable not in terms:
+            raise InputError(
+                f"{who}: its claim {kind!r} rests on a variable {rule.variable!r} that is none of "
+                f"its own ({', '.join(terms) or 'it explains no variable in its terms'})"
+            )
+    if question.part("claims") is not None and not rules:
+        raise InputError(f"{who}: it makes claims and has no rule by which they become labels")
+
+
+_REGISTERED: dict[str, Question] = {}  # in this process, by hand
+
+
+def register(question: Question) -> Question:
+    """Makes a question known in this process; raises InputError if it is impossible, or its name
+    is that of another one.
+    """
+    check_question(question)
+    known = _announced()[0].get(question.name) or _REGISTERED.get(question.name)
+    if known is not None and known != question:
+        raise InputError(
+            f"two questions are called {question.name!r}: one of {known.package or 'this process'} "
+            f"and one of {question.package or 'this process'}; rename one"
+        )
+    _REGISTERED[question.name] = question
+    return question
+
+
+def questions() -> list[Question]:
+    """All known questions, by their place."""
+    known = {**_announced()[0], **_REGISTERED}
+    return sorted(known.values(), key=lambda question: (question.place, question.name))
+
+
+def refused() -> list[str]:
+    """Why each announced question that cannot be used was left out, one sentence each."""
+    return list(_announced()[1])
+
+
+def named(name: str) -> Question | None:
+    """The question of that name; None if there is none."""
+    return next((question for question in questions() if question.name == name), None)
+
+
+def title_of(name: str) -> str:
+    """The heading of a group of numbers: its question's title, else its name."""
+    question = named(name)
+    return question.title or name if question else name
+
+
+def in_run(tree: xr.DataTree) -> list[Question]:
+    """The questions that a run has results of, by their place."""
+    return [question for question in questions() if question.name in tree.children]
+
+
+def parts(kind: str, among: Iterable[Question] | None = None) -> list[Any]:
+    """One part of all questions that have it, by their place."""
+    chosen = questions() if among is None else among
+    return [part for question in chosen if (part := question.part(kind)) is not None]
+
+
+@cache
+def _announced() -> tuple[dict[str, Question], list[str]]:
+    """The questions of all entry points by name, ours first; and why some were refused."""
+    known: dict[str, Question] = {}
+    why: list[str] = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: _distribution(entry) != OURS):
+        ours = _distribution(entry) == OURS
+        try:
+            question = _as_question(entry.load())
+            if not ours:
+                check_question(question)
+            if question.name in known:
+                raise InputError(f"another question is called {question.name!r} already")
+        except Exception as error:  # whatever a stranger's module does, the rest goes on
+            if ours:
+                raise
+            why.append(
+                f"the plug-in {entry.name!r} of {_distribution(entry) or entry.value} is left out: "
+                f"{error}"
+            )
+            warnings.warn(why[-1], stacklevel=2)
+            continue
+        known[question.name] = question
+    return known, why
+
+
+def _as_question(announced: object) -> Question:
+    """A question as it is; an analysis class alone is one without figures and words."""
+    name = getattr(announced, "name", None)
+    if isinstance(announced, type) and isinstance(name, str):
+        return Question(name=name, measure=announced)
+    if not isinstance(announced, Question):
+        raise InputError(f"found {announced!r:.80}; wanted a Question, or an Analysis class")
+    return announced
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else ""

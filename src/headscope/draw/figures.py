@@ -1,0 +1,68 @@
+"""The figures of a run: which there are, from all questions, and how they are drawn and saved."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from headscope.core.question import parts
+from headscope.core.whole_file import write_whole
+from headscope.draw.head_grid import OVERVIEW
+from headscope.draw.panel import PanelStore, Picture, compose
+from headscope.draw.saving import write_picture
+from headscope.draw.style import DOUBLE
+
+
+def pictures() -> dict[str, Picture]:
+    """All figures by name: those of the questions, by their place, and that of all heads."""
+    known = {OVERVIEW.name: OVERVIEW}
+    for figures in parts("figures"):
+        known |= {picture.name: picture for picture in figures if picture.name not in known}
+    return known
+
+
+def draw(
+    tree: xr.DataTree, name: str, *, columns: int | None = None, panels: PanelStore | None = None
+) -> Figure:
+    """The figure called `name`, at double journal width, or at single width with `columns=1`.
+
+    panels  the run's panels, where they are made already
+    raises  KeyError for an unknown name, ValueError if the run lacks what the figure needs
+    """
+    known, panels = pictures(), panels or PanelStore(tree)
+    if name not in known:
+        raise KeyError(f"no figure called {name!r}; there are {', '.join(known)}")
+    picture = known[name]
+    if not panels.of(picture):
+        there = ", ".join(map(str, tree.children)) or "nothing"
+        raise ValueError(
+            f"cannot draw {name}: found the groups {there}; wanted {', '.join(picture.needs)}, "
+            "with numbers to draw; run the atlas with these analyses"
+        )
+    width = DOUBLE if picture.wide else None
+    return compose(panels.of(picture), columns=columns or picture.columns, width=width)
+
+
+def save_figures(
+    tree: xr.DataTree, folder: Path, *, panels: PanelStore | None = None
+) -> list[Path]:
+    """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all;
+    what a picture splits into (`Picture.sheets`) goes as .svg into a folder of its own.
+
+    returns  the paths written; the same tree gives the same bytes
+    """
+    panels, written = panels or PanelStore(tree), []
+    for picture in pictures().values():
+        if not panels.of(picture):
+            continue
+        figure = draw(tree, picture.name, panels=panels)
+        for kind in ("svg", "png"):
+            path = folder / f"{picture.name}.{kind}"
+            written.append(write_whole(path, partial(write_picture, figure, kind)))
+        for name, sheet in [] if picture.sheets is None else picture.sheets(tree):
+            path = folder / name
+            written.append(write_whole(path, partial(write_picture, sheet, "svg")))
+    return written
