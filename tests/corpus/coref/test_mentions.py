@@ -1,11 +1,98 @@
-"""Is the head of a mention the word that a grammarian would name?"""
+"""Brackets are paired; each mention gets its head word and its kind."""
+
+from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tree import Tree
 
-from headscope.corpus.coref.mentions import AFTER_HEAD, surface_head, tree_head
+from headscope.corpus import Mention, Word
+from headscope.corpus.coref.mentions import (
+    AFTER_HEAD,
+    BracketFault,
+    BracketSpan,
+    Mark,
+    Tag,
+    paired,
+    surface_head,
+    tree_head,
+    with_kinds,
+)
+
+
+@st.composite
+def nests(draw, first=0, last=9, depth=4):
+    """(name, first, last) of spans that lie side by side or within one another."""
+    spans, start = [], first
+    while depth and start <= last and draw(st.booleans()):
+        a = draw(st.integers(start, last))
+        b = draw(st.integers(a, last))
+        spans.append((draw(st.sampled_from("xyz")), a, b))
+        spans += draw(nests(a, b, depth - 1))
+        start = b + 1
+    return spans
+
+
+@st.composite
+def crossing(draw):
+    """Spans of different names, anywhere."""
+    ends = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
+    return [(name, *draw(ends)) for name in draw(st.sets(st.sampled_from("abcdefg")))]
+
+
+def written(spans):
+    """The marks of spans in the order of a file, where what opens last closes first."""
+    marks = []
+    for place in range(10):
+        opened = [s for s in spans if s[1] == place < s[2]]
+        single = [s for s in spans if s[1] == place == s[2]]
+        closed = [s for s in spans if s[1] < place == s[2]]
+        marks += [Mark(place, s[0], True, False) for s in sorted(opened, key=lambda s: -s[2])]
+        marks += [Mark(place, s[0], True, True) for s in single]
+        marks += [Mark(place, s[0], False, True) for s in sorted(closed, key=lambda s: -s[1])]
+    return marks
+
+
+@given(nests() | crossing())
+def test_brackets_give_back_their_spans(spans):
+    found = [(span.name, span.first, span.last) for span in paired(written(spans))]
+    assert Counter(found) == Counter(spans)
+
+
+@given(nests() | crossing())
+def test_spans_come_by_their_first_word_and_enclosing_ones_first(spans):
+    keys = [(span.first, -span.last) for span in paired(written(spans))]
+    assert keys == sorted(keys)
+
+
+def test_what_an_opening_bracket_says_stays_with_its_span():
+    marks = [Mark(0, "a", True, False, "outer"), Mark(1, "a", True, True, "inner")]
+    assert paired([*marks, Mark(2, "a", False, True)]) == [
+        BracketSpan(0, 2, "a", "outer"),
+        BracketSpan(1, 1, "a", "inner"),
+    ]
+
+
+@given(nests(), st.data())
+def test_a_missing_bracket_is_found(spans, data):
+    """Whichever of the brackets that stand alone is taken away, something does not match."""
+    marks = written(spans)
+    alone = [i for i, mark in enumerate(marks) if mark.opens != mark.shuts]
+    if not alone:
+        return
+    del marks[data.draw(st.sampled_from(alone))]
+    with pytest.raises(BracketFault, match=r"closed but not open|is not closed"):
+        paired(marks)
+
+
+def test_of_several_brackets_left_open_the_first_is_named():
+    with pytest.raises(BracketFault, match="'b' is not closed") as caught:
+        paired([Mark(1, "b", True, False), Mark(2, "a", True, False)])
+    assert caught.value.place == 1
+
 
 # Phrases with the head starred; all their words are the mention.
 PHRASES = {
@@ -128,3 +215,57 @@ def test_in_any_tree_the_head_lies_within_the_mention(drawn, data):
     first = data.draw(st.integers(0, len(tags) - 1))
     last = data.draw(st.integers(first, len(tags) - 1))
     assert first <= tree_head(tree, tags, first, last) <= last
+
+
+def kinds(sentences, tags=()):
+    """The kind of each word of the sentences, were it the head of a mention."""
+    words, starts = [], set()
+    for sentence in sentences:
+        starts.add(len(words))
+        words += [Word(form) for form in sentence.split()]
+    mentions = [Mention("e", i, i, i) for i in range(len(words))]
+    tags = tags or [Tag()] * len(words)
+    return [mention.kind for mention in with_kinds(mentions, words, tags, starts=starts)]
+
+
+@pytest.mark.parametrize(
+    ("tag", "kind"),
+    [
+        (Tag("PRON", "WP"), "pronoun"),
+        (Tag(None, "PRP"), "pronoun"),
+        (Tag(None, "PRP$"), "pronoun"),
+        (Tag("PROPN", "NN"), "proper"),
+        (Tag(None, "NNP"), "proper"),
+        (Tag(None, "NNPS"), "proper"),
+        (Tag("ADJ", "NNP"), "nominal"),
+        (Tag("NOUN"), "nominal"),
+        (Tag(None, "WP"), "nominal"),
+        (Tag(None, "VBD"), "nominal"),
+    ],
+)
+def test_with_tags_the_tag_decides_and_the_universal_one_first(tag, kind):
+    assert kinds(["x He"], [tag, tag]) == [kind, kind]
+
+
+@pytest.mark.parametrize("word", "I my Him herself theirs ours thyself 'em it Yourselves".split())  # noqa: SIM905
+def test_without_tags_listed_words_are_pronouns(word):
+    assert kinds([f"saw {word}"])[1] == "pronoun"
+
+
+@pytest.mark.parametrize("word", ["who", "this", "US", "mined", "one"])
+def test_other_words_are_none(word):
+    assert kinds([f"saw {word}"])[1] != "pronoun"
+
+
+def test_without_tags_a_capital_within_a_sentence_is_a_name():
+    assert kinds(["the Duke saw men"]) == ["nominal", "proper", "nominal", "nominal"]
+
+
+def test_a_capital_at_the_beginning_is_none_unless_the_word_has_it_elsewhere():
+    assert kinds(["Dogs bark", "Emma left", "Then Emma slept"])[::2] == [
+        "nominal", "proper", "nominal", "nominal",
+    ]  # fmt: skip
+
+
+def test_quotation_marks_do_not_hide_the_beginning():
+    assert kinds(["“ ' Dogs saw Ann"])[2:] == ["nominal", "nominal", "proper"]
