@@ -128,8 +128,8 @@ def _asked(given: CompareOptions) -> tuple[Corpus | None, TaskData | None]:
         return read_corpus(given.corpus, limit=given.limit), None
     if texts or given.corpus.annotate:
         raise InputError(
-            f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one of "
-            "both: compare twice, into two run folders"
+            f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted only "
+            "one of them: compare twice, into two run folders"
         )
     asked = asked_task(given.task, given.tuned, revision=given.loading.revision)
     return None, task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)

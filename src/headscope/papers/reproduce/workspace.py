@@ -1,6 +1,6 @@
-"""Where is a battery computed: which model, which data, which folder, and what is there already?
+"""The workspace of a paper's runs: model, data, folder and settings that they share.
 
-Every part is a run folder OUT/runs/PART. A finished one is opened, an interrupted one continued.
+Every run has a folder OUT/runs/NAME. A finished one is opened, an interrupted one continued.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from headscope.core.labelled import keeping_draws
 from headscope.corpus import Corpus
 from headscope.errors import HeadscopeError, RunStopped
 from headscope.model.model import Model, load
-from headscope.papers.reproduce.data import Data
-from headscope.papers.reproduce.line import NotRun
-from headscope.papers.reproduce.verdict import failure
+from headscope.papers.claim_engine import failure
+from headscope.papers.quantities import Unmeasured
+from headscope.papers.reproduce.paper_data import PaperData
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
 from headscope.run.settings import Settings
 
 
 @dataclass
-class Desk:
-    """What all parts of a battery share.
+class Workspace:
+    """What all runs of a paper share.
 
     model     as `headscope.load` takes it
-    limit     documents, or examples, of each part at most
+    limit     documents, or examples, of each run at most
     loading   device, dtype, revision, trust_remote_code
     reports   whether every run gets its own page
     overwrite  whether runs of another spec are replaced
-    tell      is given a sentence when a part begins
+    tell      called with a sentence when a run begins
     """
 
     model_name: str
-    data: Data
+    data: PaperData
     folder: Path
     limit: int | None = None
     seed: int = 0
@@ -50,26 +50,26 @@ class Desk:
 
     @cached_property
     def model(self) -> Model:
-        """The model, loaded when the first part needs it."""
+        """The model, loaded when the first run needs it."""
         return load(self.model_name, **self.loading)
 
     @property
     def settings(self) -> Settings:
-        """What all parts have in common."""
+        """What all runs have in common."""
         return Settings(limit=self.limit, seed=self.seed, replicates=self.replicates)
 
     @property
     def execution(self) -> Execution:
-        """How all parts are run. Stock linear maps: the same numbers on every machine of a kind."""
+        """How all runs are computed: stock linear maps give the same numbers on every machine."""
         return Execution(threads=self.threads, linears="stock", overwrite=self.overwrite)
 
-    def place(self, part: str) -> Path:
-        """The run folder of a part."""
-        return self.folder / "runs" / part.replace(":", "-")
+    def place(self, name: str) -> Path:
+        """The folder of a run."""
+        return self.folder / "runs" / name.replace(":", "-")
 
     def atlas(
         self,
-        part: str,
+        name: str,
         corpus: Corpus,
         *analyses: str,
         frequency: Path | None = None,
@@ -79,41 +79,41 @@ class Desk:
         settings = replace(self.settings, analyses=analyses, **changes)
         with keeping_draws():
             return atlas(
-                self.model, corpus, output=self.place(part), settings=settings,
+                self.model, corpus, output=self.place(name), settings=settings,
                 execution=self.execution, frequency=frequency,
             )  # fmt: skip
 
 
-Maker = Callable[[Desk, str], Run]
+RunMaker = Callable[[Workspace, str], Run]
 
 
-def run_parts(
-    desk: Desk, parts: list[str], makers: Mapping[str, Maker]
+def make_runs(
+    workspace: Workspace, names: list[str], makers: Mapping[str, RunMaker]
 ) -> tuple[dict[str, Run], dict[str, str], dict[str, float]]:
-    """Runs of all parts that can be had; for the others why not; and seconds of each.
+    """All runs that can be had; why the others are missing; and seconds of each.
 
-    parts   names "text" or "ablate:rte": what is before the colon names the maker
+    names   "tokens" or "ablate:rte": the maker goes by what stands before the colon
     raises  RunStopped on Ctrl-C
     """
     runs: dict[str, Run] = {}
     absent: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    for part in parts:
+    for name in names:
         began = time.monotonic()
-        desk.tell(f"{part} …")
+        workspace.tell(f"{name} …")
         try:
-            run = makers[part.partition(":")[0]](desk, part)
-            if desk.reports and run.path is not None and not run.has_report:
+            run = makers[name.partition(":")[0]](workspace, name)
+            if workspace.reports and run.path is not None and not run.has_report:
                 run.report()
-            runs[part] = run
-        except NotRun as error:
-            absent[part] = str(error)
+            runs[name] = run
+        except Unmeasured as error:
+            absent[name] = str(error)
         except RunStopped:
             raise
         except HeadscopeError as error:
-            absent[part] = failure(" ".join(str(error).split()))
-        except Exception as error:  # one part's fault is that part's
-            absent[part] = failure(f"{type(error).__name__}: {str(error)[:200]}")
+            absent[name] = failure(" ".join(str(error).split()))
+        except Exception as error:  # a fault in one run leaves the others
+            absent[name] = failure(f"{type(error).__name__}: {str(error)[:200]}")
         else:
-            seconds[part] = round(time.monotonic() - began, 1)
+            seconds[name] = round(time.monotonic() - began, 1)
     return runs, absent, seconds

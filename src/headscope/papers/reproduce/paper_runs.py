@@ -1,6 +1,6 @@
-"""How is each part of a battery run that needs only the model and texts?
+"""Runs behind a paper's claims that need only the model and texts.
 
-A maker gives the run of a part, or raises NotRun with what is missing.
+A maker gives the run of a name, or raises Unmeasured with what is missing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,18 @@ from headscope.corpus.plain_text import TOP_HEADING
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import ModelError
 from headscope.model.model import Model
-from headscope.papers.reproduce.data import Source
-from headscope.papers.reproduce.desk import Desk
-from headscope.papers.reproduce.line import NotRun
-from headscope.papers.reproduce.reading import layer_at
+from headscope.papers.quantities import (
+    DEPENDENCY,
+    DIVERGENCE,
+    ENTROPY,
+    MIXING,
+    NORMS,
+    SURFACE,
+    Unmeasured,
+    layer_at,
+)
+from headscope.papers.reproduce.paper_data import DataSource
+from headscope.papers.reproduce.workspace import Workspace
 from headscope.run.engine.compute import threads_of
 from headscope.run.finished_run import Run
 from headscope.run.plan import encoder_for, read_ranks
@@ -39,51 +47,51 @@ STRUCTURAL_LAYER = 7  # of 12: where Hewitt and Manning's probe does best on BER
 BERT_RANKS = {1: "the", 2: ".", 3: ","}  # the rank file's first tokens
 
 
-def surface(desk: Desk, part: str) -> Run:
+def surface(workspace: Workspace, name: str) -> Run:
     """Where heads look, how broadly, and which are alike (Clark et al. 2019, §3 and §6)."""
-    return desk.atlas(part, texts(desk), "surface", "entropy", "divergence")
+    return workspace.atlas(name, texts(workspace), SURFACE, ENTROPY, DIVERGENCE)
 
 
-def norms(desk: Desk, part: str) -> Run:
+def norms(workspace: Workspace, name: str) -> Run:
     """Weights and norms (Kobayashi et al. 2020) and mixing ratios (2021)."""
-    ranks = desk.data.get("frequency")
-    file = ranks.paths[0] if ranks and fits(ranks.paths[0], desk.model) else None
-    return desk.atlas(part, texts(desk), "norms", "mixing", frequency=file)
+    ranks = workspace.data.get("frequency")
+    file = ranks.paths[0] if ranks and fits(ranks.paths[0], workspace.model) else None
+    return workspace.atlas(name, texts(workspace), NORMS, MIXING, frequency=file)
 
 
-def dependency(desk: Desk, part: str) -> Run:
+def dependency(workspace: Workspace, name: str) -> Run:
     """Which head finds the syntactic head (Clark et al. 2019, §4.2)."""
-    return desk.atlas(part, trees(desk.data.need("treebank")), "dependency")
+    return workspace.atlas(name, trees(workspace.data.need("treebank")), DEPENDENCY)
 
 
-def coreference(desk: Desk, part: str) -> Run:
+def coreference(workspace: Workspace, name: str) -> Run:
     """Which head finds an antecedent (Clark et al. 2019, §4.3)."""
-    corpus = CorefCorpus(desk.data.need("coref").paths, on_error="skip")
-    return desk.atlas(part, corpus, "coreference", max_length=SEGMENT)
+    corpus = CorefCorpus(workspace.data.need("coref").paths, on_error="skip")
+    return workspace.atlas(name, corpus, "coreference", max_length=SEGMENT)
 
 
-def frames(desk: Desk, part: str) -> Run:
+def frames(workspace: Workspace, name: str) -> Run:
     """Which head links a frame's element to its target (Kovaleva et al. 2019, §4.2)."""
-    folder = release(desk.data.need("frames").paths[0])
-    return desk.atlas(part, FramesCorpus(folder, on_error="skip"), "frames")
+    folder = release(workspace.data.need("frames").paths[0])
+    return workspace.atlas(name, FramesCorpus(folder, on_error="skip"), "frames")
 
 
-def words(desk: Desk, part: str) -> Run:
+def words(workspace: Workspace, name: str) -> Run:
     """What words of a kind draw, before fine-tuning, and maps (Kovaleva et al. 2019, §4.4-4.5)."""
-    corpus = trees(desk.data.need("treebank"))
-    return desk.atlas(part, corpus, "features", "pairs", "patterns")
+    corpus = trees(workspace.data.need("treebank"))
+    return workspace.atlas(name, corpus, "features", "pairs", "patterns")
 
 
-def texts(desk: Desk) -> Corpus:
+def texts(workspace: Workspace) -> Corpus:
     """Ready segments, or plain text cut into such."""
-    if "segments" in desk.data:  # the user's choice: no substitute is taken for it
-        return SegmentsCorpus(desk.data.need("segments").paths)
-    source = desk.data.need("text")
+    if "segments" in workspace.data:  # the user's choice: no substitute is taken for it
+        return SegmentsCorpus(workspace.data.need("segments").paths)
+    source = workspace.data.need("text")
     headed = any(_has_headings(path) for path in source.paths)
     return TextCorpus(source.paths, documents="heading" if headed else "blank_line")
 
 
-def trees(source: Source) -> Corpus:
+def trees(source: DataSource) -> Corpus:
     """CoNLL-U, CoNLL-X, or a word and `head-label` per line."""
     if all(is_head_label(path) for path in source.paths):
         return HeadLabelCorpus(source.paths)
@@ -114,48 +122,48 @@ def _has_headings(path: Path) -> bool:
     return any(TOP_HEADING.fullmatch(line.strip()) for line in lines)
 
 
-def alignment(desk: Desk, part: str) -> Run:
+def alignment(workspace: Workspace, name: str) -> Run:
     """Which words cross-attention aligns (Kobayashi et al. 2020, §5), of another model."""
-    given, translator = (desk.data.need(key) for key in ("alignment", "translator"))
+    given, translator = (workspace.data.need(key) for key in ("alignment", "translator"))
     from headscope.experiments.alignment.align import align
     from headscope.experiments.alignment.gold_alignments import read_gold
     from headscope.experiments.alignment.translator import load_translator
 
     gold = read_gold(given.paths)
     # a revision is one of the model that the rest is about
-    loading = {**desk.loading, "revision": None}
+    loading = {**workspace.loading, "revision": None}
     model = load_translator(str(translator.paths[0]), languages=gold.languages, **loading)
-    with threads_of(desk.execution.threads_each), keeping_draws():
+    with threads_of(workspace.execution.threads_each), keeping_draws():
         return align(
-            model, gold, output=desk.place(part), limit=desk.limit, replicates=desk.replicates,
-            seed=desk.seed, overwrite=desk.overwrite,
+            model, gold, output=workspace.place(name), limit=workspace.limit,
+            replicates=workspace.replicates, seed=workspace.seed, overwrite=workspace.overwrite,
         )  # fmt: skip
 
 
-def split(desk: Desk, part: str) -> Run:
+def split(workspace: Workspace, name: str) -> Run:
     """How many words of the trees the tokenizer cuts; in memory, as it takes a second."""
-    source = desk.data.need("treebank")
-    tokenizer: Any = desk.model.tokenizer
+    source = workspace.data.need("treebank")
+    tokenizer: Any = workspace.model.tokenizer
     forms = [
         word.form
-        for document in islice(trees(source), desk.limit)
+        for document in islice(trees(source), workspace.limit)
         for passage in document.passages
         for word in passage.words or ()
     ]
     ids = tokenizer(forms, add_special_tokens=False)["input_ids"] if forms else []
     if not ids:
-        raise NotRun("needs a treebank with words")
+        raise Unmeasured("needs a treebank with words")
     share = float(np.mean([len(found) > 1 for found in ids]))
     return in_memory("split", share=share, words=len(ids))
 
 
-def tokens(desk: Desk, part: str) -> Run:
+def tokens(workspace: Workspace, name: str) -> Run:
     """Counts by which a text is known; in memory, as reading it is all there is to it."""
-    corpus, words = texts(desk), desk.model.vocabulary
-    encoder = encoder_for(desk.model, desk.settings)
+    corpus, words = texts(workspace), workspace.model.vocabulary
+    encoder = encoder_for(workspace.model, workspace.settings)
     sums = np.zeros(4, np.int64)  # tokens, separators, pairs with punctuation, with another token
     inputs = 0
-    for document in islice(corpus, desk.limit):
+    for document in islice(corpus, workspace.limit):
         for example in encoder.encode(document):
             ids, length = example.input_ids, len(example)
             marks, ends = np.isin(ids, words.punctuation).sum(), (ids == words.sep).sum()
@@ -163,51 +171,54 @@ def tokens(desk: Desk, part: str) -> Run:
             sums += (length, ends, length * marks, length * rest)
             inputs += 1
     if not inputs:
-        raise NotRun("needs a text with an input that fits the model")
+        raise Unmeasured("needs a text with an input that fits the model")
     return in_memory(
         "tokens", inputs=inputs, tokens=int(sums[0]), separators=float(sums[1] / inputs),
         punctuation_pairs=int(sums[2]), other_pairs=int(sums[3]),
     )  # fmt: skip
 
 
-def gradients(desk: Desk, part: str) -> Run:
+def gradients(workspace: Workspace, name: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
-    corpus = texts(desk)
+    corpus = texts(workspace)
     from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
     from headscope.experiments.importance.language_model import load_language_model
     from headscope.run.atlas import Execution
 
     try:
-        model = load_language_model(desk.model_name, **desk.loading)
+        model = load_language_model(workspace.model_name, **workspace.loading)
     except ModelError as error:
-        raise NotRun(f"needs a model with a language-model head: {error}") from error
+        raise Unmeasured(f"needs a model with a language-model head: {error}") from error
     settings = ImportanceSettings(
-        methods=("gradient",), limit=desk.limit, replicates=desk.replicates, seed=desk.seed
+        methods=("gradient",),
+        limit=workspace.limit,
+        replicates=workspace.replicates,
+        seed=workspace.seed,
     )
-    execution = Execution(linears="stock", overwrite=desk.overwrite)
-    with threads_of(desk.execution.threads_each), keeping_draws():
+    execution = Execution(linears="stock", overwrite=workspace.overwrite)
+    with threads_of(workspace.execution.threads_each), keeping_draws():
         return importance_to_text(
-            model, corpus, output=desk.place(part), settings=settings, execution=execution
+            model, corpus, output=workspace.place(name), settings=settings, execution=execution
         )
 
 
-def probes(desk: Desk, part: str) -> Run:
+def probes(workspace: Workspace, name: str) -> Run:
     """Heads in combination (Clark et al. 2019, §5)."""
-    train, test = (desk.data.need(key) for key in ("probe_train", "probe_test"))
+    train, test = (workspace.data.need(key) for key in ("probe_train", "probe_test"))
     from headscope.experiments.probes.probe import probe
     from headscope.experiments.probes.settings import ProbeSettings
 
-    layer = layer_at(STRUCTURAL_LAYER, desk.model.shape.layers)
+    layer = layer_at(STRUCTURAL_LAYER, workspace.model.shape.layers)
     settings = ProbeSettings(
-        structural_layers=(layer,), limit=desk.limit, test_limit=desk.limit,
-        replicates=desk.replicates, seed=desk.seed,
+        structural_layers=(layer,), limit=workspace.limit, test_limit=workspace.limit,
+        replicates=workspace.replicates, seed=workspace.seed,
     )  # fmt: skip
-    words = desk.data.get("words")
-    with threads_of(desk.execution.threads_each):
+    words = workspace.data.get("words")
+    with threads_of(workspace.execution.threads_each):
         return probe(
-            desk.model, train.paths, test.paths, words=words.paths[0] if words else None,
-            output=desk.place(part), settings=settings, asked_linears="stock",
-            overwrite=desk.overwrite, tell=desk.tell,
+            workspace.model, train.paths, test.paths, words=words.paths[0] if words else None,
+            output=workspace.place(name), settings=settings, asked_linears="stock",
+            overwrite=workspace.overwrite, tell=workspace.tell,
         )  # fmt: skip
 
 
