@@ -23,6 +23,7 @@ import transformers
 import headscope
 from headscope.core.accumulators import Float64
 from headscope.errors import RunStopped
+from headscope.experiments.finetune.checkpoint_folder import put_folder, told
 from headscope.experiments.finetune.optimization import (
     ParameterGroup,
     norm,
@@ -30,17 +31,24 @@ from headscope.experiments.finetune.optimization import (
     rates,
     relative_change,
 )
-from headscope.experiments.finetune.saving import RECORD, put_folder, told
 from headscope.experiments.finetune.training import (
     SAVE_SECONDS,
     Progress,
-    Schedule,
+    TrainingSchedule,
     by_epoch,
     last_state,
     train,
 )
-from headscope.experiments.finetune.wanted import Record, Wanted, check, done, identity, open_work
+from headscope.experiments.finetune.training_plan import (
+    Record,
+    TrainingPlan,
+    check,
+    done,
+    identity,
+    open_work,
+)
 from headscope.model.checkpoint import quietly
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
@@ -82,8 +90,8 @@ def finetune(
                  not ours or a training of other settings in it, RunStopped on Ctrl-C,
                  HeadscopeError if it cannot be written or the loss is not finite
     """
-    schedule = Schedule(epochs, batch, rate, layer_decay, warm_up, seed)
-    wanted = Wanted(start, train_data, dev, Path(output), schedule, max_length)
+    schedule = TrainingSchedule(epochs, batch, rate, layer_decay, warm_up, seed)
+    wanted = TrainingPlan(start, train_data, dev, Path(output), schedule, max_length)
     check(wanted)
     if (found := done(wanted)) is not None:
         return found
@@ -95,7 +103,7 @@ def finetune(
 
 
 def _taught(
-    wanted: Wanted, folder: Path, *, save_seconds: float, progress: Progress | None
+    wanted: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
 ) -> Record:
     """Trains the network in place; the record of it."""
     start, schedule, began = wanted.start, wanted.schedule, time.monotonic()
@@ -188,7 +196,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _notes(wanted: Wanted, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
+def _notes(wanted: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
     notes = [f"model: {note}" for note in wanted.start.notes]
     both = (("train", wanted.train, train_inputs), ("dev", wanted.dev, dev_inputs))
     for name, data, inputs in both:
@@ -209,6 +217,6 @@ def _save(model: TaskModel, record: Record, output: Path) -> None:
         with quietly():
             model.model.network.save_pretrained(draft)
             model.model.tokenizer.save_pretrained(draft)
-        (draft / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+        (draft / TRAINING_RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
     put_folder(output, write)
