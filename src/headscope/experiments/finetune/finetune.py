@@ -39,8 +39,16 @@ from headscope.experiments.finetune.training import (
     last_state,
     train,
 )
-from headscope.experiments.finetune.wanted import Record, Wanted, check, done, identity, open_work
+from headscope.experiments.finetune.wanted import (
+    Record,
+    Wanted,
+    check,
+    done,
+    spec_of,
+    training_in_progress,
+)
 from headscope.model.checkpoint import quietly
+from headscope.run.settings import fingerprint
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
@@ -87,10 +95,10 @@ def finetune(
     check(wanted)
     if (found := done(wanted)) is not None:
         return found
-    folder = open_work(wanted)
-    record = _taught(wanted, folder, save_seconds=save_seconds, progress=progress)
-    _save(start, record, wanted.output)
-    shutil.rmtree(folder)
+    with training_in_progress(wanted) as states:
+        record = _taught(wanted, states, save_seconds=save_seconds, progress=progress)
+        _save(start, record, wanted.output)
+        shutil.rmtree(states.parent)
     return record
 
 
@@ -116,7 +124,7 @@ def _taught(
     in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
     means = by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
     return {
-        "fingerprint": identity(settings),
+        "fingerprint": fingerprint(spec_of(settings)),
         **settings,
         "metrics": {"before": before, "after": measured(start, dev)},
         "layers": _layers(parts, weights, means[:, 1:], speeds),

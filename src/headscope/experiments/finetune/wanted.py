@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from headscope.core.whole_file import write_whole
-from headscope.errors import InputError, RunFolderError
-from headscope.experiments.finetune.saving import RECORD, replaceable, told, working_folder
+from headscope.errors import InputError
+from headscope.experiments.finetune.saving import RECORD, replaceable, working_folder
 from headscope.experiments.finetune.training import Schedule, last_state, precision
-from headscope.run.settings import differences, fingerprint
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.settings import fingerprint
+from headscope.run.store import RunFolder
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
 
-SETTINGS = "settings.json"  # in the working folder
+STATES = "states"  # in the working folder
+INSTEAD = (
+    "it is an unfinished training: give its settings to go on, delete it, or choose another folder "
+    "with -o"
+)
 Record = dict[str, Any]
 
 
@@ -62,12 +69,13 @@ def _described(data: TaskData) -> Record:
     }
 
 
-def identity(settings: Record) -> str:
-    """Hash of what decides the weights: not of where things lie, or how they are called."""
+def spec_of(settings: Record) -> Record:
+    """What decides the weights: not where things lie, or how they are called."""
     model = {key: settings["model"][key] for key in ("start_sha256", "architecture", "start")}
     rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
-    deciding = {"task": settings["task"], "model": model, "rows": rows}
-    return fingerprint({**deciding, "settings": settings["settings"]})
+    return {
+        "task": settings["task"], "model": model, "rows": rows, "settings": settings["settings"],
+    }  # fmt: skip
 
 
 def check(wanted: Wanted) -> None:
@@ -125,24 +133,26 @@ def done(wanted: Wanted) -> Record | None:
     except (OSError, ValueError):
         return None
     whole = any(wanted.output.glob("*.safetensors"))
-    return record if whole and record.get("fingerprint") == identity(wanted.settings()) else None
+    return (
+        record
+        if whole and record.get("fingerprint") == fingerprint(spec_of(wanted.settings()))
+        else None
+    )
 
 
-def open_work(wanted: Wanted) -> Path:
-    """The folder of the unfinished training; RunFolderError if it is one of other settings."""
-    folder, settings = working_folder(wanted.output), wanted.settings()
-    file = folder / SETTINGS
-    with told(wanted.output):
-        folder.mkdir(parents=True, exist_ok=True)
-        if last_state(folder) is None:
-            text = json.dumps(settings)
-            write_whole(file, lambda draft: Path(draft).write_text(text, "utf-8"))
-            return folder
-        found = json.loads(file.read_text("utf-8"))
-    if identity(found) != identity(settings):
-        raise RunFolderError(
-            f"{folder} holds an unfinished training of other settings "
-            f"({'; '.join(differences(found, settings)[:3])})\n"
-            "give the same ones to go on, delete it, or choose another folder with -o"
-        )
-    return folder
+@contextmanager
+def training_in_progress(wanted: Wanted) -> Iterator[Path]:
+    """Hold the working folder of a training; gives the folder for its states.
+
+    raises  RunFolderError if another process trains there, or if the folder holds an unfinished
+            training of other settings
+    """
+    folder, spec = (
+        RunFolder(working_folder(wanted.output), parts=STATES),
+        spec_of(wanted.settings()),
+    )
+    states = folder.path / STATES
+    begins = last_state(states) is None
+    manifest = {"spec": spec, "fingerprint": fingerprint(spec)}
+    with run_in_progress(folder, spec, lambda: manifest, overwrite=begins, instead=INSTEAD):
+        yield states
