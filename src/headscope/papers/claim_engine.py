@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
 
@@ -140,6 +142,21 @@ class PaperClaim:
     headline: str = ""
 
 
+Choice = ParamSpec("Choice")
+
+
+def claim_measure(
+    read: Callable[Concatenate[PaperRuns, Choice], Measured],
+) -> Callable[Choice, Callable[[PaperRuns], Measured]]:
+    """Turns read(runs, choice…) into a function of the choice, which gives a claim's measure."""
+
+    @wraps(read)
+    def measure_of(*args: Choice.args, **named: Choice.kwargs) -> Callable[[PaperRuns], Measured]:
+        return lambda runs: read(runs, *args, **named)
+
+    return measure_of
+
+
 @dataclass(frozen=True)
 class PaperFigure:
     """A figure of a run that stands beside claims.
@@ -163,6 +180,37 @@ class ClaimGroup:
     text: str
     claims: tuple[PaperClaim, ...]
     figures: tuple[PaperFigure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with everything that it published, in its order.
+
+    source  its citation in terms.SOURCES
+    model   the model that the paper looked at
+    names   other names of that model
+    doubt   what is not known about it
+    """
+
+    name: str
+    title: str
+    source: str
+    model: str
+    names: tuple[str, ...]
+    groups: tuple[ClaimGroup, ...]
+    doubt: str = ""
+
+    @property
+    def claims(self) -> list[PaperClaim]:
+        """All claims in order."""
+        return [claim for group in self.groups for claim in group.claims]
+
+    @property
+    def runs(self) -> list[str]:
+        """Names of all runs that claims or figures ask for, in order."""
+        asked = [name for claim in self.claims for name in claim.runs]
+        asked += [figure.run for group in self.groups for figure in group.figures]
+        return list(dict.fromkeys(asked))
 
 
 # --- the verdict ----------------------------------------------------------------------------

@@ -28,10 +28,10 @@ import headscope
 from commands import PATIENCE, environment
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
+from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable, working_folder
 from headscope.experiments.finetune.finetune import finetune
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
-from headscope.experiments.finetune.saving import put_folder, replaceable, working_folder
-from headscope.experiments.finetune.wanted import STATES
+from headscope.experiments.finetune.training_plan import STATES
 from headscope.tasks.metrics import score
 from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task_model import load_for_task
@@ -472,7 +472,7 @@ def test_a_crash_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         rename(a, b)
 
-    monkeypatch.setattr("headscope.experiments.finetune.saving.os.replace", crash)
+    monkeypatch.setattr("headscope.experiments.finetune.checkpoint_folder.os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
         put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"))
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Does a battery run from end to end, go on where it stopped, and show hostile names as text?"""
+"""Does a paper run from end to end, go on where it stopped, and show hostile names as text?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from headscope.cli.main import group
-from headscope.papers.reproduce.battery import is_own
-from headscope.papers.reproduce.data import KEYS
-from headscope.papers.reproduce.papers import PAPERS
+from headscope.papers.reproduce.paper_data import KEYS
+from headscope.papers.reproduce.run_paper import PAPERS, is_own
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[3]

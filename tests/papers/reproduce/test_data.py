@@ -6,8 +6,8 @@ import pytest
 
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, InputError
-from headscope.papers.reproduce.data import KEYS, find_data
-from headscope.papers.reproduce.line import NotRun
+from headscope.papers.quantities import Unmeasured
+from headscope.papers.reproduce.paper_data import KEYS, find_data
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_what_the_user_names_comes_before_a_substitute(public, tmp_path):
 def test_what_is_not_there_says_what_is_wanted_and_where_to_get_it():
     data = find_data([], None)
     for key, kind in KEYS.items():
-        with pytest.raises(NotRun) as error:
+        with pytest.raises(Unmeasured) as error:
             data.need(key)
         assert f"needs {key}: {kind.what}; {kind.where}" == str(error.value)
         signs = ("https://", "headscope ", "pip ", "python ")
