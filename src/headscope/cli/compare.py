@@ -88,7 +88,7 @@ def command(given: CompareOptions) -> None:
     check_run_folder(given.output)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
-    from headscope.experiments.comparison.inputs import TaskCorpus
+    from headscope.experiments.comparison.same_inputs import TaskCorpus
     from headscope.model.model import load
 
     base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
