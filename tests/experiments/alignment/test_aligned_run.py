@@ -12,7 +12,7 @@ from experiments.alignment.made import gold_folder, saved
 from headscope.cli.main import group
 from headscope.errors import CorpusError, ModelError, RunFolderError
 from headscope.experiments.alignment.align import align
-from headscope.experiments.alignment.gold import read_gold
+from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import encode, load_translator
 from headscope.papers.quantities import Unmeasured
 from headscope.papers.reproduce.paper_data import find_data

@@ -126,7 +126,7 @@ def alignment(workspace: Workspace, name: str) -> Run:
     """Which words cross-attention aligns (Kobayashi et al. 2020, §5), of another model."""
     given, translator = (workspace.data.need(key) for key in ("alignment", "translator"))
     from headscope.experiments.alignment.align import align
-    from headscope.experiments.alignment.gold import read_gold
+    from headscope.experiments.alignment.gold_alignments import read_gold
     from headscope.experiments.alignment.translator import load_translator
 
     gold = read_gold(given.paths)
@@ -181,35 +181,35 @@ def tokens(workspace: Workspace, name: str) -> Run:
 def gradients(workspace: Workspace, name: str) -> Run:
     """|∂loss/∂α| by category of key (Clark et al. 2019, Figure 3)."""
     corpus = texts(workspace)
-    from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.language import load_language_model
-    from headscope.experiments.importance.settings import Running, Settings
+    from headscope.experiments.importance.importance import ImportanceSettings, importance_to_text
+    from headscope.experiments.importance.language_model import load_language_model
+    from headscope.run.atlas import Execution
 
     try:
         model = load_language_model(workspace.model_name, **workspace.loading)
     except ModelError as error:
         raise Unmeasured(f"needs a model with a language-model head: {error}") from error
-    settings = Settings(
+    settings = ImportanceSettings(
         methods=("gradient",),
         limit=workspace.limit,
         replicates=workspace.replicates,
         seed=workspace.seed,
     )
-    running = Running(linears="stock", overwrite=workspace.overwrite)
+    execution = Execution(linears="stock", overwrite=workspace.overwrite)
     with threads_of(workspace.execution.threads_each), keeping_draws():
         return importance_to_text(
-            model, corpus, output=workspace.place(name), settings=settings, running=running
+            model, corpus, output=workspace.place(name), settings=settings, execution=execution
         )
 
 
 def probes(workspace: Workspace, name: str) -> Run:
     """Heads in combination (Clark et al. 2019, §5)."""
     train, test = (workspace.data.need(key) for key in ("probe_train", "probe_test"))
-    from headscope.experiments.probes.plan import Settings
     from headscope.experiments.probes.probe import probe
+    from headscope.experiments.probes.settings import ProbeSettings
 
     layer = layer_at(STRUCTURAL_LAYER, workspace.model.shape.layers)
-    settings = Settings(
+    settings = ProbeSettings(
         structural_layers=(layer,), limit=workspace.limit, test_limit=workspace.limit,
         replicates=workspace.replicates, seed=workspace.seed,
     )  # fmt: skip

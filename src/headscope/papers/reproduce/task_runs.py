@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from headscope.errors import CorpusError
-from headscope.experiments.ablation.ablate import Settings as Ablating
+from headscope.experiments.ablation.ablate import AblationSettings as Ablating
 from headscope.experiments.ablation.ablate import ablate
 from headscope.experiments.comparison.compare import compare
-from headscope.experiments.comparison.inputs import TaskCorpus
+from headscope.experiments.comparison.same_inputs import TaskCorpus
 from headscope.experiments.finetune.finetune import finetune
-from headscope.experiments.finetune.saving import RECORD
 from headscope.model.model import load
 from headscope.papers.quantities import SURFACE, Unmeasured
 from headscope.papers.reproduce.paper_runs import in_memory, trees
 from headscope.papers.reproduce.workspace import Workspace
 from headscope.run.engine.compute import threads_of
 from headscope.run.finished_run import Run
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.find_split import file_of_split
 from headscope.tasks.task import find_task, plain
 from headscope.tasks.task_data import TaskData, read_task
@@ -134,7 +134,7 @@ def _task(name: str) -> str:
 
 def _check_origin(workspace: Workspace, place: Path, *, scratch: bool) -> None:
     """Raises Unmeasured where headscope wrote down that it was trained from another model."""
-    record = place / RECORD
+    record = place / TRAINING_RECORD
     if scratch or not record.is_file():
         return
     start = json.loads(record.read_text("utf-8")).get("model", {})
@@ -148,9 +148,11 @@ def _check_origin(workspace: Workspace, place: Path, *, scratch: bool) -> None:
 
 def recorded(place: Path) -> Run:
     """finetuned.json as a run in memory, group `finetuned`: METRIC_before, METRIC_after, …"""
-    file = place / RECORD
+    file = place / TRAINING_RECORD
     if not file.is_file():
-        raise Unmeasured(f"needs {RECORD} beside the checkpoint, which headscope finetune writes")
+        raise Unmeasured(
+            f"needs {TRAINING_RECORD} beside the checkpoint, which headscope finetune writes"
+        )
     record = json.loads(file.read_text("utf-8"))
     numbers: dict[str, Any] = {}
     for when in ("before", "after"):

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any
 
 from headscope.errors import InputError
-from headscope.experiments.probes.plan import NETWORK, Job, Settings, jobs
-from headscope.experiments.probes.splits import Splits
-from headscope.experiments.probes.word_vectors import Vectors
+from headscope.experiments.probes.settings import NETWORK, TRAINED, ProbeSettings
+from headscope.experiments.probes.treebank_splits import Splits
+from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.model.model import Model
 
 
 @dataclass(frozen=True)
-class Asking:
+class ProbePlan:
     """Everything that decides the numbers.
 
     names    the probes that are run
@@ -25,10 +25,10 @@ class Asking:
 
     model: Model
     splits: Splits
-    settings: Settings
+    settings: ProbeSettings
     names: tuple[str, ...]
     lacking: tuple[str, ...]
-    vectors: Vectors | None
+    vectors: WordVectors | None
     labels: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class Asking:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")
 
     @cached_property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[ProbeTraining]:
         """All trainings of probes that score pairs."""
         size, settings = len(self.splits[0].sentences), self.settings
         return jobs(self.names, curve=settings.curve, size=size, seeds=settings.seeds)
@@ -71,3 +71,32 @@ class Asking:
             "words": None if self.vectors is None else self.vectors.sha256,
             "labels": self.labels,
         }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProbeTraining:
+    """One training: a probe on the first `size` sentences in random order, from one seed."""
+
+    probe: str
+    size: int
+    seed: int
+
+
+def jobs(
+    probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int
+) -> list[ProbeTraining]:
+    """All trainings of probes that score pairs, in a fixed order; the curve from the first seed.
+
+    raises  InputError for a training set of the curve that is larger than there are sentences
+    """
+    if too_large := [part for part in curve if part > size]:
+        raise InputError(
+            f"found {too_large[0]} sentences in --curve, and {size} to train on; give sizes below"
+        )
+    sizes = sorted({part for part in curve if part < size})
+    found = []
+    for probe in TRAINED:
+        if probe in probes:
+            found += [ProbeTraining(probe, size, seed) for seed in range(seeds)]
+            found += [ProbeTraining(probe, part, 0) for part in sizes]
+    return found

@@ -1,9 +1,9 @@
-"""Which sentences of a treebank can a probe be asked about, and what is right in them?"""
+"""Reads the sentences that a run trains on, chooses by and tests on, and what is right in them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from headscope.corpus.document import Document, Example, Passage
 from headscope.corpus.encoder import Encoder
 from headscope.corpus.files import UniqueNames
 from headscope.corpus.treebank import TreebankCorpus
-from headscope.errors import InputError
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.probes.settings import ProbeSettings
+from headscope.model.model import Model, file_sha256
 from headscope.model.words import Words
 
 ROOT = 0  # as a head; words count from 1
@@ -29,10 +31,11 @@ PUNCTUATION_TAGS = frozenset({"''", ",", ".", ":", "``", "-LRB-", "-RRB-"})
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int16]  # there are many
 Bools = npt.NDArray[np.bool_]
+DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is needed
 
 
 @dataclass(frozen=True, eq=False)
-class Sentence:
+class TreeSentence:
     """One model input, and the tree of the words that have a token in it.
 
     example     what the model reads; its document is the sentence that it is, or is a window of
@@ -63,7 +66,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Split:
+class TreebankSplit:
     """The sentences of one part of the data.
 
     name         "train", "dev" or "test"
@@ -73,7 +76,7 @@ class Split:
     """
 
     name: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[TreeSentence, ...]
     counts: EncodeCounts = field(default_factory=EncodeCounts)
     description: dict[str, Any] = field(default_factory=dict)
 
@@ -88,9 +91,12 @@ class Split:
         return digest.hexdigest()
 
 
+Splits = tuple[TreebankSplit, TreebankSplit, TreebankSplit]
+
+
 def read_split(
     name: str, files: Sequence[Path], encoder: Encoder, *, limit: int | None = None, seed: int = 0
-) -> Split:
+) -> TreebankSplit:
     """The sentences of treebank files, each a document of its own.
 
     encoder  has read nothing yet
@@ -115,14 +121,14 @@ def read_split(
             f"no sentence of {shown} has a tree to learn or test; wanted CoNLL-U with heads "
             "(column 7) and relations (column 8)"
         )
-    return Split(name, tuple(sentences), encoder.counts, corpus.describe())
+    return TreebankSplit(name, tuple(sentences), encoder.counts, corpus.describe())
 
 
 def _alone(passage: Passage, names: UniqueNames, place: str) -> Document:
     return Document(names.of(passage.id, place=place), (passage,))
 
 
-def sentence_of(example: Example) -> Sentence | None:
+def sentence_of(example: Example) -> TreeSentence | None:
     """The sentence of an example; None without a tree or without words."""
     if not has_tree(example):
         return None
@@ -140,7 +146,7 @@ def sentence_of(example: Example) -> Sentence | None:
     tags = [example.words[at].xpos for at in there]
     spanned = scored & np.array([tag not in PUNCTUATION_TAGS for tag in tags])
     distance, depth = tree_metric(gold)
-    return Sentence(
+    return TreeSentence(
         example, tuple(example.words[at].form for at in there), head, relations, place[there],
         scored, spanned, distance[np.ix_(there, there)], depth[there],
     )  # fmt: skip
@@ -165,3 +171,81 @@ def tree_metric(head: Ints) -> tuple[Shorts, Shorts]:
     shared = above.astype(np.int64) @ above.T.astype(np.int64)  # [word, word] nodes above both
     distance = (depth[:, None] + 1) + (depth[None, :] + 1) - 2 * shared
     return distance.astype(np.int16), depth.astype(np.int16)
+
+
+# --- train, dev and test ----------------------------------------------------------------------
+
+
+def read_splits(
+    model: Model,
+    files: Mapping[str, Sequence[Path]],
+    settings: ProbeSettings,
+    probes: Sequence[str],
+) -> Splits:
+    """Train, dev and test.
+
+    files   of "train", "test" and, where there are any, "dev"; without these, a tenth of train is
+            held out where it is needed: for several epochs, and for the structural probe
+    raises  CorpusError and InputError, also for a file that is named twice
+    """
+    _check_distinct(files)
+
+    def read(name: str, limit: int | None = None) -> TreebankSplit:
+        encoder = Encoder(
+            model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
+            max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
+
+    train, test = read("train", settings.limit), read("test", settings.test_limit)
+    if settings.epochs == 1 and "structural" not in probes:
+        return train, TreebankSplit("dev", ()), test
+    if files.get("dev"):
+        return train, read("dev"), test
+    return (*_held_out(train, seed=settings.seed), test)
+
+
+def corpus_of(splits: Splits) -> dict[str, Any]:
+    """All files, as `Corpus.describe`."""
+    files = [file for split in splits for file in split.description.get("files", [])]
+    return {"kind": "treebank", "files": files, "counted": "sentences"}
+
+
+def counts_of(splits: Splits) -> dict[str, Any]:
+    """What became of long and unreadable sentences, for a manifest."""
+    counts = EncodeCounts()
+    for split in splits:
+        counts.add(split.counts)
+    every = counts.as_dict()
+    return {name: every[name] for name in ("skipped", "windowed", "reasons")}
+
+
+def _held_out(train: TreebankSplit, *, seed: int) -> tuple[TreebankSplit, TreebankSplit]:
+    """Train without a tenth of its sentences, and these."""
+    if len(train.sentences) < 2:
+        raise InputError("found one sentence to train on; wanted two or more, or --dev FILE")
+    order = generator(seed, "dev").permutation(len(train.sentences)).tolist()
+    held = set(order[: max(1, len(order) // DEV_SHARE)])
+    parts: tuple[list[TreeSentence], list[TreeSentence]] = ([], [])
+    for at, sentence in enumerate(train.sentences):
+        parts[at in held].append(sentence)
+    kept = TreebankSplit("train", tuple(parts[0]), train.counts, train.description)
+    return kept, TreebankSplit("dev", tuple(parts[1]))
+
+
+def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
+    """Raises InputError where one file is in two parts, whatever its name."""
+    seen: dict[str, tuple[str, Path]] = {}
+    for name, paths in files.items():
+        for path in paths:
+            try:
+                digest = file_sha256(path)
+            except OSError as error:
+                raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+            if digest in seen:
+                other, there = seen[digest]
+                raise InputError(
+                    f"--{other} {there} and --{name} {path} are the same file; wanted different "
+                    "sentences to learn from and to be tested on"
+                )
+            seen[digest] = (name, path)

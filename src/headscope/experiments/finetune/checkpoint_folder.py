@@ -15,8 +15,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from headscope.errors import HeadscopeError, RunFolderError
-
-RECORD = "finetuned.json"  # beside the weights; only a folder with it is ever replaced
+from headscope.run.manifest import TRAINING_RECORD
 
 
 def draft_of(folder: Path) -> Path:
@@ -33,7 +32,7 @@ def working_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.training")
 
 
-def replaceable(folder: Path, *, marks: tuple[str, ...] = (RECORD,)) -> None:
+def replaceable(folder: Path, *, marks: tuple[str, ...] = (TRAINING_RECORD,)) -> None:
     """Raises RunFolderError if the folder holds anything that is not a checkpoint of ours.
 
     marks  files of which one must be in a folder that may be replaced

@@ -30,7 +30,7 @@ Progress = Callable[[int], None]  # items seen since it was last called
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ProbeSchedule:
     """How long and how fast.
 
     batch     items of a step
@@ -50,7 +50,7 @@ def train(
     probe: nn.Module,
     losses: tuple[Loss, Loss],
     sizes: tuple[int, int],
-    schedule: Schedule,
+    schedule: ProbeSchedule,
     *,
     state: Path,
     key: str,
@@ -64,7 +64,7 @@ def train(
     state   the file that is written every SAVE_SECONDS
     key     names the training: the state of another is not taken
     """
-    job = _Job(probe, schedule)
+    job = _TrainingState(probe, schedule)
     job.load(state, key)
     saved = time.monotonic()
     while job.epoch < schedule.epochs and job.worse < schedule.patience:
@@ -82,10 +82,10 @@ def train(
     job.restore_best()
 
 
-class _Job:
+class _TrainingState:
     """Everything that decides how a training goes on: its attributes are the state on disk."""
 
-    def __init__(self, probe: nn.Module, schedule: Schedule) -> None:
+    def __init__(self, probe: nn.Module, schedule: ProbeSchedule) -> None:
         self.parameters = dict(probe.named_parameters())
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=schedule.rate)
         self.schedule = schedule

@@ -1,6 +1,6 @@
 """How does each probe score every word of a sentence, and ROOT, as the head of every word?
 
-    scores = Attention(units, constant_root=False)(look)    # [dependent, candidate]
+    scores = AttentionProbe(units, constant_root=False)(look)    # [dependent, candidate]
 
 Candidate 0 is ROOT, candidate i the i-th word. p(candidate | dependent) is the softmax of a row; a
 word may be its own candidate (Clark et al. 2019, §5, and their code). Weights begin as TensorFlow
@@ -20,7 +20,7 @@ DISTANCE_FEATURES = 2 + len(NEAR) + 1
 
 
 @dataclass(frozen=True)
-class Look:
+class ProbeInput:
     """What a probe may look at, of one sentence.
 
     words    how many there are
@@ -34,7 +34,7 @@ class Look:
     vectors: torch.Tensor | None = None
 
 
-class Attention(nn.Module):
+class AttentionProbe(nn.Module):
     """Σ_k w_k α^k_ij + u_k α^k_ji, for dependent i and candidate j, over all heads k.
 
     weight         [direction, unit] w, then u
@@ -50,15 +50,15 @@ class Attention(nn.Module):
         self.weight = nn.Parameter(_uniform(2, units, fan=4 * units))
         self.root = nn.Parameter(torch.zeros(1) if constant_root else _uniform(2, fan=2))
 
-    def forward(self, look: Look) -> torch.Tensor:
+    def forward(self, look: ProbeInput) -> torch.Tensor:
         """[dependent, candidate] scores."""
         to, back = both_ways(look, self.root)
         scores = to @ self.weight[0] + back @ self.weight[1]
         return with_constant_root(scores, self.root)
 
 
-class AttentionAndWords(nn.Module):
-    """As `Attention`, every weight a linear map, with bias, of the vectors of both words.
+class AttentionAndWordsProbe(nn.Module):
+    """As `AttentionProbe`, every weight a linear map, with bias, of the vectors of both words.
 
     dependent, candidate  [dim, direction·unit]; bias [direction·unit]
     legacy_root_shift     each candidate gets the vector of the next word, see `pair_vectors`
@@ -78,7 +78,7 @@ class AttentionAndWords(nn.Module):
         self.root = nn.Parameter(torch.zeros(1) if constant_root else _uniform(2, fan=2))
         self.legacy_root_shift = legacy_root_shift
 
-    def forward(self, look: Look) -> torch.Tensor:
+    def forward(self, look: ProbeInput) -> torch.Tensor:
         """[dependent, candidate] scores."""
         assert look.vectors is not None
         maps = torch.cat(both_ways(look, self.root), -1)  # [dependent, candidate, 2·unit]
@@ -90,7 +90,7 @@ class AttentionAndWords(nn.Module):
         return with_constant_root(scores, self.root)
 
 
-class DistancesAndWords(nn.Module):
+class DistancesAndWordsProbe(nn.Module):
     """One layer of 256 tanh over the vectors of both words and where they stand.
 
     Clark et al. (2019), §5; no attention.
@@ -106,7 +106,7 @@ class DistancesAndWords(nn.Module):
         self.out = nn.Parameter(_uniform(HIDDEN, fan=HIDDEN + 1))
         self.legacy_root_shift = legacy_root_shift
 
-    def forward(self, look: Look) -> torch.Tensor:
+    def forward(self, look: ProbeInput) -> torch.Tensor:
         """[dependent, candidate] scores; the bias of a last layer would change no softmax."""
         assert look.vectors is not None
         candidates, paired = pair_vectors(look.vectors, legacy_root_shift=self.legacy_root_shift)
@@ -116,7 +116,7 @@ class DistancesAndWords(nn.Module):
         return torch.tanh(hidden) @ self.out  # [dependent, candidate]
 
 
-def both_ways(look: Look, root: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def both_ways(look: ProbeInput, root: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """[dependent, candidate, unit] attention from the dependent to the candidate, and back.
 
     ROOT's is a mixture of that to (and from) the first and the last special token; 0 where its

@@ -10,25 +10,30 @@ import torch
 from torch import nn
 
 from headscope.core.accumulators import generator
-from headscope.experiments.probes.decode import arborescence, undirected_right, undirected_weights
-from headscope.experiments.probes.features import FeatureFolder
-from headscope.experiments.probes.plan import NEED_WORDS, NETWORK, Job
-from headscope.experiments.probes.scorers import (
-    Attention,
-    AttentionAndWords,
-    DistancesAndWords,
-    Look,
+from headscope.experiments.probes.feature_files import FeatureFolder
+from headscope.experiments.probes.pair_scorers import (
+    AttentionAndWordsProbe,
+    AttentionProbe,
+    DistancesAndWordsProbe,
+    ProbeInput,
 )
-from headscope.experiments.probes.training import Schedule, drawn_with, train
-from headscope.experiments.probes.treebank import UNASKED, Sentence
-from headscope.experiments.probes.word_vectors import Vectors
+from headscope.experiments.probes.probe_plan import ProbeTraining
+from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
+from headscope.experiments.probes.settings import NEED_WORDS, NETWORK
+from headscope.experiments.probes.tree_accuracy import (
+    arborescence,
+    undirected_right,
+    undirected_weights,
+)
+from headscope.experiments.probes.treebank_splits import UNASKED, TreeSentence
+from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.run.store import State
 
 NO_ANSWER = -2  # as a head: never right
-Looks = Callable[[int], Look]  # what the probe sees of a sentence, by its number
+Looks = Callable[[int], ProbeInput]  # what the probe sees of a sentence, by its number
 
 
-def trial(job: Job, features: FeatureFolder) -> State:
+def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     """Trains and tests a probe.
 
     returns  head [word of all test sentences] the likeliest; edges [sentence] arcs of the gold tree
@@ -54,7 +59,7 @@ def trial(job: Job, features: FeatureFolder) -> State:
         return _loss(scorer, looks[1], splits[1], items)
 
     name = f"{job.probe}-{job.size}-{job.seed}"
-    schedule = Schedule(
+    schedule = ProbeSchedule(
         settings.epochs, 1, settings.rate, settings.patience, seed=settings.seed + job.seed
     )
     train(
@@ -62,7 +67,7 @@ def trial(job: Job, features: FeatureFolder) -> State:
         state=features.scratch(name), key=f"{features.key} {name}", progress=features.advance,
     )  # fmt: skip
     found = answers(scorer, looks[2], splits[2], tree=settings.tree)
-    if isinstance(scorer, Attention):
+    if isinstance(scorer, AttentionProbe):
         found["weight"] = scorer.weight.detach().numpy()
     return found
 
@@ -70,23 +75,25 @@ def trial(job: Job, features: FeatureFolder) -> State:
 def new_scorer(
     probe: str,
     units: int,
-    vectors: Vectors | None,
+    vectors: WordVectors | None,
     *,
     constant_root: bool,
     legacy_root_shift: bool,
 ) -> nn.Module:
     """The untrained probe of that name."""
     if probe == "attention":
-        return Attention(units, constant_root=constant_root)
+        return AttentionProbe(units, constant_root=constant_root)
     assert vectors is not None
     if probe == "distances_words":
-        return DistancesAndWords(vectors.dim, legacy_root_shift=legacy_root_shift)
-    return AttentionAndWords(
+        return DistancesAndWordsProbe(vectors.dim, legacy_root_shift=legacy_root_shift)
+    return AttentionAndWordsProbe(
         units, vectors.dim, constant_root=constant_root, legacy_root_shift=legacy_root_shift
     )
 
 
-def answers(scorer: nn.Module, looks: Looks, sentences: Sequence[Sentence], *, tree: bool) -> State:
+def answers(
+    scorer: nn.Module, looks: Looks, sentences: Sequence[TreeSentence], *, tree: bool
+) -> State:
     """What a trained probe says of sentences, see `trial`."""
     heads, edges, trees = [], [], []
     with torch.no_grad():
@@ -100,7 +107,7 @@ def answers(scorer: nn.Module, looks: Looks, sentences: Sequence[Sentence], *, t
     return found | ({"tree": _joined(trees)} if tree else {})
 
 
-def right_branching(sentences: Sequence[Sentence], *, tree: bool) -> State:
+def right_branching(sentences: Sequence[TreeSentence], *, tree: bool) -> State:
     """The same of the rule that a word's head is the next word; the last word has no answer.
 
     Its undirected tree joins every word to the next, punctuation left out.
@@ -142,19 +149,19 @@ def _looks(probe: str, features: FeatureFolder, part: int) -> Looks:
     kind = NETWORK.get(probe)
     vectors = features.asking.vectors if probe in NEED_WORDS else None
 
-    def look(at: int) -> Look:
+    def look(at: int) -> ProbeInput:
         maps = rows = None
         if kind is not None:
             maps = torch.from_numpy(features.of(kind)[part].read(at).copy())
         if vectors is not None:
             rows = torch.from_numpy(vectors.table[vectors.rows(sentences[at].forms)])
-        return Look(len(sentences[at]), maps, rows)
+        return ProbeInput(len(sentences[at]), maps, rows)
 
     return look
 
 
 def _loss(
-    scorer: nn.Module, looks: Looks, sentences: Sequence[Sentence], items: Sequence[int]
+    scorer: nn.Module, looks: Looks, sentences: Sequence[TreeSentence], items: Sequence[int]
 ) -> torch.Tensor:
     """The sum of the cross-entropy over all words whose head can be asked for."""
     losses = [

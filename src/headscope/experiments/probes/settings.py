@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headscope.errors import InputError
-from headscope.experiments.probes.structural import EPOCHS
-from headscope.experiments.probes.training import PATIENCE
+from headscope.experiments.probes.resumable_training import PATIENCE
 
+STRUCTURAL_EPOCHS = 40
 PROBES = (
     "right_branching", "attention", "attention_words", "distances_words", "random_words",
     "structural",
@@ -19,7 +18,7 @@ NETWORK = {"attention": "model", "attention_words": "model", "random_words": "ra
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProbeSettings:
     """What is asked; the defaults are Clark et al.'s (2019), and where it says so, others'.
 
     probes             of PROBES; None: all that can be run
@@ -45,7 +44,7 @@ class Settings:
     tree: bool = False
     legacy_root_shift: bool = False
     structural_layers: tuple[int, ...] | None = None
-    structural_epochs: int = EPOCHS
+    structural_epochs: int = STRUCTURAL_EPOCHS
     rank: int | None = None
     pieces: str = "mean"
     max_length: int | None = None
@@ -79,30 +78,3 @@ class Settings:
                 "fastText), or --words glove-6b-50d"
             )
         return tuple(name for name in asked if name not in lacking), lacking
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training: a probe on the first `size` sentences in random order, from one seed."""
-
-    probe: str
-    size: int
-    seed: int
-
-
-def jobs(probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int) -> list[Job]:
-    """All trainings of probes that score pairs, in a fixed order; the curve from the first seed.
-
-    raises  InputError for a training set of the curve that is larger than there are sentences
-    """
-    if too_large := [part for part in curve if part > size]:
-        raise InputError(
-            f"found {too_large[0]} sentences in --curve, and {size} to train on; give sizes below"
-        )
-    sizes = sorted({part for part in curve if part < size})
-    found = []
-    for probe in TRAINED:
-        if probe in probes:
-            found += [Job(probe, size, seed) for seed in range(seeds)]
-            found += [Job(probe, part, 0) for part in sizes]
-    return found

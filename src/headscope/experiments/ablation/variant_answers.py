@@ -1,7 +1,9 @@
-"""What does a model answer to every example, whole and in every variant?
+"""Computes what a model answers to every example, whole and in every variant.
 
 Examples of similar length run together, so few of them that all variants of a layer fit into one
-forward pass beside them; memory depends on `batch_tokens`, not on the data.
+forward pass beside them; memory depends on `batch_tokens`, not on the data. `naive` is the plain
+way, one full forward pass for every variant, by the instrument's interventions. It serves the
+families for which `shared` does not work, and `shared` is checked against it.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.replace import MeanMixtures, StandIn
 from headscope.experiments.ablation.shared import SharedPrefix
 from headscope.experiments.ablation.variants import Variant, lowest_layer
 from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
 from headscope.model.linears import choose as choose_linears
 from headscope.model.model import Model, evaluating, forward
 
@@ -169,3 +171,19 @@ def fastest_linears(
 def batch_of(model: Model, examples: Sequence[Example]) -> Batch:
     """The examples as a batch on the model's device."""
     return Batch.of(examples, model.vocabulary, replicates=0, device=model.device)
+
+
+# --- the plain way ----------------------------------------------------------------------------
+
+
+def naive(
+    network: PreTrainedModel, batch: Batch, variants: Sequence[Variant], stand_in: StandIn
+) -> torch.Tensor:
+    """[variant + 1, example, output] the logits; first those of the whole model."""
+    found = []
+    for variant in (frozenset(), *variants):
+        off = [stand_in.switching_off(variant)] if variant else []
+        with Instrument(network, interventions=off):
+            answer = forward(network, batch.input_ids, batch.mask, batch.segment_ids)
+        found.append(answer.logits.detach())
+    return torch.stack(found)  # [variant + 1, example, output]

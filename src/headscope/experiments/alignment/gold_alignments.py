@@ -33,7 +33,7 @@ WANTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SentencePair:
     """A sentence and its translation.
 
     id        the line that it stands on, from 1
@@ -49,14 +49,14 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Gold:
+class GoldAlignments:
     """Pairs of sentences with their links.
 
     languages  of source and target as the files are named, "de" and "en"; None where they are not
     first      what the first word was called in the file: 0 or 1
     """
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[SentencePair, ...]
     files: tuple[Path, ...]
     languages: tuple[str, str] | None
     first: int
@@ -82,7 +82,7 @@ class _Link:
     sure: bool
 
 
-def read_gold(paths: Sequence[str | Path]) -> Gold:
+def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
     """The pairs of a folder, or of the three files: source, target, links.
 
     raises  CorpusError: files that are not there or do not fit, a line that is no link, a word that
@@ -101,11 +101,11 @@ def read_gold(paths: Sequence[str | Path]) -> Gold:
         if link.sure:
             kept[link.pair][0].add(word)
     pairs = tuple(
-        Pair(str(at + 1), *texts[at], frozenset(sure), frozenset(possible))
+        SentencePair(str(at + 1), *texts[at], frozenset(sure), frozenset(possible))
         for at, (sure, possible) in enumerate(kept)
         if texts[at][0]
     )
-    return Gold(pairs, files, languages, first)
+    return GoldAlignments(pairs, files, languages, first)
 
 
 # --- which files ----------------------------------------------------------------------------

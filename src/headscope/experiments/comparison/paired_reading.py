@@ -32,7 +32,7 @@ ROOM = 2**26  # weights of one batch that are kept: 256 MiB; a single example ma
 
 
 @dataclass(frozen=True)
-class Work:
+class ComparisonPlan:
     """All that decides what is computed of a shard, beside the models.
 
     names      analyses that both models run
@@ -55,10 +55,10 @@ class Work:
         return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
 
 
-class Sides:
+class PairState:
     """What is known so far of both models and of how alike they are; adds and merges."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: ComparisonPlan) -> None:
         self.similarity = Similarity(work.scope, padded_to=work.padded_to)
         self.analyses = {BEFORE: work.analyses(), AFTER: work.analyses()}
 
@@ -85,7 +85,7 @@ class Sides:
         for part in self._parts.values():
             part.reset()
 
-    def merge(self, other: Sides) -> None:
+    def merge(self, other: PairState) -> None:
         """Add what another has seen."""
         theirs = other._parts
         for name, part in self._parts.items():
@@ -95,10 +95,10 @@ class Sides:
 class PairReader:
     """Two loaded models that read shards side by side."""
 
-    def __init__(self, base: Model, tuned: Model, work: Work) -> None:
+    def __init__(self, base: Model, tuned: Model, work: ComparisonPlan) -> None:
         self.models = {BEFORE: base, AFTER: tuned}
         self.work = work
-        self.sides = Sides(work)
+        self.sides = PairState(work)
         self.instruments = {
             side: Instrument(
                 model.network, observers=[partial(self._look, side)], stacks=[work.stack]
@@ -162,7 +162,7 @@ class PairReader:
 
 
 @contextmanager
-def reading(models: Any, work: Work) -> Iterator[None]:
+def reading(models: Any, work: ComparisonPlan) -> Iterator[None]:
     """Inside the context the models are fit to be read: nothing drops out, linear maps chosen."""
     with ExitStack() as stack:
         stack.enter_context(threads_of(work.threads))
