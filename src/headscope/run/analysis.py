@@ -218,11 +218,11 @@ def register(announced: Announced) -> Announced:
     raises  InputError if it needs what nobody provides, announces what is impossible, or has the
             name of another question
     """
-    asked = announced
-    if not isinstance(asked, question.Question):
-        _check_needs(asked)
-        asked = question.Question(name=asked.name, measure=asked)
-    question.register(asked)
+    if isinstance(announced, question.Question):
+        question.register(announced)
+    else:
+        _check_needs(announced)
+        question.register(question.Question(name=announced.name, measure=announced))
     return announced
 
 
