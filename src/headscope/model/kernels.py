@@ -1,6 +1,6 @@
-"""Which loops over attention maps are worth compiling, and what do they compute?
+"""Compiled loops over attention maps.
 
-Passes that numpy and torch cannot do without writing a temporary as large as the maps: the
+These are passes that numpy and torch cannot do without writing a temporary as large as the maps: the
 entropies with the column sums, all pairs of Jensen-Shannon divergences, products and divergences of
 two models' maps, the quadratic form behind the layer-level norm, the L1 distances of ALTI, sums
 over the tokens of words, the largest weight of every row and column, and all pairs of overlaps
