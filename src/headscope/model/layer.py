@@ -1,8 +1,9 @@
 """One attention layer in one batch: its tensors, and what several analyses need of them.
 
 A `LayerView` holds the tensors that passed through the attention function. Entropies, column sums
-and norms of the transformed vectors are computed once, when they are first asked for. f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value
-bias is inside, the bias of the output projection is not.
+and norms of the transformed vectors are computed once, when they are first asked for.
+f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value bias is
+inside, the bias of the output projection is not.
 """
 
 from __future__ import annotations
