@@ -19,7 +19,6 @@ import torch
 
 from headscope.core.accumulators import (
     Counts,
-    Estimate,
     Float64,
     LogBins,
     estimate,
@@ -28,6 +27,14 @@ from headscope.core.accumulators import (
     spearman,
 )
 from headscope.core.labelled import Variable
+from headscope.core.rank_histograms import (
+    COARSE_RANK,
+    RANK,
+    around,
+    count_by_example,
+    ranked_cells,
+    ranked_counts,
+)
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
@@ -38,10 +45,8 @@ DRAWN_WEIGHT = LogBins(WEIGHT.first, WEIGHT.last, 2)
 DRAWN_NORM = LogBins(NORM.first, NORM.last, 8)
 COARSE_WEIGHT = LogBins(-20, 0, 1)
 COARSE_NORM = LogBins(-5, 6, 2)
-RANK = LogBins(0, 18, 32)
 TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
-COARSE_RANK = LogBins(0, 18, 1)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
 COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
 QUANTITIES = ("value_norm", "attention")
@@ -78,7 +83,7 @@ class Cancellation(AnalysisPart):
         category = self._category[:, None]  # [example, 1, row, key]; the last one is dropped
         cells = category * (len(WEIGHT) * len(NORM)) + fine
         self.pairs.add(cells[cells < self.pairs.counts.size])
-        self._batch += _count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
+        self._batch += count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
 
     def finish(self, batch: Batch) -> None:
         """Weight the batch's coarse counts by bootstrap replicate."""
@@ -217,39 +222,6 @@ class Frequency(AnalysisPart):
         return {"quantity": QUANTITIES, "rank_bin": middles}
 
 
-def ranked_cells(
-    rank: npt.NDArray[np.int64], values: Float64, bins: LogBins
-) -> npt.NDArray[np.int64]:
-    """[…] the flat cell of [RANK, bins] that each pair of rank and value falls into."""
-    return RANK.index(rank) * len(bins) + bins.index(values)
-
-
-def ranked_counts(
-    rank: npt.NDArray[np.int64], values: Float64, bins: LogBins, counted: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64]:
-    """[example, cell] how many tokens of each example fall into each cell of [COARSE_RANK, bins].
-
-    rank, values, counted  [example, token]
-    """
-    size = len(COARSE_RANK) * len(bins)
-    cell = np.where(counted, COARSE_RANK.index(rank) * len(bins) + bins.index(values), size)
-    return _count_by_example(cell, (len(cell), size + 1))[:, :-1]
-
-
-def _count(cells: npt.NDArray[np.int64], shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """How often each flat cell of `shape` occurs; cells beyond the shape are dropped."""
-    size = int(np.prod(shape))
-    return np.bincount(cells.ravel(), minlength=size)[:size].reshape(shape)
-
-
-def _count_by_example(
-    cells: npt.NDArray[np.int64], shape: tuple[int, ...]
-) -> npt.NDArray[np.int64]:
-    """[example, cell] counts of cells given as [example, …]."""
-    row = np.arange(shape[0]).reshape(-1, *[1] * (cells.ndim - 1)) * shape[1]
-    return _count(cells + row, shape)
-
-
 def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """[category, attention_bin, value_norm_bin] the fine histogram in the bins that are drawn."""
     drawn = np.zeros((len(pairs), len(DRAWN_WEIGHT), len(DRAWN_NORM)), np.int64)
@@ -257,10 +229,3 @@ def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     for category, counts in enumerate(pairs):
         np.add.at(drawn[category], (rows[:, None], columns[None]), counts)
     return drawn
-
-
-def around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:
-    """The fine value with the coarse replicates' interval, moved so that it lies around it."""
-    rough = estimate(coarse, documents=documents)
-    low, high = (fine + (end - rough.value) for end in (rough.low, rough.high))
-    return Estimate(fine, np.maximum(low, -1), np.minimum(high, 1))
