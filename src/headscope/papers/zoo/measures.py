@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headscope.analyses.divergence.layer_claim import p_words
+from headscope.analyses.divergence.layers_alike import p_words
 from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64
 from headscope.core.head_roles import POSITION
