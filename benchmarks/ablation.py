@@ -18,9 +18,14 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import BATCH_TOKENS, Way, answering, small_batches
+from headscope.experiments.ablation.variant_answers import (
+    BATCH_TOKENS,
+    Way,
+    answering,
+    naive,
+    small_batches,
+)
 from headscope.experiments.ablation.variants import single_heads, whole_layers
 from headscope.model import linears
 from headscope.model.batch import Batch

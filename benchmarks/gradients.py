@@ -23,7 +23,7 @@ from torch.nn import functional
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.importance.gather import Gather
+from headscope.experiments.importance.gradients import GradientSums
 from headscope.experiments.importance.stream import Streaming
 from headscope.model import linears
 from headscope.model.model import forward, run_network
@@ -56,7 +56,9 @@ class Means:
 class Streamed(Means):
     def of(self, rows: list[int]) -> np.ndarray[Any, Any]:
         batch, config = self.inputs.batch(rows), self.network.config
-        gather = Gather(batch, layers=config.num_hidden_layers, heads=config.num_attention_heads)
+        gather = GradientSums(
+            batch, layers=config.num_hidden_layers, heads=config.num_attention_heads
+        )
         with Streaming(self.network, gather) as stream:
             answer = run_network(self.network, batch.input_ids, batch.mask, batch.segment_ids)
             stream.backward(self.loss(answer.logits))

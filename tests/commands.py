@@ -19,7 +19,11 @@ PATIENCE = 120.0  # seconds; a deadline, never waited for in full unless somethi
 QUICK = ("--demo", "--analyses", "surface,entropy", "--replicates", "20", "--shard-tokens", "800")
 QUICK += ("--linears", "stock")
 SHARDS = 7
-WHOLE = {"limit": 5, "shard_tokens": 400, "replicates": 20}  # settings of the fixture `whole`
+WHOLE = {
+    "limit": 5,
+    "shard_tokens": 400,
+    "replicates": 20,
+}  # settings of `whole`, `short`
 WHOLE_SHARDS = 5
 
 

@@ -1,4 +1,4 @@
-"""What do all tests share? The data beside the checkout, the demo model, and a browser."""
+"""What do all tests share? The data beside the checkout, models, two runs, and a browser."""
 
 import os
 import shutil
@@ -31,15 +31,39 @@ def demo():
 
 
 @pytest.fixture(scope="session")
-def whole(demo, tmp_path_factory):
+def tiny_place(tmp_path_factory) -> Path:
+    """The folder of a BERT of two layers of four heads: random weights, the demo's tokenizer."""
+    from made_models import small_bert
+
+    return small_bert(tmp_path_factory.mktemp("tiny") / "model")
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_place):
+    """That model, loaded once."""
+    import headscope
+
+    return headscope.load(str(tiny_place))
+
+
+@pytest.fixture(scope="session")
+def whole(tiny, tmp_path_factory):
     """A finished run of all analyses on five documents, made in one go."""
+    return run_of(tiny, tmp_path_factory.mktemp("whole") / "run")
+
+
+@pytest.fixture(scope="session")
+def short(tiny, tmp_path_factory):
+    """The same of two analyses: for what concerns the run, whatever it computes."""
+    return run_of(tiny, tmp_path_factory.mktemp("short") / "run", analyses=("surface", "entropy"))
+
+
+def run_of(model, folder, **more):
     import headscope as hs
     from commands import WHOLE
 
-    return hs.atlas(
-        demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("whole") / "run", **WHOLE,
-        execution=hs.Execution(linears="stock", threads=1),
-    )  # fmt: skip
+    execution = hs.Execution(linears="stock", threads=1)
+    return hs.atlas(model, hs.demo_corpus(), output=folder, **WHOLE, **more, execution=execution)
 
 
 def without(what: str) -> NoReturn:

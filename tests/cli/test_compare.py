@@ -114,7 +114,7 @@ def test_strange_texts_and_names_are_compared_and_reported(headscope, desk):
         (("--data", "mood"), ["found --data mood and no task; give --task NAME too"]),
         (
             ("--task", "mood", "--data", "mood", "--text", "text.txt"),
-            ["found --task mood and --text; wanted one of both"],
+            ["found --task mood and --text; wanted only one of them"],
         ),
         (("--task", "mood", "--data", "nowhere"), ["nowhere"]),
         (("--task", "rte", "--data", "mood"), ["mood"]),

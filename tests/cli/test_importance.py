@@ -48,7 +48,7 @@ def test_what_is_contradictory_or_missing_is_refused(headscope, desk):
     (desk / "a.txt").write_text("The cat sat.\n")
     for words, told in (
         (("importance", "model", "-o", "run"), "no loss to take the gradient of"),
-        ((*IMPORTANCE, "-o", "run", "--text", "a.txt"), "wanted one of both"),
+        ((*IMPORTANCE, "-o", "run", "--text", "a.txt"), "wanted only one of them"),
         ((*IMPORTANCE, "-o", "run", "--ablate", "zero", "--ablation", "x"), "give the run, or how"),
         (("importance", "model", "--text", "a.txt", "--ablate", "zero", "-o", "run"), "no task"),
         ((*IMPORTANCE, "-o", "run", "--methods", "gini"), "methods are gini"),

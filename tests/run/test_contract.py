@@ -7,8 +7,8 @@ import pytest
 import headscope as hs
 from commands import WHOLE_SHARDS, shard_files
 from headscope.analyses.patterns.classes import NAMES
+from made_models import HEADS, LAYERS, NEURONS
 
-LAYERS, HEADS = 6, 12
 GRID = ("layer", "head")
 CATEGORIES = ["cls", "sep", "punctuation", "other"]
 # group: {variable: (dims, units, whether it is an estimate with an interval)}
@@ -136,7 +136,7 @@ COORDS = {
     ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
     ("divergence", "axis"): ["x", "y"],
     ("divergence", "unit"): list(range(LAYERS * HEADS)),
-    ("divergence", "k"): list(range(2, 21)),
+    ("divergence", "k"): list(range(2, LAYERS * HEADS // 2 + 1)),
     ("divergence", "method"): ["k_medoids", "average"],
     ("divergence", "pairs"): ["same_layer", "other_layers"],
     ("divergence", "where"): ["same_layer", "neighbouring_layer", "farther_layer"],
@@ -147,7 +147,7 @@ COORDS = {
     ("neurons", "k"): [1, 4, 16],
     ("neurons", "contrast"): ["sep", "same_segment", "next"],
     ("neurons", "part"): ["word", "position", "segment", "bias"],
-    ("neurons", "neuron"): list(range(32)),
+    ("neurons", "neuron"): list(range(NEURONS)),
     ("dependency", "direction"): ["dependent_to_head", "head_to_dependent"],
     ("dependency", "offset"): [-5, -4, -3, -2, -1, 1, 2, 3, 4, 5],
     ("coreference", "mention_type"): ["all", "pronoun", "proper", "nominal"],
@@ -202,7 +202,7 @@ def test_values_lie_in_their_ranges(whole):
         (whole["surface"]["attention"], 0, 1), (whole["entropy"]["entropy"], 0, np.log(512)),
         (whole["mixing"]["ratio"], 0, 1), (whole["mixing"]["spearman_frequency"], -1, 1),
         (whole["divergence"]["js"], 0, np.log(2)),
-        (whole["norms"]["spearman_frequency"], -1, 1), (whole["neurons"]["effective"], 1, 32),
+        (whole["norms"]["spearman_frequency"], -1, 1), (whole["neurons"]["effective"], 1, NEURONS),
         (whole["neurons"]["position_overlap"], 0, 1), (whole["neurons"]["top_share"], 0, 1),
         (whole["dependency"]["accuracy"], 0, 1), (whole["dependency"]["advantage"], -1, 1),
         (whole["coreference"]["accuracy"], 0, 1), (whole["features"]["attention"], 0, 1),
@@ -215,16 +215,16 @@ def test_values_lie_in_their_ranges(whole):
         assert low <= values.min() <= values.max() <= high + 1e-12
 
 
-def test_the_root_says_what_was_run_on_what(whole):
+def test_the_root_says_what_was_run_on_what(whole, tiny):
     attrs = whole.tree.attrs
     expected = {
-        "model": "demo", "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
+        "model": tiny.name, "architecture": "BertModel", "layers": LAYERS, "heads": HEADS,
         "documents": 5, "examples": 75, "skipped": 0, "windowed": 0, "seed": 0,
         "replicates": 20, "headscope_version": hs.__version__, "cls_token": "[CLS]",
         "sep_token": "[SEP]", "spec_fingerprint": whole.manifest["fingerprint"],
     }  # fmt: skip
     assert {key: attrs[key] for key in expected} == expected
-    assert attrs["model_sha256"].startswith("53aa51172d142c89")
+    assert attrs["model_sha256"] == tiny.sha256
     assert attrs["corpus"].startswith("treebank: ")
 
 

@@ -77,10 +77,10 @@ def command(given: AblateOptions) -> None:
     check_run_folder(given.output)
     asked = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     data = task_data(given.task, asked, seed=given.chance.seed, limit=given.task.limit)
-    from headscope.experiments.ablation.ablate import Settings, ablate
+    from headscope.experiments.ablation.ablate import AblationSettings, ablate
     from headscope.tasks.task_model import load_for_task
 
-    settings = Settings(
+    settings = AblationSettings(
         replacement=given.replacement,
         groups=groups,
         pairs=given.pairs,
@@ -114,7 +114,7 @@ def group_named(text: str) -> tuple[tuple[int, int], ...]:
 
 def _lines(run: Run) -> Iterator[str]:
     from headscope.experiments.ablation.ablate import note_of
-    from headscope.experiments.ablation.readings import score_text, verdict_counts
+    from headscope.experiments.ablation.task_wording import score_text, verdict_counts
 
     ablation, model = run["ablation"], run.manifest["model"]
     metric, n = ablation.attrs["metric"], ablation.sizes["example"]
@@ -142,7 +142,7 @@ def _named(ablation: xr.Dataset, verdict: str) -> Sequence[str]:
 
     from headscope.core.results import head_name
     from headscope.core.wording import fixed
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     prefix = verdict.removesuffix("verdict")
     changes = ablation[f"{prefix}difference"].values.ravel()  # [unit]
@@ -170,7 +170,7 @@ def _extremes(ablation: xr.Dataset) -> str:
     import numpy as np
 
     from headscope.core.results import head_name
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     changes = ablation["difference"].values.ravel()  # [unit]
     if np.isnan(changes).all():
@@ -187,7 +187,7 @@ def _extremes(ablation: xr.Dataset) -> str:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    from headscope.experiments.ablation.readings import verdict_counts
+    from headscope.experiments.ablation.task_wording import verdict_counts
 
     ablation = run["ablation"]
     kept = ("task", "metric", "replacement", "way", "way_reason")

@@ -88,7 +88,7 @@ def command(given: CompareOptions) -> None:
     check_run_folder(given.output)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
-    from headscope.experiments.comparison.inputs import TaskCorpus
+    from headscope.experiments.comparison.same_inputs import TaskCorpus
     from headscope.model.model import load
 
     base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
@@ -128,8 +128,8 @@ def _asked(given: CompareOptions) -> tuple[Corpus | None, TaskData | None]:
         return read_corpus(given.corpus, limit=given.limit), None
     if texts or given.corpus.annotate:
         raise InputError(
-            f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one of "
-            "both: compare twice, into two run folders"
+            f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted only "
+            "one of them: compare twice, into two run folders"
         )
     asked = asked_task(given.task, given.tuned, revision=given.loading.revision)
     return None, task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from headscope.corpus import Corpus
-    from headscope.experiments.importance.settings import Running, Settings
+    from headscope.experiments.importance.importance import ImportanceSettings
+    from headscope.run.atlas import Execution
     from headscope.run.finished_run import Run
     from headscope.tasks.task_data import TaskData
 
@@ -106,18 +107,24 @@ def command(given: ImportanceOptions) -> None:
     conclude(run, given.how, lines=lambda run: (*notes, *_lines(run)), summary=_summary)
 
 
-def _of_text(texts: Corpus, settings: Settings, given: ImportanceOptions) -> Run:
+def _of_text(texts: Corpus, settings: ImportanceSettings, given: ImportanceOptions) -> Run:
     from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.language import load_language_model
+    from headscope.experiments.importance.language_model import load_language_model
 
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
         return importance_to_text(
-            model, texts, output=given.output, settings=settings, running=_running(given, progress)
+            model,
+            texts,
+            output=given.output,
+            settings=settings,
+            execution=_execution(given, progress),
         )
 
 
-def _of_task(data: TaskData, settings: Settings, given: ImportanceOptions) -> tuple[Run, list[str]]:
+def _of_task(
+    data: TaskData, settings: ImportanceSettings, given: ImportanceOptions
+) -> tuple[Run, list[str]]:
     """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance
     from headscope.run.finished_run import open_run
@@ -130,7 +137,7 @@ def _of_task(data: TaskData, settings: Settings, given: ImportanceOptions) -> tu
         from headscope.experiments.ablation import ablate as ablation
 
         output = given.output.with_name(f"{given.output.name}-ablation")
-        settings_of_ablation = ablation.Settings(
+        settings_of_ablation = ablation.AblationSettings(
             replacement=given.ablate,
             max_length=given.lengths.max_length or 128,
             batch_tokens=given.batch_tokens,
@@ -155,7 +162,7 @@ def _of_task(data: TaskData, settings: Settings, given: ImportanceOptions) -> tu
             output=given.output,
             settings=settings,
             ablation=against,
-            running=_running(given, progress),
+            execution=_execution(given, progress),
         )
     return run, notes
 
@@ -171,8 +178,8 @@ def _asked(given: ImportanceOptions) -> TaskData | None:
     if task is not None:
         if texts or given.corpus.annotate:
             raise InputError(
-                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted one "
-                "of both: a loss is that of a task, or that of a language model on text"
+                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted "
+                "only one of them: the loss is that of a task, or of a language model on text"
             )
         asked = asked_task(given.task, given.model, revision=given.loading.revision)
         return task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)
@@ -186,10 +193,10 @@ def _asked(given: ImportanceOptions) -> TaskData | None:
     return None
 
 
-def _settings(given: ImportanceOptions) -> Settings:
-    from headscope.experiments.importance.settings import Settings
+def _settings(given: ImportanceOptions) -> ImportanceSettings:
+    from headscope.experiments.importance.importance import ImportanceSettings
 
-    return Settings(
+    return ImportanceSettings(
         methods=None if given.methods is None else comma_separated(given.methods),
         limit=None if given.task.task is not None else given.limit,
         steps=given.steps,
@@ -199,10 +206,13 @@ def _settings(given: ImportanceOptions) -> Settings:
     )
 
 
-def _running(given: ImportanceOptions, progress: ProgressBar) -> Running:
-    from headscope.experiments.importance.settings import Running
+def _execution(given: ImportanceOptions, progress: ProgressBar) -> Execution:
+    from headscope.run.atlas import Execution
 
-    return Running(given.how.linears, given.how.overwrite, command_line(), progress)
+    how = given.how
+    return Execution(
+        linears=how.linears, overwrite=how.overwrite, command=command_line(), progress=progress
+    )
 
 
 # --- what is said ---------------------------------------------------------------------------
@@ -223,7 +233,7 @@ def _lines(run: Run) -> Iterator[str]:
     for name, words in (
         ("windowed", "were longer than an input, and read in windows"),
         ("skipped", "were skipped"),
-        ("left_out", "have nothing to ask of"),
+        ("left_out", "hold no token to predict"),
     ):
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"

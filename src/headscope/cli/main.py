@@ -90,7 +90,7 @@ def main() -> None:
         lines = str(error).strip().splitlines() or [""]
         complain(
             f"failed with {type(error).__name__}: {lines[0][:200]}\n"
-            "this is not a message that was meant for you: run again with --debug and report it"
+            "this is an error of headscope: run again with --debug and report it"
         )
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

@@ -31,7 +31,7 @@ from headscope.cli.typed_command import (
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.experiments.probes.plan import Settings
+    from headscope.experiments.probes.settings import ProbeSettings
     from headscope.model.model import Model
     from headscope.run.finished_run import Run
 
@@ -142,7 +142,7 @@ def command(given: ProbeOptions) -> None:
     """
 
     check_run_folder(given.output)
-    from headscope.experiments.probes.features import Place
+    from headscope.experiments.probes.feature_files import FeaturePlace
     from headscope.experiments.probes.probe import probe
     from headscope.model.model import load
 
@@ -159,7 +159,7 @@ def command(given: ProbeOptions) -> None:
             words=data.words,
             output=given.output,
             settings=settings,
-            place=Place(features.features, features.features_limit, features.keep_features),
+            place=FeaturePlace(features.features, features.features_limit, features.keep_features),
             labels=None if atlas is None else _labels(atlas, model),
             asked_linears=given.how.linears,
             overwrite=given.how.overwrite,
@@ -170,12 +170,12 @@ def command(given: ProbeOptions) -> None:
     conclude(run, given.how, lines=_lines, summary=_summary)
 
 
-def _settings(given: ProbeOptions) -> Settings:
-    from headscope.experiments.probes.plan import Settings
+def _settings(given: ProbeOptions) -> ProbeSettings:
+    from headscope.experiments.probes.settings import ProbeSettings
 
     data, training = given.data, given.training
     layers = _numbers("--structural-layers", training.structural_layers)
-    return Settings(
+    return ProbeSettings(
         probes=comma_separated(training.probes) or None,
         epochs=training.epochs,
         patience=training.patience,

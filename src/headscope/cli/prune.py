@@ -94,8 +94,8 @@ def command(given: PruneOptions) -> None:
     task = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     scoring = task_data(given.task, task, seed=given.chance.seed, limit=given.task.limit)
     choosing, notes = _choosing(given, scoring)
-    from headscope.experiments.ablation.prune import Pruning, Settings, prune
-    from headscope.experiments.ablation.pruned import (
+    from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+    from headscope.experiments.ablation.pruned_checkpoint import (
         chosen_heads,
         note_of,
         refuse_strangers,
@@ -104,7 +104,7 @@ def command(given: PruneOptions) -> None:
     from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given.output, checkpoint=given.checkpoint)
-    settings = Settings(
+    settings = PruningSettings(
         orders=orders,
         allowance=given.allowance,
         step=given.step,
@@ -181,7 +181,7 @@ def _importance(given: PruneOptions) -> tuple[npt.NDArray[np.float64] | None, st
 
 
 def _lines(run: Run, order: str, gone: int) -> Iterator[str]:
-    from headscope.experiments.ablation.readings import points_text
+    from headscope.experiments.ablation.task_wording import points_text
 
     pruning, model = run["pruning"], run.manifest["model"]
     allowance = points_text(pruning, float(pruning.attrs["allowance"]))

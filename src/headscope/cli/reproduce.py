@@ -23,7 +23,7 @@ from headscope.cli.typed_command import (
 )
 
 if TYPE_CHECKING:
-    from headscope.papers.reproduce.battery import Outcome
+    from headscope.papers.reproduce.paper_outcome import PaperOutcome
 
 WIDTH = 58  # characters of a claim in the summary
 
@@ -74,7 +74,7 @@ def command(given: ReproduceOptions) -> None:
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
     outcome = _run(given)
-    from headscope.papers.reproduce.battery import summary
+    from headscope.papers.reproduce.paper_outcome import summary
 
     if given.as_json:
         click.echo(json.dumps(summary(outcome), ensure_ascii=True))
@@ -84,17 +84,16 @@ def command(given: ReproduceOptions) -> None:
         click.get_current_context().exit(1)
 
 
-def _run(given: ReproduceOptions) -> Outcome:
-    from headscope.papers.reproduce.data import find_data
+def _run(given: ReproduceOptions) -> PaperOutcome:
+    from headscope.papers.reproduce.paper_data import find_data
 
     data = find_data(given.data, given.substitutes)
-    from headscope.papers.reproduce.battery import reproduce
-    from headscope.papers.reproduce.desk import Desk
-    from headscope.papers.reproduce.papers import MAKERS, find_paper
+    from headscope.papers.reproduce.run_paper import find_paper, reproduce
+    from headscope.papers.reproduce.workspace import Workspace
 
     paper = find_paper(given.paper)
     quiet = given.quiet or given.as_json
-    desk = Desk(
+    workspace = Workspace(
         given.model or paper.model,
         data,
         given.output,
@@ -107,24 +106,24 @@ def _run(given: ReproduceOptions) -> Outcome:
         threads=given.threads,
         overwrite=given.overwrite,
     )
-    return reproduce(paper, desk, MAKERS, command=shlex.join(command_line()))
+    return reproduce(paper, workspace, command=shlex.join(command_line()))
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: PaperOutcome) -> None:
     """The lines section by section, how many hold, and where the page is."""
-    from headscope.papers.reproduce.saving import ours_text, short_status
+    from headscope.papers.reproduce.paper_outcome import ours_text, short_status
 
-    for section in outcome.paper.sections:
+    for section in outcome.paper.groups:
         say(f"\n{section.title}")
-        for judged in (line for line in outcome.lines if line.section == section.id):
-            ours = " ".join(filter(None, ours_text(judged))) or "–"
-            published = " / ".join(p.text for p in judged.line.published) or "–"
-            claim = judged.line.claim
+        for one in outcome.of_group(section.id):
+            ours = " ".join(filter(None, ours_text(one))) or "–"
+            published = " / ".join(p.text for p in one.claim.published) or "–"
+            claim = one.claim.text
             claim = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
-            say(f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(judged)}")
+            say(f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}")
     own = "" if outcome.own else f" (published values are those of {outcome.paper.model})"
     counts = ", ".join(f"{count} {word}" for word, count in outcome.counts.items() if count)
-    say(f"\n{len(outcome.lines)} lines{own}: {counts}")
+    say(f"\n{len(outcome.claims)} lines{own}: {counts}")
     for reason in dict.fromkeys(outcome.absent.values()):
         say(f"  {' '.join(reason.split())}")
     if outcome.limit:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import ModelOptions
+from headscope.cli.options import ModelOptions, comma_separated
+from headscope.cli.show_run import head_named
 from headscope.cli.terminal_output import say
 from headscope.cli.typed_command import argument, flag, group, option, typed_command
 from headscope.errors import InputError
@@ -132,15 +133,11 @@ def _draw(shown: View, heads: Sequence[tuple[int, int]], given: ViewOptions) -> 
 
 def _heads(option: str, given: str | None) -> list[tuple[int, int]]:
     """`3-9,5-1` as [(2, 8), (4, 0)]; raises InputError for anything else."""
-    heads = []
-    for name in (given or "").split(","):
-        layer, dash, head = name.strip().partition("-")
-        if not name.strip():
-            continue
-        if not (dash and layer.isdecimal() and head.isdecimal() and int(layer) and int(head)):
-            raise InputError(f"{option} {given!r}; wanted layer-head from 1, say 3-9,5-1")
-        heads.append((int(layer) - 1, int(head) - 1))
-    return heads
+    try:
+        return [head_named(name) for name in comma_separated(given)]
+    except InputError:
+        wanted = "wanted layer-head from 1, say 3-9,5-1"
+        raise InputError(f"{option} {given!r}; {wanted}") from None
 
 
 def _window(given: str | None) -> tuple[int, int] | None:

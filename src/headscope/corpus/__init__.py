@@ -20,7 +20,7 @@ from headscope.corpus.document import (
 from headscope.corpus.encoder import Encoder
 from headscope.corpus.framenet import FramesCorpus
 from headscope.corpus.framenet_exemplars import FrameFilters
-from headscope.corpus.memory import Concatenation, MemoryCorpus
+from headscope.corpus.in_memory import Concatenation, MemoryCorpus
 from headscope.corpus.packing import batches
 from headscope.corpus.plain_text import TextCorpus
 from headscope.corpus.segments import SegmentsCorpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headscope.corpus.document import Example
@@ -60,15 +60,7 @@ class EncodeCounts:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for a manifest."""
-        reasons = {
-            reason: {"total": entry.total, "first": list(entry.first)}
-            for reason, entry in self.reasons.items()
-        }
-        totals = {
-            name: getattr(self, name)
-            for name in ("documents", "examples", "tokens", "skipped", "windowed")
-        }
-        return {**totals, "reasons": reasons}
+        return asdict(self)
 
 
 ANNOTATIONS = ("words", "tags", "trees", "mentions", "frames")

@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
 
@@ -115,7 +117,7 @@ class PaperClaim:
     key        unique in its list of claims
     place      who claimed it, or where it stands in the paper: "Table 1", "§3.2"
     text       what is claimed
-    runs       names of the runs without which it cannot be told
+    runs       names of the runs that it cannot do without
     measure    reads the number; raises Unmeasured
     published  values; none where the claim has no number
     unit       "%" or "share", "points" (a difference of shares), "heads", "nats", "1" or ""
@@ -138,6 +140,21 @@ class PaperClaim:
     number: str = ""
     bound: Bound | None = None
     headline: str = ""
+
+
+Choice = ParamSpec("Choice")
+
+
+def claim_measure(
+    read: Callable[Concatenate[PaperRuns, Choice], Measured],
+) -> Callable[Choice, Callable[[PaperRuns], Measured]]:
+    """Turns read(runs, choice…) into a function of the choice, which gives a claim's measure."""
+
+    @wraps(read)
+    def measure_of(*args: Choice.args, **named: Choice.kwargs) -> Callable[[PaperRuns], Measured]:
+        return lambda runs: read(runs, *args, **named)
+
+    return measure_of
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,37 @@ class ClaimGroup:
     text: str
     claims: tuple[PaperClaim, ...]
     figures: tuple[PaperFigure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with everything that it published, in its order.
+
+    source  its citation in terms.SOURCES
+    model   the model that the paper looked at
+    names   other names of that model
+    doubt   what is not known about it
+    """
+
+    name: str
+    title: str
+    source: str
+    model: str
+    names: tuple[str, ...]
+    groups: tuple[ClaimGroup, ...]
+    doubt: str = ""
+
+    @property
+    def claims(self) -> list[PaperClaim]:
+        """All claims in order."""
+        return [claim for group in self.groups for claim in group.claims]
+
+    @property
+    def runs(self) -> list[str]:
+        """Names of all runs that claims or figures ask for, in order."""
+        asked = [name for claim in self.claims for name in claim.runs]
+        asked += [figure.run for group in self.groups for figure in group.figures]
+        return list(dict.fromkeys(asked))
 
 
 # --- the verdict ----------------------------------------------------------------------------
@@ -221,7 +269,7 @@ def bound_verdict(claim: PaperClaim, measured: Measured) -> str:
 
 
 def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
-    """Holds a claim against its published values; a claim that cannot be told says why.
+    """Holds a claim against its published values; a claim without a number says why.
 
     With the paper's own model and data of its kind it is reproduced where a published value lies
     within our 95 % interval, widened by how far the reading of a figure may be wrong; else its
@@ -244,8 +292,8 @@ def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> Cl
     other = measured.elsewhere or runs.others.get(claim.data, "")
     agreeing = tuple(p for p in claim.published if agrees(p, measured, claim.unit))
     verdict = _published_verdict(claim, measured, runs.own and not other, agreeing)
-    told = replace(measured, elsewhere=other)
-    return ClaimOutcome(claim, verdict, told, "", agreeing, group)
+    measured = replace(measured, elsewhere=other)
+    return ClaimOutcome(claim, verdict, measured, "", agreeing, group)
 
 
 def failure(reason: str) -> str:

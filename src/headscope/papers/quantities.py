@@ -138,6 +138,16 @@ def stored(results: xr.Dataset, variable: str, **choice: Any) -> tuple[float, fl
     return float(pick(results[variable], **choice)), low, high
 
 
+def lower_end(number: tuple[float, float, float]) -> float:
+    """The lower end of (value, low, high); the value where there is no interval."""
+    return number[1] if math.isfinite(number[1]) else number[0]
+
+
+def upper_end(number: tuple[float, float, float]) -> float:
+    """The upper end of (value, low, high); the value where there is no interval."""
+    return number[2] if math.isfinite(number[2]) else number[0]
+
+
 def _check_variable(results: xr.Dataset, variable: str) -> None:
     if variable not in results:
         needs = f"needs {variable}, which these results do not have"
@@ -150,21 +160,25 @@ def interval(draws: Float64, run: Run) -> Estimate:
     return (estimate_by_spread if few else estimate)(draws, documents=documents(run.tree))
 
 
-def measured(draws: Float64, run: Run, **more: Any) -> Measured:
+def measured(
+    draws: Float64, run: Run, *, above: float | None = None, **more: Any
+) -> Measured:  # fmt: skip
     """The number of draws [replicate + 1], over the documents of the run.
 
-    more  other fields of Measured
+    above  the direction of the claim holds if the number lies surely above this
+    more   other fields of Measured
     """
-    found = interval(draws, run)
-    told = {"n": counted(run), "count": documents(run.tree), **more}
-    return Measured(float(found.value), float(found.low), float(found.high), **told)
+    ends = interval(draws, run)
+    fields = {"n": counted(run), "count": documents(run.tree), **more}
+    if above is not None:
+        fields["holds"] = surely_above(draws, run, above)
+    return Measured(float(ends.value), float(ends.low), float(ends.high), **fields)
 
 
 def surely_above(draws: Float64, run: Run, bound: float = 0.0) -> bool:
     """Whether the lower end of the interval is above; the value, where there is no interval."""
-    found = interval(draws, run)
-    low = float(found.low)
-    return bool((low if np.isfinite(low) else float(found.value)) > bound)
+    ends = interval(draws, run)
+    return lower_end((float(ends.value), float(ends.low), float(ends.high))) > bound
 
 
 def counted(run: Run) -> str:
@@ -200,6 +214,11 @@ def norms(run: Run, variable: str, **choice: str) -> Float64:
 def mixing_ratio(run: Run, method: str) -> Float64:
     """[replicate + 1, layer] share of a layer's output that comes from other tokens."""
     return draws_of(results_of(run, MIXING), "ratio", method=method)
+
+
+def attention_key(target: str) -> str:
+    """How a comparison of two models calls the attention to a target of `surface`."""
+    return f"{SURFACE}.attention.{target}"
 
 
 # --- layers and heads -----------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""What is an analysis, and what may it look at? The plug-in point.
+"""The base class of analyses, and what an analysis may look at.
 
-An analysis sees every layer of every batch once (`observe`), may conclude each batch (`finish`),
-and at the end turns its sums into labelled results (`result`). Its state is whatever accumulators
-it holds as attributes; saving, loading and merging are inherited.
+An analysis sees every layer of every batch once (`observe`), may end each batch (`finish`), and
+turns its sums into labelled results at the end (`result`). Its state is the accumulators that it
+holds as attributes; saving, loading and merging are inherited.
 
     @register
     class Largest(Analysis):
@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from headscope.model.batch import Batch
     from headscope.model.instrument import LayerView
 
-# What the model must let be seen, and what the corpus must say.
+# What an analysis may need of the model, and of the annotations of the corpus.
 MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
-# What a linguistic analysis may look at, and what that needs beside attention (Kobayashi 2020).
+# Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 Accumulator = Sums | Counts | Largest | TopRecords
 Kind = TypeVar("Kind", bound="type[Analysis]")
@@ -73,18 +73,18 @@ Kind = TypeVar("Kind", bound="type[Analysis]")
 
 @dataclass(frozen=True)
 class Scope:
-    """What an analysis may know before it sees the first batch.
+    """What an analysis knows before it sees the first batch.
 
-    layers, heads   size of the model (of the stack that is looked at)
+    layers, heads   size of the model, or of the stack that is measured
     documents       documents in the corpus; fewer than two give no intervals
-    special_tokens  which category names exist for this tokenizer, with the token: {"cls": "[CLS]"}
+    special_tokens  special tokens of the tokenizer by category: {"cls": "[CLS]"}
     frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
     relations       labels of the corpus's trees, the most frequent first
-    showcase        a few inputs that are to be looked at
-    showcase_tokens [input] their tokens, as the vocabulary has them
+    showcase        a few inputs whose maps are shown
+    showcase_tokens [input] their tokens, as written in the vocabulary
     replicates      bootstrap replicates
     seed            of every random choice
-    neurons         numbers in a head's query vector; 0 where queries cannot be seen
+    neurons         size of a head's query vector; 0 where queries cannot be read
     """
 
     layers: int
@@ -106,11 +106,11 @@ class Scope:
 
 
 class AnalysisPart:
-    """A piece of an analysis with accumulators of its own, saved with those of the analysis."""
+    """A part of an analysis with accumulators of its own, which are saved with the analysis."""
 
 
 class Analysis:
-    """One question asked of every head; see the module's docstring for a whole one.
+    """A measurement of every head; the docstring of the module shows a whole one.
 
     name     the group's name in the results, and the word on the command line
     needs    what the instrument and the corpus must provide: a subset of NEEDS
@@ -128,18 +128,18 @@ class Analysis:
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
-        """What must be provided under these options: a measure may need more than attention."""
+        """What is needed with these options: a measure may need more than attention."""
         return cls.needs | MEASURES.get(options.get("measure", "attention"), frozenset())
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
-        """Look at one layer of one batch and add to the sums; called in order of the layers."""
+        """Read one layer of one batch and add to the sums; called in the order of the layers."""
         raise NotImplementedError
 
     def finish(self, batch: Batch) -> None:
-        """Conclude a batch after its last layer."""
+        """End a batch, after its last layer."""
 
     def result(self) -> xr.Dataset:
-        """The labelled results of all that was seen."""
+        """The labelled results of all batches."""
         raise NotImplementedError
 
     # --- what every analysis inherits -------------------------------------------------------
@@ -157,15 +157,15 @@ class Analysis:
 
     @property
     def accumulators(self) -> dict[str, Accumulator]:
-        """The accumulators among the attributes, by name: the whole state."""
-        found: dict[str, Accumulator] = {}
+        """The accumulators among the attributes, by name; they are the whole state."""
+        accumulators: dict[str, Accumulator] = {}
         for holder, prefix in [(self, ""), *((p, f"{n}.") for n, p in self._parts())]:
-            found |= {
+            accumulators |= {
                 prefix + name: value
                 for name, value in vars(holder).items()
                 if isinstance(value, Accumulator)
             }
-        return found
+        return accumulators
 
     def _parts(self) -> list[tuple[str, AnalysisPart]]:
         return [(name, part) for name, part in vars(self).items() if isinstance(part, AnalysisPart)]
@@ -175,7 +175,7 @@ class Analysis:
         return {name: accumulator.array for name, accumulator in self.accumulators.items()}
 
     def load(self, state: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Replace the state by one that `state` gave; raises if the shapes are of another run."""
+        """Replace the state by a saved one; raises HeadscopeError for a state of another run."""
         if unknown := sorted(set(state) - set(self.accumulators)):
             raise HeadscopeError(
                 f"{self.name} keeps no {', '.join(unknown)}; the saved state is of another run"
@@ -183,9 +183,9 @@ class Analysis:
         for name, accumulator in self.accumulators.items():
             array = accumulator.array
             if name not in state or state[name].shape != array.shape:
-                found = state[name].shape if name in state else "nothing"
+                shape = state[name].shape if name in state else "nothing"
                 raise HeadscopeError(
-                    f"{self.name}.{name}: found {found}, wanted {array.shape}; "
+                    f"{self.name}.{name}: found {shape}, wanted {array.shape}; "
                     "the saved state is of another run"
                 )
             array[...] = state[name]
@@ -196,7 +196,7 @@ class Analysis:
             accumulator.array[...] = accumulator.nothing
 
     def merge(self, other: Analysis) -> None:
-        """Add what another instance, made with the same scope and options, has seen."""
+        """Add the sums of another instance with the same scope and options."""
         theirs = other.accumulators
         for name, accumulator in self.accumulators.items():
             accumulator.merge(theirs[name])  # type: ignore[arg-type]

@@ -46,17 +46,17 @@ from headscope.run.store import RunFolder
 class Execution:
     """How to run; nothing here changes a result beyond the last bits of float32.
 
-    workers    processes; each holds a copy of the model. In a script, atlas(...) with several
-               must stand below `if __name__ == "__main__":`
-    threads    threads of each process; None: all cores (or OMP_NUM_THREADS) shared by the workers
-    linears    "auto", "onednn" or "stock"; a continued run keeps what it began with
+    workers    processes; each holds a copy of the model. A script that calls atlas(...) with
+               several must do so below `if __name__ == "__main__":`
+    threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
+    linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
     overwrite  replace a run of another spec in the same folder
     progress   called as progress(shards_done, shards)
     command    the command line, for the report
 
-    The number of workers and threads leaves every bit as it is: sums are added in the order of
-    the shards, and no loop divides a sum among threads. "onednn" and "stock" differ in the last
-    bits, and "auto" decides by timing: name one where two runs must be bit-equal.
+    The numbers of workers and threads change no bit: sums are added in the order of the shards, and
+    no loop divides a sum among threads. "onednn" and "stock" differ in the last bits, and "auto"
+    decides by timing: name one of them where two runs must be equal to the bit.
     """
 
     workers: int = 1
@@ -67,7 +67,7 @@ class Execution:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raises InputError for what cannot be."""
+        """Raise InputError for values that make no sense."""
         if self.workers < 1 or (self.threads is not None and self.threads < 1):
             raise InputError(
                 f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"
@@ -77,7 +77,7 @@ class Execution:
 
     @property
     def threads_each(self) -> int:
-        """Threads of each process."""
+        """Threads of each process, as a number."""
         return self.threads or max(1, _cores() // self.workers)
 
 
@@ -139,7 +139,7 @@ def atlas(
 
 
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
-    """The analyses to run; raises InputError for one asked for that this model does not allow."""
+    """The analyses to run; InputError for one that is asked for but not possible with the model."""
     allowed = model.allows
     known = known_analyses()
     names = []
@@ -157,9 +157,10 @@ def possible_analyses(model: Model, settings: Settings) -> list[str]:
 
 
 def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list[str]:
-    """Of these the analyses whose annotations the corpus has; InputError for one asked for.
+    """Those of the analyses whose annotations the corpus has.
 
-    One whose options are given is asked for; a measure alone may be meant for all.
+    raises  InputError for an analysis that is asked for and whose annotations are missing. Giving
+            options of an analysis asks for it; its `measure` alone may be meant for all
     """
     known, kept = known_analyses(), []
     for name in names:
@@ -184,10 +185,10 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
 def fastest_linears(
     model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str
 ) -> str:
-    """Time the linear maps on the longest inputs of the first shard.
+    """Time the linear maps on the longest inputs of the first shard; returns the faster kind.
 
     In one thread, whatever the run will use: on a busy machine threads wait for each other longer
-    than they compute, and the same run would be decided this way today and that way tomorrow.
+    than they compute, and the choice would change from run to run.
     """
     examples = Reader(model, corpus, settings).examples(plan.shards[0])
     rows = list(batches(examples, budget=settings.batch_tokens))[-1]
@@ -217,7 +218,7 @@ def _computed(
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
-    """Its result; where not all documents have the annotation, `n` says how many do."""
+    """The result of an analysis; `n` is the number of documents with the annotations it needs."""
     result = analysis.result()
     counts = [annotations.documents[kind] for kind in analysis.needs & CORPUS_NEEDS]
     for variable in result.data_vars.values() if counts else ():
@@ -226,7 +227,7 @@ def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
 
 
 def _cores() -> int:
-    """Cores this process may use; OMP_NUM_THREADS, if set, is taken as a wish for fewer."""
+    """Cores this process may use, at most OMP_NUM_THREADS if that is set."""
     wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return max(1, min(cores or 1, int(wish) if wish.isdecimal() else 1 << 20))

@@ -1,11 +1,11 @@
-"""Does an analysis keep the contract? One call checks ours and those of plug-ins.
+"""Check that an analysis keeps the contract of analyses; for ours and for those of plug-ins.
 
     from headscope.run.check_analysis import check_analysis
 
     def test_largest_keeps_the_contract():
         check_analysis(Largest)
 
-Every check is one function below; what it runs on stands in `headscope.run.contract_bench`.
+Every check is one function below; the inputs and comparisons are in `run.contract_bench`.
 """
 
 from __future__ import annotations
@@ -32,28 +32,31 @@ _ATTRIBUTES = ("long_name", "units", "source")
 
 
 def check_analysis(kind: type[Analysis], **options: Any) -> None:
-    """Raises AssertionError, with a sentence that says what failed, unless the contract is kept.
+    """Raise AssertionError, with a sentence that says what failed, unless the contract is kept.
 
     kind     an analysis class; it need not be registered
     options  its keyword options
 
-    The contract: name, needs, summary and source are given. Variables carry words, unit and source,
-    axes carry labels, no interval is upside down. No example at all, or no second document to
-    resample, gives NaN and no warning. Batch size, order, padding and shards change a result by
-    1e-5 at most (absolute plus relative); merging is associative and commutative to 1e-10. A saved
-    state goes on where it was, bit for bit; one of another shape is refused. Layers and batches are
-    left as they were. float64 tensors give what float32 tensors give, to 1e-4.
+    The contract:
+    - name, needs, summary and source are given;
+    - variables have a long name, a unit and a source, axes have labels, intervals low <= high;
+    - without examples, or with one document to resample, numbers are NaN and nothing warns;
+    - batch size, order, padding and shards change a result by at most 1e-5 (absolute plus
+      relative); merging is associative and commutative to 1e-10;
+    - a saved state continues bit for bit; a state of another shape is refused;
+    - layers and batches are not changed;
+    - float64 tensors give the results of float32 tensors to 1e-4.
     """
     bench = Bench(kind, options)
     for check in CHECKS:
         check(bench)
 
 
-# --- what it says ---------------------------------------------------------------------------
+# --- description and labels -------------------------------------------------------------------
 
 
 def check_it_is_described(bench: Bench) -> None:
-    """Name, needs, summary and source are there."""
+    """Name, needs, summary and source are given."""
     for word in ("name", "summary", "source"):
         text = getattr(bench.kind, word, None)
         bench.claim(isinstance(text, str) and text != "", f"{word} is {text!r}, wanted a text")
@@ -62,7 +65,7 @@ def check_it_is_described(bench: Bench) -> None:
 
 
 def check_result_is_labelled(bench: Bench) -> None:
-    """Words, units, sources, coordinates; intervals with two ends in order."""
+    """Variables have names, units and sources, axes have labels, intervals two ordered ends."""
     result = bench.result(bench.run(bench.examples, size=3))
     bench.claim(len(result) > 0, "result() has no variables")
     for name, variable in result.items():
@@ -101,7 +104,7 @@ def _intervals_in_order(bench: Bench, result: xr.Dataset) -> None:
 
 
 def check_no_example_gives_no_number(bench: Bench) -> None:
-    """Nothing seen: NaN, and 0 only where a variable without interval counts something."""
+    """Without examples all is NaN; 0 only where a variable without an interval counts something."""
     result = bench.result(bench.fresh(documents=0))
     for name, variable in result.items():
         counts = f"{name}{_LOW}" not in result
@@ -110,7 +113,7 @@ def check_no_example_gives_no_number(bench: Bench) -> None:
 
 
 def check_one_document_has_no_interval(bench: Bench) -> None:
-    """There is nothing to resample."""
+    """Intervals of one document are NaN: there is nothing to resample."""
     analysis = bench.fresh(documents=1)
     bench.observe(analysis, [replace(e, document="a") for e in bench.examples])
     for name, variable in bench.result(analysis).items():
@@ -119,36 +122,36 @@ def check_one_document_has_no_interval(bench: Bench) -> None:
             bench.claim(not there.any(), f"{name!r} holds numbers though there is one document")
 
 
-# --- what may not matter --------------------------------------------------------------------
+# --- batches, order, padding, shards ----------------------------------------------------------
 
 
 def check_batch_size_does_not_matter(bench: Bench) -> None:
-    """1, 2 and 7 at a time, and short ones together with long ones."""
+    """1, 2, 3 or all examples at a time, short ones together with long ones, give one result."""
     wanted = bench.result(bench.run(bench.examples, size=1))
     for size in (2, 3, len(bench.examples)):
-        found = bench.result(bench.run(bench.examples, size=size))
+        result = bench.result(bench.run(bench.examples, size=size))
         what = f"a batch size of {size} instead of 1"
-        bench.same_result(found, wanted, what, tolerance=TOLERANCE)
+        bench.same_result(result, wanted, what, tolerance=TOLERANCE)
 
 
 def check_order_does_not_matter(bench: Bench) -> None:
-    """Backwards, and sorted by length as a run does."""
+    """Examples in reverse, or sorted by length as a run sorts them, give the same result."""
     wanted = bench.result(bench.run(bench.examples, size=3))
     for order in (bench.examples[::-1], sorted(bench.examples, key=len)):
-        found = bench.result(bench.run(order, size=3))
-        bench.same_result(found, wanted, "the order of examples", tolerance=TOLERANCE)
+        result = bench.result(bench.run(order, size=3))
+        bench.same_result(result, wanted, "the order of examples", tolerance=TOLERANCE)
 
 
 def check_padding_does_not_matter(bench: Bench) -> None:
-    """Whatever stands in the rows of padding."""
+    """Noise in the rows of padding changes nothing."""
     size = len(bench.examples)
     wanted = bench.result(bench.run(bench.examples, size=size))
-    found = bench.result(bench.run(bench.examples, size=size, refill=True))
-    bench.same_result(found, wanted, "what stands in padding", tolerance=TOLERANCE)
+    result = bench.result(bench.run(bench.examples, size=size, refill=True))
+    bench.same_result(result, wanted, "what stands in padding", tolerance=TOLERANCE)
 
 
 def check_shards_do_not_matter(bench: Bench) -> None:
-    """Merged parts give the whole; merging is associative, commutative, and spares the other."""
+    """Merged parts give the whole; merging is associative, commutative, and leaves its argument."""
     wanted = bench.result(bench.run(bench.examples, size=2))
     cuts = (bench.examples[:3], bench.examples[3:4], bench.examples[4:])
     a, b, c = (bench.run(part, size=2) for part in cuts)
@@ -173,17 +176,17 @@ def _merged(bench: Bench, one: Analysis, other: Analysis) -> Analysis:
 
 
 def check_float64_gives_the_same(bench: Bench) -> None:
-    """The compiled loops are for float32 on the host; torch has to do the same for the others."""
+    """Compiled loops read float32 on the host; what torch does for other types must agree."""
     wanted = bench.result(bench.run(bench.examples, size=3))
-    found = bench.result(bench.run(bench.examples, size=3, dtype=torch.float64))
-    bench.same_result(found, wanted, "float64 instead of float32", tolerance=WIDE_TOLERANCE)
+    result = bench.result(bench.run(bench.examples, size=3, dtype=torch.float64))
+    bench.same_result(result, wanted, "float64 instead of float32", tolerance=WIDE_TOLERANCE)
 
 
-# --- state ----------------------------------------------------------------------------------
+# --- state ------------------------------------------------------------------------------------
 
 
 def check_state_is_the_whole_state(bench: Bench) -> None:
-    """Saved and loaded in the middle, it goes on bit for bit; result() changes nothing."""
+    """A state that is saved and loaded half-way continues bit for bit; result() changes nothing."""
     first, second = bench.examples[:3], bench.examples[3:]
     whole = bench.run(first, size=3)
     saved = copied(whole)
@@ -201,7 +204,7 @@ def check_state_is_the_whole_state(bench: Bench) -> None:
 
 
 def check_state_of_another_shape_is_refused(bench: Bench) -> None:
-    """A shard of another run must not be read as one of this run."""
+    """A shard of another run is not read as one of this run."""
     saved = copied(bench.fresh())
     for name, array in saved.items():
         longer = np.zeros((*array.shape[:-1], array.shape[-1] + 1), array.dtype)
@@ -218,23 +221,23 @@ def _refused(bench: Bench, state: State, what: str) -> None:
     bench.claim(False, f"load() takes a state with {what}, wanted a HeadscopeError")
 
 
-# --- what it is shown -----------------------------------------------------------------------
+# --- inputs -----------------------------------------------------------------------------------
 
 
-def check_what_it_is_shown_stays_as_it_was(bench: Bench) -> None:
-    """Other analyses look at the same tensors, and at the same derived ones."""
+def check_inputs_are_not_changed(bench: Bench) -> None:
+    """Layers and batches stay as they were: other analyses read the same tensors."""
     batch = bench.batch(bench.examples)
     views = tiny_views(batch, dtype=torch.float32)
-    before = _shown(views, batch)
+    before = _copy_of_inputs(views, batch)
     bench.show(bench.fresh(), views, batch)
-    after = _shown(views, batch)
+    after = _copy_of_inputs(views, batch)
     for name, array in before.items():
         same = array.tobytes() == after[name].tobytes()
         bench.claim(same, f"changes the {name} that it was shown; work on a copy")
 
 
-def _shown(views: list[LayerView], batch: Batch) -> State:
-    """A copy of everything that layers and batch hold or work out."""
+def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
+    """A copy of everything that layers and batch hold or derive."""
     seen: dict[str, Any] = {
         f"batch's {name}": getattr(batch, name)
         for name in (
@@ -260,7 +263,7 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
     check_it_is_described,
     check_state_is_the_whole_state,
     check_result_is_labelled,
-    check_what_it_is_shown_stays_as_it_was,
+    check_inputs_are_not_changed,
     check_batch_size_does_not_matter,
     check_order_does_not_matter,
     check_padding_does_not_matter,

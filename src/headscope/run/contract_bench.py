@@ -1,7 +1,7 @@
-"""On what is an analysis tried out? A tiny random BERT, seven short examples, and comparisons.
+"""A test bench for analyses: a tiny random BERT, seven short examples, and comparisons of results.
 
-The bench of `check_analysis`: it runs an analysis in any batches and says in a sentence where
-two outcomes differ.
+`check_analysis` uses it to run an analysis in any batches and to say in a sentence where two
+results differ.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -33,11 +33,11 @@ State = dict[str, np.ndarray[Any, Any]]
 
 
 class Bench:
-    """An analysis with its options, and how to run it.
+    """Runs one analysis with its options on the tiny model.
 
-    kind      the class on trial
+    kind      the class that is tested
     options   its keyword options
-    examples  seven short ones of four documents; one of them a single token, one of them two
+    examples  seven short ones of four documents; one has a single token, one has two
     """
 
     def __init__(self, kind: type[Analysis], options: Mapping[str, Any]) -> None:
@@ -56,15 +56,15 @@ class Bench:
             neurons=WIDTH // HEADS,
         )
 
-    # --- running ----------------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------------------
 
     def fresh(self, **changes: Any) -> Analysis:
-        """A new instance that has seen nothing; `changes` go into its scope."""
+        """A new instance that has seen nothing; `changes` are fields of its scope."""
         with self.doing("making it"):
             return self.kind(replace(self.scope, **changes), **self.options)
 
     def run(self, examples: Sequence[Example], *, size: int, **how: Any) -> Analysis:
-        """A new instance that has seen the examples in batches of this size; see `observe`."""
+        """A new instance that has seen the examples in batches of `size`; `how`: see `observe`."""
         analysis = self.fresh()
         for start in range(0, len(examples), size):
             self.observe(analysis, examples[start : start + size], **how)
@@ -78,13 +78,13 @@ class Bench:
         dtype: torch.dtype = torch.float32,
         refill: bool = False,
     ) -> None:
-        """Shows one batch; `refill` writes noise where there is padding."""
+        """Show one batch to the analysis; `refill` writes noise into the rows of padding."""
         batch = self.batch(examples)
         views = tiny_views(batch, dtype=dtype)
         self.show(analysis, [refilled(v, batch) for v in views] if refill else views, batch)
 
     def show(self, analysis: Analysis, views: Sequence[LayerView], batch: Batch) -> None:
-        """Shows the layers of a batch in order."""
+        """Show the layers of a batch in order."""
         lengths = ", ".join(str(n) for n in batch.lengths)
         with torch.no_grad(), self.doing(f"observing examples of {lengths} tokens"):
             for view in views:
@@ -92,16 +92,16 @@ class Bench:
             analysis.finish(batch)
 
     def batch(self, examples: Sequence[Example]) -> Batch:
-        """The examples, padded."""
+        """The examples as one padded batch."""
         return Batch.of(examples, VOCABULARY, replicates=self.scope.replicates)
 
     def result(self, analysis: Analysis) -> xr.Dataset:
-        """Its result, which must be a Dataset."""
+        """The result of the analysis, checked to be a Dataset."""
         with self.doing("result()"):
-            found = analysis.result()
-        kind = type(found).__name__
-        self.claim(isinstance(found, xr.Dataset), f"result() gives {kind}, wanted xarray.Dataset")
-        return found
+            result = analysis.result()
+        kind = type(result).__name__
+        self.claim(isinstance(result, xr.Dataset), f"result() gives {kind}, wanted xarray.Dataset")
+        return result
 
     def copy(self, analysis: Analysis) -> Analysis:
         """A new instance with the same state."""
@@ -110,16 +110,16 @@ class Bench:
             other.load(copied(analysis))
         return other
 
-    # --- judging ----------------------------------------------------------------------------
+    # --- comparing ----------------------------------------------------------------------------
 
     def claim(self, holds: bool, otherwise: str) -> None:
-        """Raises AssertionError, with the analysis's name before the sentence, unless it holds."""
+        """Raise AssertionError unless `holds`; its text is the analysis's name and `otherwise`."""
         if not holds:
             raise AssertionError(f"{self.name}: {otherwise}")
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Turns exceptions and warnings into an AssertionError that says what was being done."""
+        """Turn exceptions and warnings into an AssertionError that says what was being done."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -129,29 +129,29 @@ class Bench:
             raise AssertionError(f"{self.name}: {what} raised {kind}: {error}") from error
 
     def same_result(
-        self, found: xr.Dataset, wanted: xr.Dataset, what: str, *, tolerance: float
+        self, result: xr.Dataset, wanted: xr.Dataset, what: str, *, tolerance: float
     ) -> None:
-        """Two results are equal within a tolerance, absolute plus relative; NaN equals NaN."""
-        self.claim(set(found) == set(wanted), f"{what} changes which variables there are")
+        """Claim that two results are equal within a tolerance (absolute plus relative) or NaN."""
+        self.claim(set(result) == set(wanted), f"{what} changes which variables there are")
         for name in wanted:
-            alike = found[name].shape == wanted[name].shape
+            alike = result[name].shape == wanted[name].shape
             self.claim(alike, f"{what} changes the shape of {name!r}")
-            gap = _gap(found[name].values, wanted[name].values)
+            gap = _gap(result[name].values, wanted[name].values)
             self.claim(gap <= tolerance, f"{what} changes {name!r} {_by(gap, tolerance)}")
 
-    def same_state(self, found: State, wanted: State, what: str, *, tolerance: float = 0.0) -> None:
-        """Two states are equal within a tolerance; 0 asks for equal bytes."""
-        self.claim(set(found) == set(wanted), f"{what} changes which sums there are")
+    def same_state(self, state: State, wanted: State, what: str, *, tolerance: float = 0.0) -> None:
+        """Claim that two states are equal within a tolerance; 0 asks for equal bytes."""
+        self.claim(set(state) == set(wanted), f"{what} changes which sums there are")
         for name, array in wanted.items():
-            same = found[name].shape == array.shape and found[name].tobytes() == array.tobytes()
-            gap = 0.0 if same else _gap(found[name], array)
+            same = state[name].shape == array.shape and state[name].tobytes() == array.tobytes()
+            gap = 0.0 if same else _gap(state[name], array)
             self.claim(
                 same or 0 < tolerance >= gap, f"{what} changes {name!r} {_by(gap, tolerance)}"
             )
 
 
 def copied(analysis: Analysis) -> State:
-    """A state that stays as it is when the analysis goes on."""
+    """A copy of the state, which later batches do not change."""
     return {name: array.copy() for name, array in analysis.state().items()}
 
 
@@ -159,13 +159,13 @@ def _by(gap: float, tolerance: float) -> str:
     return f"by {gap:.1e} (absolute plus relative); at most {tolerance:.0e} is allowed"
 
 
-def _gap(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
+def _gap(array: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
     """Largest |a - b| / (1 + |b|); infinite where shapes differ or only one of them is NaN."""
-    if found.shape != wanted.shape:
+    if array.shape != wanted.shape:
         return np.inf
     if not np.issubdtype(wanted.dtype, np.number):
-        return 0.0 if (found == wanted).all() else np.inf
-    a, b = found.astype(np.float64), wanted.astype(np.float64)
+        return 0.0 if (array == wanted).all() else np.inf
+    a, b = array.astype(np.float64), wanted.astype(np.float64)
     if (np.isnan(a) != np.isnan(b)).any():
         return np.inf
     there = ~np.isnan(b)
@@ -177,7 +177,7 @@ def _gap(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
 
 @cache
 def tiny_network(dtype: torch.dtype) -> BertModel:
-    """A BERT whose attention is sharp and whose biases and norms are not trivial.
+    """A BERT with sharp attention and with biases and layer norms that are not trivial.
 
     Freshly initialised attention is almost uniform, which hides mistakes.
     """
@@ -194,12 +194,11 @@ def tiny_network(dtype: torch.dtype) -> BertModel:
     for parameter in network.parameters():
         draw = torch.randn(parameter.shape, generator=generator)
         parameter.data = draw * 0.3 if parameter.ndim > 1 else parameter.data + draw * 0.2
-    found: BertModel = network.to(dtype).eval()
-    return found
+    return cast(BertModel, network.to(dtype).eval())
 
 
 def tiny_examples() -> list[Example]:
-    """Seven examples of 12, 1, 9, 2, 12, 7 and 5 tokens; that of 7 has no special ones."""
+    """Seven examples of 12, 1, 9, 2, 12, 7 and 5 tokens; the one of 7 has no special tokens."""
     rng = np.random.default_rng(0)
     examples = []
     for index, length in enumerate((12, 1, 9, 2, 12, 7, 5)):
@@ -218,10 +217,10 @@ def tiny_examples() -> list[Example]:
 
 
 def annotated(example: Example) -> Example:
-    """The example with words, some of two tokens, and with a tree, tags, mentions and a frame."""
+    """The example with words (some of two tokens), a tree, tags, mentions and a frame."""
     content = np.flatnonzero(~example.special)
     word_index = np.full(len(example), -1, np.int64)
-    # Words of two tokens and of one in turn; none goes on behind a special token.
+    # Words of two tokens and of one in turn; no word continues after a special token.
     starts = (np.arange(len(content)) % 3 != 1) | (np.diff(content, prepend=-1) > 1)
     word_index[content] = np.cumsum(starts) - 1
     count = int(word_index.max()) + 1
@@ -248,13 +247,13 @@ _KINDS = ("pronoun", "proper", "nominal")
 
 
 def _head(at: int, count: int) -> int:
-    """The second word is the root; the others hang from their neighbour on its side."""
+    """The second word is the root; the head of every other is its neighbour towards the root."""
     root = min(1, count - 1)
     return -1 if at == root else at + 1 if at < root else at - 1
 
 
 def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
-    """The layers of the tiny model on a batch."""
+    """The layers of the tiny model, run on a batch."""
     seen: list[LayerView] = []
     network = tiny_network(dtype)
     with torch.no_grad(), Instrument(network, observers=[seen.append]):
@@ -263,7 +262,7 @@ def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
 
 
 def refilled(view: LayerView, batch: Batch) -> LayerView:
-    """The layer with noise in the rows of padding, as another implementation might leave there."""
+    """The layer with noise in the rows of padding, as other implementations may leave there."""
     noise = torch.Generator().manual_seed(view.index)
     changed: dict[str, Any] = {}
     for name in ("attention", "values", "queries", "keys", "residual", "output"):

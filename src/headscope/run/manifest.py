@@ -36,7 +36,7 @@ def spec_of(
     names: Sequence[str],
     frequency: str | Path | None,
 ) -> dict[str, Any]:
-    """Everything that decides the numbers."""
+    """The spec of an atlas: everything that decides the numbers."""
     return {
         "headscope": headscope.__version__,
         "model": identity_of(model),
@@ -119,14 +119,14 @@ def label(
         "spec_fingerprint": manifest["fingerprint"],
         "indexing": "layers and heads count from 0; query attends to key",
     }  # fmt: skip
-    if "counted" in manifest["corpus"]:  # what stands for documents
+    if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
     root = xr.Dataset(attrs={k: _storable(v) for k, v in (attrs | more).items()})
     return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in results.items()}})
 
 
 def training_history(checkpoint: str) -> dict[str, Any] | None:
-    """What finetuned.json says, in short; None where there is none that can be read.
+    """How a checkpoint was trained, from its finetuned.json; None without one that can be read.
 
     returns  base (the model it began as), start ("new head": weights of the base; "random"), task,
              metric, learned (examples), scored (examples), settings, and before, after: value,
@@ -147,12 +147,12 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
         }
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
-        return None  # a reader misses a row; who needs the record itself says what is wrong with it
+        return None  # the report lacks a row; commands that need the record say what is wrong
 
 
-def _score(found: dict[str, Any], metric: str) -> dict[str, float | None]:
+def _score(metrics: dict[str, Any], metric: str) -> dict[str, float | None]:
     named = {"value": metric, "ci_low": "ci_low", "ci_high": "ci_high"}
-    return {name: _number(found.get(key)) for name, key in named.items()}
+    return {name: _number(metrics.get(key)) for name, key in named.items()}
 
 
 def _number(value: Any) -> float | None:
@@ -160,7 +160,7 @@ def _number(value: Any) -> float | None:
 
 
 def versions() -> dict[str, str]:
-    """Of headscope and of what decides its numbers."""
+    """Versions of headscope and of the libraries that decide its numbers."""
     import transformers
 
     return {

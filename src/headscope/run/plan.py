@@ -1,8 +1,8 @@
-"""What will the model be shown, in which shards? One pass over the corpus with the tokenizer alone.
+"""Plan a run: read the corpus once with the tokenizer alone and cut its documents into shards.
 
-It finds everything that is wrong with a corpus before the model runs, counts tokens (frequency
-ranks), and cuts the documents into shards. Shards hold whole documents in reading order, so any
-process can compute any shard by itself and the merged result does not depend on who computed what.
+This pass reports everything that is wrong with a corpus before the model runs, and counts tokens
+for their frequency ranks. Shards hold whole documents in reading order, so any process can compute
+any shard by itself, and the merged result does not depend on who computed what.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from headscope.errors import CorpusError
 from headscope.model.model import Model
 from headscope.run.settings import Settings
 
-# Without --max-length, single passages are read in windows of at most this: the maps of a layer
-# grow with the square, and what was published was measured on at most 512.
+# Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
+# square, and published measurements use at most 512.
 USUAL_LIMIT = 512
 
 
@@ -42,13 +42,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a corpus amounts to under some settings.
+    """What a run reads of a corpus under some settings.
 
     shards        in reading order
     counts        documents, examples, tokens; what was skipped or windowed, and why
     token_counts  [vocabulary] how often each token id occurs
-    annotations   which annotations there are
-    showcase      a few inputs to look at
+    annotations   which annotations the corpus has
+    showcase      a few inputs whose maps are shown
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
@@ -139,7 +139,7 @@ def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
 
     raises  CorpusError with file and line
     """
-    found: dict[int, int] = {}
+    rank_of: dict[int, int] = {}
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -148,11 +148,11 @@ def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
         fields = line.split()
         if len(fields) != 3 or not all(f.isdecimal() for f in fields):
             raise CorpusError(f"{path}:{number}: {line[:60]!r}; wanted 'rank count token-id'")
-        found[int(fields[2])] = int(fields[0])
-    if not found:
+        rank_of[int(fields[2])] = int(fields[0])
+    if not rank_of:
         raise CorpusError(f"{path} is empty; wanted lines 'rank count token-id'")
-    ranks = np.full(vocabulary, max(found.values()) + 1.0)
-    for token, rank in found.items():
+    ranks = np.full(vocabulary, max(rank_of.values()) + 1.0)
+    for token, rank in rank_of.items():
         if token < vocabulary:
             ranks[token] = rank
     return ranks

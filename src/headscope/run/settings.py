@@ -1,4 +1,4 @@
-"""What exactly is to be computed? Two runs with the same fingerprint give the same numbers."""
+"""Settings of a run, and the fingerprint of a spec: the same fingerprint gives the same numbers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ SHARD_TOKENS = 32_768
 
 @dataclass(frozen=True)
 class Settings:
-    """How a corpus is read and run; everything here may change a number or its last bits.
+    """How a corpus is read and run; everything here may change numbers, or their last bits.
 
     analyses      names, in any order; None for all that the model allows
     options       {analysis: {option: value}}
-    max_length    tokens of an input at most; None: 128 for packed text, 512 otherwise
-    long          "window", "skip" or "error" for what is longer
+    max_length    tokens of an input at most; None: 128 for packed text, else 512
+    long          what to do with longer inputs: "window", "skip" or "error"
     segment_ids   "auto" or "zeros"
     batch_tokens  tokens of a batch at most, padding included
-    shard_tokens  a shard is closed once it holds this many tokens
+    shard_tokens  a shard ends once it holds this many tokens
     limit         read only this many documents
     seed          of packing, row sampling and the bootstrap
     replicates    bootstrap replicates
@@ -45,7 +45,7 @@ class Settings:
     replicates: int = REPLICATES
 
     def __post_init__(self) -> None:
-        """Raises InputError for anything that cannot be run, before a model is loaded."""
+        """Raise InputError for anything that cannot be run, before a model is loaded."""
         for name, least in _LEAST.items():
             _check_whole(name, getattr(self, name), least)
         for name, known in (("long", LONG), ("segment_ids", SEGMENT_IDS)):
@@ -63,14 +63,14 @@ class Settings:
         return plain
 
 
-# Whole numbers and the least that makes sense; those that may be None have a default of None.
+# Whole numbers and the least allowed; limit and max_length may also be None.
 _LEAST = {
     "batch_tokens": 1, "shard_tokens": 1, "replicates": 0, "seed": 0, "limit": 1, "max_length": 1,
 }  # fmt: skip
 
 
 def settings_of(settings: Settings | None, more: Mapping[str, Any]) -> Settings:
-    """Settings given whole or by their fields; raises InputError for both, or an unknown field."""
+    """Settings given whole or by their fields; InputError for both at once or an unknown field."""
     known = [f.name for f in fields(Settings)]
     for name in more:
         if name not in known:
@@ -103,7 +103,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
-    """Raises InputError unless every analysis can be made with its options."""
+    """Raise InputError unless every analysis can be made with its options."""
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
@@ -119,16 +119,16 @@ def _check_options(options: Any, names: list[str]) -> None:
 
 
 def fingerprint(spec: Mapping[str, Any]) -> str:
-    """Hex sha256 of a spec's canonical JSON."""
+    """Hex sha256 of the canonical JSON of a spec."""
     text = json.dumps(spec, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def differences(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Where two specs differ: "settings.seed: 0, now 1"."""
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Where two specs differ, one line each: "settings.seed: 0, now 1"."""
     out: list[str] = []
-    for key in sorted({*found, *wanted}):
-        a, b = found.get(key), wanted.get(key)
+    for key in sorted({*before, *now}):
+        a, b = before.get(key), now.get(key)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             out += differences(a, b, f"{prefix}{key}.")
         elif a != b:

@@ -1,11 +1,11 @@
 """A run folder on disk: its manifest, its shards, its results, and its lock.
 
-    RUN/manifest.json   what was asked and what was found; written before the first shard
-    RUN/shards/         one file per finished shard, named by its content's hash
+    RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
+    RUN/shards/         one file per finished shard; its name holds the hash of its content
     RUN/atlas.nc        the labelled results, written last
 
-Every file is written beside its place, synced and renamed: a reader, or a crash, sees all of it or
-none. A shard that does not match the hash in its name is thrown away and computed again.
+Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
+nothing. A shard that does not match the hash in its name is deleted and computed again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ State = dict[str, np.ndarray[Any, Any]]
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write content so that a reader, or a crash, sees all of it or none.
+    """Write a file whole: readers, and a crash, see all of it or what was there before.
 
     raises  HeadscopeError when the disk is full or the place cannot be written
     """
@@ -42,7 +42,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
-    """The error to raise where the system refused to write to a path."""
+    """The error to raise when the system refuses to write to a path."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HeadscopeError(
             f"no space left to write {path}\n"
@@ -63,7 +63,7 @@ class RunFolder:
     # --- the manifest -----------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any] | None:
-        """What the manifest says; None where there is no run; raises RunFolderError if damaged."""
+        """The manifest; None without a run; raises RunFolderError if it is damaged."""
         file = self.path / MANIFEST
         if not file.exists():
             return None
@@ -84,7 +84,7 @@ class RunFolder:
     # --- the folder -------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raises RunFolderError for a place where no run can be; writes nothing."""
+        """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
         place = self.path
         while not place.exists() and place != place.parent:
             place = place.parent
@@ -101,10 +101,10 @@ class RunFolder:
                 )
 
     def prepare(self, *, overwrite: bool) -> None:
-        """Make the folder ready to be written to, by whoever holds its lock.
+        """Make the folder ready for writing; the caller holds its lock.
 
-        Without a manifest nobody knows which spec a shard belongs to: such shards go, as do the
-        drafts of a process that was killed. Overwriting removes everything that a run writes.
+        Without a manifest nobody knows which spec a shard belongs to, so such shards are deleted,
+        and so are drafts of a process that was killed. Overwriting removes all that a run writes.
         """
         self.check()
         try:
@@ -130,7 +130,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the folder for one process; the system lets go when that process ends."""
+        """Hold the folder for one process; the system releases it when that process ends."""
         try:
             import fcntl
         except ImportError:  # not on this system: two runs in one folder would waste work, no more
@@ -161,7 +161,7 @@ class RunFolder:
         return hashlib.sha256(content).hexdigest()
 
     def has_results(self, sha256: str | None) -> bool:
-        """Whether atlas.nc is there with this hash."""
+        """Whether atlas.nc exists and has this hash."""
         file = self.path / RESULTS
         if sha256 is None or not file.is_file():
             return False
@@ -170,7 +170,7 @@ class RunFolder:
     # --- shards -----------------------------------------------------------------------------
 
     def finished_shards(self) -> set[int]:
-        """Numbers of the shards that are there and whole; damaged ones are removed."""
+        """Numbers of the shards that are whole; damaged ones are deleted."""
         whole = set()
         for file in self._shard_files():
             number, _, digest = file.stem.partition("-")

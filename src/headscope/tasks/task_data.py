@@ -14,7 +14,7 @@ import numpy.typing as npt
 from headscope.core.accumulators import generator
 from headscope.core.whole_file import file_sha256
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.splits import file_of_split, hub_table
+from headscope.tasks.find_split import file_of_split, hub_table
 from headscope.tasks.table_files import (
     COLA,
     SINGLE_TASKS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.experiments.ablation.ablate import Settings, ablate
+from headscope.experiments.ablation.ablate import AblationSettings, ablate
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 
@@ -24,7 +24,9 @@ def amount(tmp_path_factory):
 @pytest.fixture(scope="session")
 def ablated(mood, tmp_path_factory):
     """A finished run with a group and pairs, and its report."""
-    settings = Settings(groups=(((0, 1), (1, 2)),), pairs=2, replicates=50, batch_tokens=200)
+    settings = AblationSettings(
+        groups=(((0, 1), (1, 2)),), pairs=2, replicates=50, batch_tokens=200
+    )
     run = ablate(
         load_for_task(mood, MOOD), data(40), settings=settings, asked_linears="stock",
         output=tmp_path_factory.mktemp("ablated") / "run",

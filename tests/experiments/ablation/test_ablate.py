@@ -12,11 +12,10 @@ from sklearn.metrics import accuracy_score
 
 from headscope.errors import InputError, ModelError, RunFolderError
 from headscope.experiments.ablation import ablate as module
-from headscope.experiments.ablation.ablate import Settings, ablate, note_of
-from headscope.experiments.ablation.naive import naive
+from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
 from headscope.experiments.ablation.prune import Pruning, prune
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import Way, batch_of, mean_mixtures
+from headscope.experiments.ablation.variant_answers import Way, batch_of, mean_mixtures, naive
 from headscope.experiments.ablation.variants import pairs, single_heads, variant_name, whole_layers
 from headscope.run.finished_run import open_run
 from headscope.tasks.predict import encode
@@ -25,7 +24,7 @@ from tasks.made import AMOUNT, MOOD, data
 
 LAYERS, HEADS = 2, 3
 STOP = 4  # at this batch: in the second part
-FEW = Settings(replicates=20, batch_tokens=200)
+FEW = AblationSettings(replicates=20, batch_tokens=200)
 
 
 def one_by_one(model, rows, variants, stand_in):
@@ -201,10 +200,10 @@ def test_a_model_whose_answers_are_no_numbers_is_refused_before_the_sweep(mood):
 def test_what_cannot_be_is_refused(mood):
     model, rows = load_for_task(mood, MOOD), data(20)
     with pytest.raises(InputError, match="L3·H1"):
-        ablate(model, rows, settings=Settings(groups=(((2, 0),),)))
+        ablate(model, rows, settings=AblationSettings(groups=(((2, 0),),)))
     for wrong in ({"replacement": "none"}, {"pairs": 1}, {"groups": ((),)}, {"batch_tokens": 0}):
         with pytest.raises(InputError):
-            Settings(**wrong)
+            AblationSettings(**wrong)
 
 
 def test_hostile_names_of_examples_classes_and_tasks_are_kept_as_text(mood, tmp_path):

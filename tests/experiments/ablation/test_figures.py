@@ -11,8 +11,8 @@ from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes
 from headscope.draw.signed import STEPS
 from headscope.draw.style import LIGHT
-from headscope.experiments.ablation.prune import Pruning, Settings, prune
-from headscope.experiments.ablation.readings import best_order, verdict_counts
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.task_wording import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_tree
@@ -92,7 +92,7 @@ def test_captions_count_the_verdicts_and_name_the_correction(tree):
 @pytest.fixture(scope="module")
 def pruned(mood):
     model = load_for_task(mood, MOOD)
-    settings = Settings(step=2, draws=2, replicates=20, batch_tokens=200)
+    settings = PruningSettings(step=2, draws=2, replicates=20, batch_tokens=200)
     return prune(Pruning(model, data(12, seed=1), data(24), settings, asked_linears="stock")).tree
 
 

@@ -12,19 +12,18 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification
 
 from experiments.ablation.test_ablate import one_by_one
-from headscope.errors import InputError, RunFolderError
+from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.ablation import prune as module
-from headscope.experiments.ablation.curves import Curves, pruning_result
-from headscope.experiments.ablation.prune import Pruning, Settings, prune
-from headscope.experiments.ablation.pruned import (
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.pruned_checkpoint import (
     chosen_heads,
     note_of,
     refuse_strangers,
     write_pruned,
 )
-from headscope.experiments.ablation.readings import best_order
-from headscope.experiments.ablation.removal import random
+from headscope.experiments.ablation.removal_curves import Curves, pruning_result, random
 from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.task_wording import best_order
 from headscope.run.finished_run import open_run
 from headscope.tasks.metrics import resampled
 from headscope.tasks.predict import encode, outputs
@@ -33,7 +32,7 @@ from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
 
 HEADS = [(layer, head) for layer in range(2) for head in range(3)]
-FEW = Settings(step=2, draws=2, replicates=30, batch_tokens=200)
+FEW = PruningSettings(step=2, draws=2, replicates=30, batch_tokens=200)
 
 
 def asked_of(folder, task=MOOD, **changes):
@@ -215,7 +214,7 @@ def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
         return own(self, scoring, removed)
 
     monkeypatch.setattr(module.Pruner, "answers_without", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RunStopped):
         prune(asked, output=tmp_path / "run")
     monkeypatch.setattr(module, "greedy", None)
     monkeypatch.setattr(module, "alone", None)
@@ -243,4 +242,4 @@ def test_what_cannot_be_is_refused():
         {"step": 0}, {"draws": 0},
     ):  # fmt: skip
         with pytest.raises(InputError):
-            Settings(**wrong)
+            PruningSettings(**wrong)

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.experiments.ablation import removal
+from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.effects import losses_of
-from headscope.experiments.ablation.naive import naive
-from headscope.experiments.ablation.removal import Pruner, alone, counts, given, greedy, random
+from headscope.experiments.ablation.removal_curves import (
+    Pruner,
+    alone,
+    counts,
+    given,
+    greedy,
+    random,
+)
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import Way, batch_of
+from headscope.experiments.ablation.variant_answers import Way, batch_of, naive
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
@@ -53,7 +59,7 @@ def test_greedy_takes_at_every_step_the_head_that_is_least_needed_then(
     task, name, monkeypatch, request
 ):
     pruner = pruner_of(request.getfixturevalue(name), task)
-    monkeypatch.setattr(removal, "LOOKED_AT", len(HEADS))  # looks at all that are left
+    monkeypatch.setattr(removal_curves, "LOOKED_AT", len(HEADS))  # looks at all that are left
     order = greedy(pruner, step=1, start=alone(pruner))
     gone: list[tuple[int, int]] = []
     for taken in order[:-1]:

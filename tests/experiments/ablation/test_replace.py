@@ -8,8 +8,8 @@ import torch
 
 from experiments.ablation.classifiers import batch, classifier, sizes
 from headscope.errors import InputError
-from headscope.experiments.ablation.naive import naive
 from headscope.experiments.ablation.replace import MeanMixtures, StandIn, even
+from headscope.experiments.ablation.variant_answers import naive
 from headscope.model.attention import visible
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, forward

@@ -16,9 +16,9 @@ from headscope.experiments.ablation.findings import (
     task_findings,
     verdict_finding,
 )
-from headscope.experiments.ablation.prune import Pruning, Settings, prune
-from headscope.experiments.ablation.readings import most_moved, moves, verdict_words
+from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
 from headscope.experiments.ablation.section import answers_table, scores_table
+from headscope.experiments.ablation.task_wording import most_moved, moves, verdict_words
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.summary import run_summary
@@ -189,7 +189,7 @@ def test_a_notebook_shows_the_findings(ablated):
 
 
 def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
-    settings = Settings(step=2, draws=2, replicates=20, batch_tokens=200)
+    settings = PruningSettings(step=2, draws=2, replicates=20, batch_tokens=200)
     asked = Pruning(load_for_task(mood, MOOD), data(12, seed=1), data(24), settings,
                     asked_linears="stock")  # fmt: skip
     run = prune(asked)

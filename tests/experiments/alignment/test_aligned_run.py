@@ -12,11 +12,11 @@ from experiments.alignment.made import gold_folder, saved
 from headscope.cli.main import group
 from headscope.errors import CorpusError, ModelError, RunFolderError
 from headscope.experiments.alignment.align import align
-from headscope.experiments.alignment.gold import read_gold
+from headscope.experiments.alignment.gold_alignments import read_gold
 from headscope.experiments.alignment.translator import encode, load_translator
-from headscope.papers.reproduce.data import find_data
-from headscope.papers.reproduce.line import NotRun
-from headscope.papers.reproduce.papers import find_paper
+from headscope.papers.quantities import Unmeasured
+from headscope.papers.reproduce.paper_data import find_data
+from headscope.papers.reproduce.run_paper import find_paper
 from headscope.run.finished_run import open_run
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint
@@ -159,10 +159,10 @@ def test_pages_show_the_error_rates_by_layer(lines, desk):
 
 def test_without_a_translator_the_lines_say_where_to_get_one(desk):
     paper = find_paper("kobayashi2020")
-    assert "alignment" in paper.parts
+    assert "alignment" in paper.runs
     data = find_data([f"alignment={desk / 'DeEn'}"], None)
     assert data.need("alignment").elsewhere == ""
-    with pytest.raises(NotRun, match=r"needs translator: .*opus-mt-de-en"):
+    with pytest.raises(Unmeasured, match=r"needs translator: .*opus-mt-de-en"):
         data.need("translator")
     named = find_data(["translator=Helsinki-NLP/opus-mt-de-en"], None)
     assert str(named.need("translator").paths[0]) == "Helsinki-NLP/opus-mt-de-en"

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from headscope.core.accumulators import bootstrap_weights, halves
-from headscope.experiments.alignment.scores import error_rate, scores_of
+from headscope.experiments.alignment.result import error_rate, scores_of
 
 PAIRS, LAYERS, HEADS, REPLICATES, SEED = 12, 3, 4, 6, 5
 IDS = [str(number) for number in range(PAIRS)]

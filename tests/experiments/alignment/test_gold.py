@@ -6,7 +6,7 @@ import pytest
 
 from experiments.alignment.made import LINKS, SENTENCES, gold_folder
 from headscope.errors import CorpusError
-from headscope.experiments.alignment.gold import read_gold
+from headscope.experiments.alignment.gold_alignments import read_gold
 
 # The links of the second pair in LINKS, by hand, from 0.
 SURE = {(0, 1), (1, 4), (2, 5), (3, 3), (4, 6)}

@@ -9,9 +9,9 @@ import transformers as T
 
 from experiments.alignment.made import Slow, fast, gold_folder, translator
 from headscope.errors import ModelError
-from headscope.experiments.alignment.gold import Pair, read_gold
-from headscope.experiments.alignment.links import counts_of, links_of
-from headscope.experiments.alignment.translator import Side, _tell_languages, encode
+from headscope.experiments.alignment.align import counts_of, links_of
+from headscope.experiments.alignment.gold_alignments import SentencePair, read_gold
+from headscope.experiments.alignment.translator import PairSide, _tell_languages, encode
 from headscope.model.instrument import Instrument
 
 
@@ -20,8 +20,8 @@ def pairs(tmp_path_factory):
     return read_gold([gold_folder(tmp_path_factory.mktemp("gold"))]).pairs
 
 
-def side(*word: int) -> Side:
-    return Side(np.zeros(len(word), np.int64), np.array(word))
+def side(*word: int) -> PairSide:
+    return PairSide(np.zeros(len(word), np.int64), np.array(word))
 
 
 # --- tokens and words -----------------------------------------------------------------------
@@ -41,7 +41,7 @@ def test_a_sign_for_a_space_that_stands_alone_is_of_the_word_behind_it():
     vocabulary = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁a", -1.0), ("▁", -2.0),
                   ("b", -1.5), ("▁c", -1.0)]  # fmt: skip
     t5 = translator("T5", T.T5Tokenizer(vocab=vocabulary, extra_ids=0))
-    one = encode(t5, Pair("1", ("a", "bb", "c"), ("b",), frozenset(), frozenset()))
+    one = encode(t5, SentencePair("1", ("a", "bb", "c"), ("b",), frozenset(), frozenset()))
     assert t5.tokenizer.convert_ids_to_tokens(one.source.ids.tolist()) == [
         "▁a", "▁", "b", "b", "▁c", "</s>",
     ]  # fmt: skip
@@ -195,7 +195,9 @@ def test_attention_that_copies_the_gold_links_makes_no_error(setting, later):
     """Cross-attention is replaced: the row that generates, or reads, word i looks at word i."""
     bart = translator("BART")
     links = frozenset((i, i) for i in range(4))
-    pair = Pair("1", ("der", "hund", "sieht", "."), ("the", "dog", "see", "."), links, links)
+    pair = SentencePair(
+        "1", ("der", "hund", "sieht", "."), ("the", "dog", "see", "."), links, links
+    )
 
     def copy(call):
         if call.site.stack == "cross":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.experiments.comparison.alike import COSINE, JS, alike
+from headscope.experiments.comparison.similarity import COSINE, JS, alike
 from reference import similarity
 
 LENGTHS = np.array([9, 5, 1])

@@ -14,7 +14,11 @@ from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, per
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.findings import findings
-from headscope.experiments.comparison.inputs import TaskCorpus, check_comparable, check_same_tokens
+from headscope.experiments.comparison.same_inputs import (
+    TaskCorpus,
+    check_comparable,
+    check_same_tokens,
+)
 from headscope.model.model import Model
 from headscope.run.plan import make_plan
 from headscope.tasks.predict import encode

@@ -11,9 +11,13 @@ import pytest
 from scipy.stats import spearmanr
 
 from headscope.errors import ModelError
-from headscope.experiments.comparison.depth import by_depth
-from headscope.experiments.comparison.ranks import chance_of, rank_correlation
-from headscope.experiments.comparison.training import beside_training, read_training
+from headscope.experiments.comparison.layer_change import (
+    beside_training,
+    by_depth,
+    chance_of,
+    rank_correlation,
+    read_training,
+)
 
 
 def draws(*layers: float, noise: float = 0.01) -> np.ndarray:

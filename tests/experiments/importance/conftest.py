@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headscope.experiments.ablation import ablate as ablation
-from headscope.experiments.importance.importance import importance
-from headscope.experiments.importance.settings import Running, Settings
+from headscope.experiments.importance.importance import ImportanceSettings, importance
+from headscope.run.atlas import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import MOOD, checkpoint, data
 
-STOCK = Running(linears="stock")
+STOCK = Execution(linears="stock")
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
     return ablation.ablate(
         load_for_task(mood, MOOD), data(40), asked_linears="stock",
-        settings=ablation.Settings(replicates=20, replacement="zero"),
+        settings=ablation.AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
     )  # fmt: skip
 
@@ -33,8 +33,8 @@ def ablated(mood, tmp_path_factory):
 def found(mood, ablated, tmp_path_factory):
     """A finished run with all methods, held against the ablation, and its report."""
     run = importance(
-        load_for_task(mood, MOOD), data(40), settings=Settings(replicates=50, steps=4),
-        ablation=ablated, running=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
+        load_for_task(mood, MOOD), data(40), settings=ImportanceSettings(replicates=50, steps=4),
+        ablation=ablated, execution=STOCK, output=tmp_path_factory.mktemp("importance") / "run",
     )  # fmt: skip
     run.report()
     return run

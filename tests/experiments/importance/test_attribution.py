@@ -8,7 +8,7 @@ import torch
 
 from experiments.ablation.classifiers import NAMES, batch, classifier, sizes
 from headscope.experiments.importance.attribution import Grown, attributions, steps_of
-from headscope.experiments.importance.objectives import OfTask
+from headscope.experiments.importance.objectives import TaskLoss
 from headscope.experiments.importance.stream import frozen
 from headscope.model.instrument import Instrument
 from headscope.model.model import forward, run_network
@@ -19,7 +19,7 @@ LENGTHS = (9, 4, 7)
 CAUSAL_OR_WINDOWED = set(NAMES) - {
     "BERT", "RoBERTa", "XLM-R XL", "DistilBERT", "ALBERT", "ALBERT groups", "ELECTRA", "ERNIE",
 }  # fmt: skip
-OBJECTIVE = OfTask(Task("made", ("a", "b", "c"), ("accuracy",)), np.array([0, 2, 1]))
+OBJECTIVE = TaskLoss(Task("made", ("a", "b", "c"), ("accuracy",)), np.array([0, 2, 1]))
 
 
 def gentle(name):

@@ -12,14 +12,14 @@ from scipy.stats import spearmanr
 
 from experiments.importance.conftest import STOCK
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError
+from headscope.experiments.importance import importance as module
 from headscope.experiments.importance import stream
-from headscope.experiments.importance import work as module
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
-from headscope.experiments.importance.importance import importance
+from headscope.experiments.importance.importance import ImportanceSettings, importance
 from headscope.experiments.importance.result import METHODS
-from headscope.experiments.importance.settings import Running, Settings
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
+from headscope.run.atlas import Execution
 from headscope.run.finished_run import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task
@@ -27,7 +27,7 @@ from reference.importance import maps_and_gradients, mean_magnitude
 from tasks.made import AMOUNT, MOOD, checkpoint, data
 
 LAYERS, HEADS = 2, 3
-FEW = Settings(replicates=0, methods=("gradient", "michel"))
+FEW = ImportanceSettings(replicates=0, methods=("gradient", "michel"))
 
 
 @pytest.fixture(scope="module")
@@ -155,8 +155,8 @@ def test_every_number_has_an_interval_around_it(found):
 
 def test_the_size_of_batches_and_parts_changes_nothing(mood, found, monkeypatch):
     monkeypatch.setattr(module, "PART_TOKENS", 50)
-    settings = Settings(replicates=50, steps=4, batch_tokens=60)
-    again = importance(load_for_task(mood, MOOD), data(40), settings=settings, running=STOCK)
+    settings = ImportanceSettings(replicates=50, steps=4, batch_tokens=60)
+    again = importance(load_for_task(mood, MOOD), data(40), settings=settings, execution=STOCK)
     for group, name in (("gradients", "magnitude"), ("importance", "head_importance")):
         for end in ("", "_ci_low"):
             np.testing.assert_allclose(
@@ -214,13 +214,13 @@ def test_an_ablation_of_something_else_is_refused(mood, ablated, found, tmp_path
     model, rows = load_for_task(mood, MOOD), data(40)
     other = load_for_task(checkpoint(tmp_path / "other", head=MOOD, seed=5), MOOD)
     with pytest.raises(InputError, match="wanted an ablation of the same checkpoint"):
-        importance(other, rows, ablation=ablated, running=STOCK)
+        importance(other, rows, ablation=ablated, execution=STOCK)
     with pytest.raises(InputError, match="wanted a run of `headscope ablate`"):
-        importance(model, rows, ablation=found, running=STOCK)
+        importance(model, rows, ablation=found, execution=STOCK)
     task = replace(MOOD, name="temper")
     with pytest.raises(InputError, match="is of the task mood, and asked is temper"):
         importance(replace(model, task=task), replace(rows, task=task), ablation=ablated)
-    run = importance(model, data(30), settings=FEW, ablation=ablated, running=STOCK)
+    run = importance(model, data(30), settings=FEW, ablation=ablated, execution=STOCK)
     assert run["importance"].attrs["ablation_note"] == (
         "the ablation is of 40 examples, not the same"
     )
@@ -229,7 +229,7 @@ def test_an_ablation_of_something_else_is_refused(mood, ablated, found, tmp_path
 def test_a_regression_has_the_gradients_of_its_squared_error(tmp_path):
     model = load_for_task(checkpoint(tmp_path / "model", head=AMOUNT), AMOUNT)
     rows = data(24, task=AMOUNT)
-    run = importance(model, rows, settings=replace(FEW, methods=METHODS), running=STOCK)
+    run = importance(model, rows, settings=replace(FEW, methods=METHODS), execution=STOCK)
     with torch.no_grad():
         told = [
             float(model.model.network(torch.from_numpy(e.input_ids)[None]).logits)
@@ -244,8 +244,8 @@ def test_a_regression_has_the_gradients_of_its_squared_error(tmp_path):
 def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART_TOKENS", 60)
     model, rows = load_for_task(mood, MOOD), data(30)
-    whole = importance(model, rows, settings=FEW, running=STOCK)
-    own, calls = module.Work._part, []
+    whole = importance(model, rows, settings=FEW, execution=STOCK)
+    own, calls = module.ImportanceRun._part, []
 
     def stopping(self, places):
         calls.append(list(places))
@@ -253,41 +253,41 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
             raise KeyboardInterrupt
         return own(self, places)
 
-    monkeypatch.setattr(module.Work, "_part", stopping)
+    monkeypatch.setattr(module.ImportanceRun, "_part", stopping)
     with pytest.raises(KeyboardInterrupt):
-        importance(model, rows, settings=FEW, running=STOCK, output=tmp_path / "run")
+        importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     told = []
-    again = Running(linears="stock", progress=lambda *x: told.append(x))
-    run = importance(model, rows, settings=FEW, running=again, output=tmp_path / "run")
+    again = Execution(linears="stock", progress=lambda *x: told.append(x))
+    run = importance(model, rows, settings=FEW, execution=again, output=tmp_path / "run")
     done = [at for number, places in enumerate(calls) if number != 2 for at in places]
     assert sorted(done) == list(range(30))
     assert run["importance"].equals(whole["importance"])
     assert told[-1] == (30, 30)
-    monkeypatch.setattr(module.Work, "_part", None)  # nothing may be computed
-    finished = importance(model, rows, settings=FEW, running=STOCK, output=tmp_path / "run")
+    monkeypatch.setattr(module.ImportanceRun, "_part", None)  # nothing may be computed
+    finished = importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     assert finished.tree.identical(open_run(tmp_path / "run").tree)
 
 
 def test_another_spec_in_the_folder_is_refused(mood, tmp_path):
     model, rows = load_for_task(mood, MOOD), data(20)
-    importance(model, rows, settings=FEW, running=STOCK, output=tmp_path / "run")
+    importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     other = replace(FEW, methods=("michel",))
     with pytest.raises(RunFolderError, match="methods"):
-        importance(model, rows, settings=other, running=STOCK, output=tmp_path / "run")
+        importance(model, rows, settings=other, execution=STOCK, output=tmp_path / "run")
     again = replace(STOCK, overwrite=True)
-    run = importance(model, rows, settings=other, running=again, output=tmp_path / "run")
+    run = importance(model, rows, settings=other, execution=again, output=tmp_path / "run")
     assert list(run["importance"]["method"].values) == ["michel"]
 
 
 def test_what_cannot_be_is_refused(mood):
     for wrong in ({"methods": ("gini",)}, {"methods": ()}, {"steps": 0}, {"batch_tokens": 0}):
         with pytest.raises(InputError, match="wanted"):
-            Settings(**wrong)
+            ImportanceSettings(**wrong)
     model = load_for_task(mood, MOOD)
     with torch.no_grad():
         model.model.network.classifier.bias[0] = torch.nan
     with pytest.raises(HeadscopeError, match=r"the loss of 'r\d+' is not finite"):
-        importance(model, data(20), settings=FEW, running=STOCK)
+        importance(model, data(20), settings=FEW, execution=STOCK)
 
 
 def test_gradients_that_are_not_autograds_are_refused(mood, monkeypatch):
@@ -298,7 +298,7 @@ def test_gradients_that_are_not_autograds_are_refused(mood, monkeypatch):
 
     monkeypatch.setattr(stream, "probabilities", twice)
     with pytest.raises(ModelError, match=r"away from what autograd gives.*refusing"):
-        importance(load_for_task(mood, MOOD), data(20), settings=FEW, running=STOCK)
+        importance(load_for_task(mood, MOOD), data(20), settings=FEW, execution=STOCK)
 
 
 def test_tables_have_a_row_per_head_method_and_effect(found):

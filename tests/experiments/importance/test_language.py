@@ -13,11 +13,14 @@ from experiments.importance.made import language_model
 from headscope.corpus import TextCorpus
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.importance.findings import integral_note
-from headscope.experiments.importance.importance import importance_to_text
-from headscope.experiments.importance.language import load_language_model
-from headscope.experiments.importance.masking import causal, masked
-from headscope.experiments.importance.settings import QUICK, Running, Settings
+from headscope.experiments.importance.importance import (
+    QUICK,
+    ImportanceSettings,
+    importance_to_text,
+)
+from headscope.experiments.importance.language_model import causal, load_language_model, masked
 from headscope.model.model import Model, run_network
+from headscope.run.atlas import Execution
 from model.families.tiny import FAMILIES
 from tasks.made import checkpoint
 
@@ -126,9 +129,9 @@ def test_a_masked_models_loss_is_the_mean_over_the_asked_tokens(language):
 
 
 def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
-    settings = Settings(replicates=10, batch_tokens=64)
+    settings = ImportanceSettings(replicates=10, batch_tokens=64)
     run = importance_to_text(
-        language, TextCorpus([text]), settings=settings, running=Running(linears="stock"),
+        language, TextCorpus([text]), settings=settings, execution=Execution(linears="stock"),
         output=tmp_path / "run",
     )  # fmt: skip
     assert list(run["importance"]["method"].values) == list(QUICK)
@@ -139,8 +142,8 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
     page = run.report().read_text("utf-8")
     assert "Where do gradients go?" in page
     attattr = importance_to_text(
-        language, TextCorpus([text]), running=Running(linears="stock"),
-        settings=Settings(methods=("attattr",), replicates=0, steps=2, limit=1),
+        language, TextCorpus([text]), execution=Execution(linears="stock"),
+        settings=ImportanceSettings(methods=("attattr",), replicates=0, steps=2, limit=1),
     )["importance"]  # fmt: skip
     assert float(attattr["completeness_error"].max()) > 0.05  # a sharp random model, and few steps
     assert "more than 2 steps are wanted" in integral_note(attattr)

@@ -11,9 +11,8 @@ from torch.nn import functional
 from experiments.ablation.classifiers import CAUSAL, NAMES, batch, classifier, sizes
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.importance.eager import following
-from headscope.experiments.importance.gather import Gather
-from headscope.experiments.importance.objectives import OfTask
+from headscope.experiments.importance.gradients import GradientSums, following
+from headscope.experiments.importance.objectives import TaskLoss
 from headscope.experiments.importance.stream import Streaming
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
 from headscope.model.linears import linears
@@ -198,7 +197,7 @@ def marked(*lengths, seed=0):
 def test_sums_by_category_count_real_edges_only(name):
     network, (made, kinds) = classifier(name).double(), marked(*LENGTHS)
     layers, heads = sizes(network)
-    gather = Gather(made, layers=layers, heads=heads)
+    gather = GradientSums(made, layers=layers, heads=heads)
     seen_by(network, made, gather)
     for row, example in enumerate(made.examples):
         maps, gradients = maps_and_gradients(network, example.input_ids, loss_of(row))
@@ -211,7 +210,7 @@ def test_sums_by_category_count_real_edges_only(name):
 
 def test_a_window_takes_edges_away():
     network, (made, _) = classifier("Mistral"), marked(9, 7)
-    gather = Gather(made, layers=sizes(network)[0], heads=sizes(network)[1])
+    gather = GradientSums(made, layers=sizes(network)[0], heads=sizes(network)[1])
     with Streaming(network, gather) as stream:
         logits = run_network(network, made.input_ids, made.mask, made.segment_ids).logits
         stream.backward(losses(logits, LABELS[:2]).sum())
@@ -222,7 +221,7 @@ def test_a_window_takes_edges_away():
 def test_michel_is_the_gradient_of_a_mask_on_each_head():
     network, made = classifier("BERT").double(), batch(*LENGTHS)
     layers, heads = sizes(network)
-    gather = Gather(made, layers=layers, heads=heads)
+    gather = GradientSums(made, layers=layers, heads=heads)
     seen_by(network, made, gather)
     projections = [layer.attention.output.dense for layer in network.bert.encoder.layer]
     for row, example in enumerate(made.examples):
@@ -238,8 +237,8 @@ def test_an_example_has_the_same_gradients_in_any_batch():
     together, (made, _) = [], marked(*LENGTHS)
     for rows in ([0, 1, 2], [1]):
         few = Batch.of([made.examples[at] for at in rows], made.vocabulary, replicates=0)
-        gather = Gather(few, layers=sizes(network)[0], heads=sizes(network)[1])
-        objective = OfTask(TASK, LABELS.numpy())
+        gather = GradientSums(few, layers=sizes(network)[0], heads=sizes(network)[1])
+        objective = TaskLoss(TASK, LABELS.numpy())
         with Streaming(network, gather) as stream:
             logits = run_network(network, few.input_ids, few.mask, few.segment_ids).logits
             stream.backward(objective.losses(logits, rows).sum())

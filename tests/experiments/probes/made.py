@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headscope.corpus.encoder import Encoder
-from headscope.experiments.probes.treebank import Sentence, Split, read_split
+from headscope.experiments.probes.treebank_splits import TreebankSplit, TreeSentence, read_split
 from headscope.model.model import Model, load
 from tasks.made import checkpoint
 
@@ -57,7 +57,7 @@ def encoder(model: Model, **options) -> Encoder:
     )
 
 
-def split_of(model: Model, path: Path, **options) -> Split:
+def split_of(model: Model, path: Path, **options) -> TreebankSplit:
     return read_split("test", [path], encoder(model, **options))
 
 
@@ -65,7 +65,7 @@ def gold_maps(model: Model, pieces: str):
     """In place of `extract.attention_of`: one unit attends to the gold head, the others evenly."""
     units = model.shape.layers * model.shape.heads
 
-    def extract(sentences: list[Sentence]) -> list[np.ndarray]:
+    def extract(sentences: list[TreeSentence]) -> list[np.ndarray]:
         return [gold_map(sentence.head, units) for sentence in sentences]
 
     return extract

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from experiments.probes.made import rows, split_of, tiny
-from headscope.experiments.probes.decode import (
+from headscope.experiments.probes.tree_accuracy import (
     arborescence,
     gold_edges,
     spanning_edges,

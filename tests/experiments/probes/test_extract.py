@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from experiments.probes.made import rows, split_of, tiny
-from headscope.experiments.probes.extract import (
+from headscope.experiments.probes.treebank_splits import sentence_of
+from headscope.experiments.probes.word_features import (
     attention_of,
     attention_shape,
     hidden_of,
     hidden_shape,
+    randomised,
 )
-from headscope.experiments.probes.random_model import randomised
-from headscope.experiments.probes.treebank import sentence_of
 from headscope.model.model import Model
 
 

@@ -16,11 +16,11 @@ import xarray as xr
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
 from headscope.draw.figures import draw
 from headscope.errors import InputError
-from headscope.experiments.probes import features
-from headscope.experiments.probes.features import Place
+from headscope.experiments.probes import feature_files
+from headscope.experiments.probes.feature_files import FeaturePlace
 from headscope.experiments.probes.findings import influential_heads, root_note
-from headscope.experiments.probes.plan import PROBES, Settings
 from headscope.experiments.probes.probe import probe
+from headscope.experiments.probes.settings import PROBES, ProbeSettings
 from headscope.model.model import load
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
@@ -44,7 +44,7 @@ def model(desk):
 
 def run(model, desk: Path, **more):
     given = {"replicates": 50, "probes": ("right_branching", "attention")}
-    settings = Settings(**given | more.pop("settings", {}))
+    settings = ProbeSettings(**given | more.pop("settings", {}))
     files = {name: [desk / f"{name}.conllu"] for name in ("train", "test")}
     return probe(
         model, more.pop("train", files["train"]), more.pop("test", files["test"]),
@@ -67,7 +67,7 @@ def everything(model, desk):
 
 
 def test_attention_that_is_the_gold_tree_is_read_without_a_mistake(model, desk, monkeypatch):
-    monkeypatch.setattr(features, "attention_of", gold_maps)
+    monkeypatch.setattr(feature_files, "attention_of", gold_maps)
     found = run(model, desk, settings={"epochs": 30, "rate": 0.05, "tree": True})["probes"]
     for score in ("uas", "uas_with_punctuation", "uuas", "uas_of_tree"):
         assert float(found[score].sel(probe="attention")) == 1, score
@@ -152,7 +152,7 @@ def test_features_are_gone_at_the_end_and_progress_ends_at_all(everything) -> No
 
 
 def test_a_finished_run_is_opened_and_not_computed_again(everything, model, desk, monkeypatch):
-    monkeypatch.setattr(features, "attention_of", None)
+    monkeypatch.setattr(feature_files, "attention_of", None)
     settings = {
         "probes": None, "epochs": 2, "seeds": 2, "curve": (10, 20), "tree": True,
         "structural_epochs": 2,
@@ -175,7 +175,7 @@ def test_without_vectors_probes_on_words_are_left_out_and_named(model, desk) -> 
 def test_features_over_the_limit_are_refused_before_anything_is_computed(model, desk, tmp_path):
     told = []
     with pytest.raises(InputError, match=r"--features-limit allows 1e-06 GB\ngive fewer sentences"):
-        run(model, desk, place=Place(limit=1e-6), output=tmp_path / "run")
+        run(model, desk, place=FeaturePlace(limit=1e-6), output=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     run(model, desk, settings={"test_limit": 3}, tell=told.append)
     (line,) = told
@@ -184,7 +184,7 @@ def test_features_over_the_limit_are_refused_before_anything_is_computed(model, 
 
 
 def test_features_can_be_kept_elsewhere(model, desk, tmp_path: Path) -> None:
-    run(model, desk, place=Place(tmp_path / "f", keep=True), settings={"test_limit": 3})
+    run(model, desk, place=FeaturePlace(tmp_path / "f", keep=True), settings={"test_limit": 3})
     names = {file.name for file in (tmp_path / "f").rglob("*.bin")}
     assert names == {"model-train.bin", "model-test.bin"}
 
@@ -206,18 +206,18 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 STOPPED = """
 import os, signal, sys
 from headscope.cli.main import main
-from headscope.experiments.probes import training, storage
-training.SAVE_SECONDS = storage.NOTE_SECONDS = 0
+from headscope.experiments.probes import feature_files, resumable_training
+resumable_training.SAVE_SECONDS = feature_files.NOTE_SECONDS = 0
 how = int(sys.argv.pop())
 steps = 0
-step = training._Job.step
+step = resumable_training._TrainingState.step
 def stopped(job, loss):
     global steps
     steps += 1
     step(job, loss)
     if steps == 30:
         os.kill(os.getpid(), how)
-training._Job.step = stopped
+resumable_training._TrainingState.step = stopped
 main()
 """
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.experiments.probes.scorers import (
-    Attention,
-    AttentionAndWords,
-    DistancesAndWords,
-    Look,
+from headscope.experiments.probes.pair_scorers import (
+    AttentionAndWordsProbe,
+    AttentionProbe,
+    DistancesAndWordsProbe,
+    ProbeInput,
     distance_features,
     pair_vectors,
 )
@@ -27,9 +27,9 @@ def _seeded():
 
 
 @pytest.fixture
-def look() -> Look:
+def look() -> ProbeInput:
     maps = torch.rand(WORDS + 2, WORDS + 2, UNITS)
-    return Look(WORDS, maps, torch.randn(WORDS, DIM))
+    return ProbeInput(WORDS, maps, torch.randn(WORDS, DIM))
 
 
 def double(tensor: torch.Tensor | None) -> np.ndarray:
@@ -38,8 +38,8 @@ def double(tensor: torch.Tensor | None) -> np.ndarray:
 
 
 @pytest.mark.parametrize("constant", [False, True])
-def test_the_probe_on_attention_is_its_definition(look: Look, constant: bool) -> None:
-    probe = Attention(UNITS, constant_root=constant)
+def test_the_probe_on_attention_is_its_definition(look: ProbeInput, constant: bool) -> None:
+    probe = AttentionProbe(UNITS, constant_root=constant)
     wanted = reference.attention_scores(
         double(look.maps), double(probe.weight), double(probe.root), constant_root=constant
     )
@@ -49,8 +49,8 @@ def test_the_probe_on_attention_is_its_definition(look: Look, constant: bool) ->
 
 
 @pytest.mark.parametrize("shift", [False, True])
-def test_the_probe_on_attention_and_words_is_its_definition(look: Look, shift: bool) -> None:
-    probe = AttentionAndWords(UNITS, DIM, constant_root=False, legacy_root_shift=shift)
+def test_the_probe_on_attention_and_words_is_its_definition(look: ProbeInput, shift: bool) -> None:
+    probe = AttentionAndWordsProbe(UNITS, DIM, constant_root=False, legacy_root_shift=shift)
     torch.nn.init.normal_(probe.bias)
     dense = np.concatenate([double(probe.dependent), double(probe.candidate)])
     wanted = reference.attention_words_scores(
@@ -61,8 +61,8 @@ def test_the_probe_on_attention_and_words_is_its_definition(look: Look, shift: b
 
 
 @pytest.mark.parametrize("shift", [False, True])
-def test_the_probe_on_distances_and_words_is_its_definition(look: Look, shift: bool) -> None:
-    probe = DistancesAndWords(DIM, legacy_root_shift=shift)
+def test_the_probe_on_distances_and_words_is_its_definition(look: ProbeInput, shift: bool) -> None:
+    probe = DistancesAndWordsProbe(DIM, legacy_root_shift=shift)
     torch.nn.init.normal_(probe.bias)
     dense = [double(part) for part in (probe.place, probe.dependent, probe.candidate)]
     wanted = reference.distances_words_scores(
@@ -74,7 +74,9 @@ def test_the_probe_on_distances_and_words_is_its_definition(look: Look, shift: b
     assert probe.out.shape == (256,)
 
 
-def test_the_legacy_shift_gives_every_candidate_the_vector_of_the_next_word(look: Look) -> None:
+def test_the_legacy_shift_gives_every_candidate_the_vector_of_the_next_word(
+    look: ProbeInput,
+) -> None:
     assert look.vectors is not None
     right, there = pair_vectors(look.vectors, legacy_root_shift=False)
     shifted, shifted_there = pair_vectors(look.vectors, legacy_root_shift=True)
@@ -93,8 +95,8 @@ def test_features_of_places_are_those_of_each_pair() -> None:
             np.testing.assert_allclose(found[i, j], reference.distance_features(4, i + 1, j))
 
 
-def test_without_special_tokens_root_has_one_learned_score(look: Look) -> None:
-    probe = Attention(UNITS, constant_root=True)
+def test_without_special_tokens_root_has_one_learned_score(look: ProbeInput) -> None:
+    probe = AttentionProbe(UNITS, constant_root=True)
     torch.nn.init.constant_(probe.root, 7.0)
     assert (probe(look)[:, 0] == 7).all()
     probe(look).sum().backward()
@@ -103,7 +105,7 @@ def test_without_special_tokens_root_has_one_learned_score(look: Look) -> None:
 
 
 def test_even_attention_tells_no_word_from_another() -> None:
-    even = Look(WORDS, torch.full((WORDS + 2, WORDS + 2, UNITS), 1 / (WORDS + 2)))
-    p = Attention(UNITS, constant_root=False)(even).softmax(1).detach().numpy()
+    even = ProbeInput(WORDS, torch.full((WORDS + 2, WORDS + 2, UNITS), 1 / (WORDS + 2)))
+    p = AttentionProbe(UNITS, constant_root=False)(even).softmax(1).detach().numpy()
     rest = (1 - p[:, :1]) / WORDS
     np.testing.assert_allclose(p[:, 1:], np.broadcast_to(rest, (WORDS, WORDS)), rtol=1e-5)

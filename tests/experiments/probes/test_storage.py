@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from headscope.errors import HeadscopeError
-from headscope.experiments.probes import storage
-from headscope.experiments.probes.storage import Store, size_of
+from headscope.experiments.probes import feature_files
+from headscope.experiments.probes.feature_files import FeatureFile, size_of
 
 SHAPES = [(2, 3), (4, 1), (1, 1), (3, 2)]
 BATCHES = [[2, 1], [3], [0]]
 ARRAYS = [np.random.default_rng(at).random(shape).astype("f2") for at, shape in enumerate(SHAPES)]
 
 
-def store(folder: Path, key: str = "a") -> Store:
-    return Store(folder / "f.bin", SHAPES, BATCHES, key)
+def store(folder: Path, key: str = "a") -> FeatureFile:
+    return FeatureFile(folder / "f.bin", SHAPES, BATCHES, key)
 
 
 def give(numbers):
@@ -35,7 +35,7 @@ def test_every_array_comes_back_whole_and_in_parts(tmp_path: Path) -> None:
 
 
 def test_what_was_written_before_a_kill_is_not_computed_again(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(storage, "NOTE_SECONDS", 0)
+    monkeypatch.setattr(feature_files, "NOTE_SECONDS", 0)
 
     def killed(numbers):
         if numbers == [3]:

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from experiments.probes.made import split_of, tiny, treebank
 from headscope.experiments.probes.structural import (
-    Data,
+    HiddenStates,
     Projection,
     finds_root,
     judged,
@@ -20,7 +20,7 @@ from headscope.experiments.probes.structural import (
     squared_distances,
     structural_scores,
 )
-from headscope.experiments.probes.treebank import tree_metric
+from headscope.experiments.probes.treebank_splits import tree_metric
 from reference import probes as reference
 
 
@@ -49,7 +49,7 @@ def test_predicted_distances_are_their_definition() -> None:
 def test_the_loss_of_a_sentence_is_divided_by_its_pairs(sentences) -> None:
     rng = np.random.default_rng(0)
     states = [rng.random((len(s), 6)).astype(np.float16) for s in sentences]
-    probe, data = Projection(6, 6), Data(sentences, states.__getitem__)
+    probe, data = Projection(6, 6), HiddenStates(sentences, states.__getitem__)
     matrix = probe.weight.detach().double().numpy()
     wanted = []
     for sentence, state in zip(sentences[:3], states, strict=False):
@@ -83,7 +83,7 @@ def embedded(sentence) -> np.ndarray:
 def test_states_that_hold_the_tree_give_all_of_it(sentences) -> None:
     probe = Projection(16, 16)
     torch.nn.init.eye_(probe.weight)
-    data = Data(sentences, [embedded(s) for s in sentences].__getitem__)
+    data = HiddenStates(sentences, [embedded(s) for s in sentences].__getitem__)
     found = judged({"distance": probe, "depth": probe}, data)
     spanned = [bool(s.spanned.all()) for s in sentences]
     np.testing.assert_allclose(found["distance"], 1)
@@ -98,7 +98,7 @@ def test_states_that_hold_the_tree_give_all_of_it(sentences) -> None:
 def test_training_brings_the_tree_out_of_noise(sentences, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     states = [np.hstack([embedded(s), 2 * rng.random((len(s), 16))]) for s in sentences]
-    data = Data(sentences, [state.astype(np.float16) for state in states].__getitem__)
+    data = HiddenStates(sentences, [state.astype(np.float16) for state in states].__getitem__)
     scores = [
         structural_scores(
             (data, data, data), rank=None, epochs=epochs, seed=0, state=tmp_path / str(epochs),

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from headscope.errors import HeadscopeError
-from headscope.experiments.probes import training
-from headscope.experiments.probes.training import Schedule, drawn_with, train
+from headscope.experiments.probes import resumable_training
+from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
 
 DATA = torch.linspace(-1, 1, 12)
 
@@ -30,7 +30,7 @@ def loss_of(line: Line, items, stop_after: list[int] | None = None) -> torch.Ten
     return ((line.slope * x - x) ** 2).sum()
 
 
-def trained(folder: Path, schedule: Schedule, stop_after: int | None = None) -> Line:
+def trained(folder: Path, schedule: ProbeSchedule, stop_after: int | None = None) -> Line:
     line = Line()
     stop = None if stop_after is None else [stop_after]
     train(
@@ -44,9 +44,9 @@ def trained(folder: Path, schedule: Schedule, stop_after: int | None = None) -> 
 def test_a_training_that_was_stopped_ends_in_the_same_bits(
     tmp_path: Path, monkeypatch, stop_after: int
 ) -> None:
-    schedule = Schedule(epochs=3, batch=2, rate=0.1, plateau=0.1)
+    schedule = ProbeSchedule(epochs=3, batch=2, rate=0.1, plateau=0.1)
     whole = trained(tmp_path / "a", schedule)
-    monkeypatch.setattr(training, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "b", schedule, stop_after)
     assert (tmp_path / "b" / "state").exists() == (stop_after > 0)
@@ -55,14 +55,14 @@ def test_a_training_that_was_stopped_ends_in_the_same_bits(
 
 
 def test_the_state_of_another_training_is_not_taken(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(training, "SAVE_SECONDS", 0)
+    monkeypatch.setattr(resumable_training, "SAVE_SECONDS", 0)
     with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path, Schedule(1, 1, 0.1), stop_after=5)
+        trained(tmp_path, ProbeSchedule(1, 1, 0.1), stop_after=5)
     line = Line()
     steps = []
     train(
         line, (lambda items: steps.append(1) or loss_of(line, items), lambda items: None),
-        (9, 0), Schedule(1, 1, 0.1), state=tmp_path / "state", key="another",
+        (9, 0), ProbeSchedule(1, 1, 0.1), state=tmp_path / "state", key="another",
     )  # fmt: skip
     assert len(steps) == 9
 
@@ -76,7 +76,8 @@ def test_training_ends_when_dev_gets_no_better_and_keeps_the_best(tmp_path: Path
         return torch.tensor(next(losses))
 
     train(
-        line, (lambda items: loss_of(line, items), dev), (4, 1), Schedule(9, 1, 0.1, patience=2),
+        line, (lambda items: loss_of(line, items), dev), (4, 1),
+        ProbeSchedule(9, 1, 0.1, patience=2),
         state=tmp_path / "s", key="k",
     )  # fmt: skip
     assert len(epochs) == 4
@@ -87,7 +88,7 @@ def test_one_epoch_asks_nothing_of_dev(tmp_path: Path) -> None:
     line = Line()
     train(
         line, (lambda items: loss_of(line, items), lambda items: 1 / 0), (4, 2),
-        Schedule(1, 1, 0.1), state=tmp_path / "s", key="k",
+        ProbeSchedule(1, 1, 0.1), state=tmp_path / "s", key="k",
     )  # fmt: skip
     assert line.slope.item() != 3
 
@@ -96,7 +97,7 @@ def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
     with pytest.raises(HeadscopeError, match="lower --rate"):
         train(
             Line(), (lambda items: torch.tensor(np.nan), lambda items: None), (4, 0),
-            Schedule(1, 1, 0.1), state=tmp_path / "s", key="k",
+            ProbeSchedule(1, 1, 0.1), state=tmp_path / "s", key="k",
         )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from experiments.probes.made import encoder, rows, split_of, tiny, treebank
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.plan import Settings
-from headscope.experiments.probes.splits import read_splits
+from headscope.experiments.probes.settings import ProbeSettings
+from headscope.experiments.probes.treebank_splits import read_splits
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_words_whose_head_is_in_another_window_are_not_asked_for(model, tmp_path
 
 
 def test_a_limit_draws_sentences_by_the_seed(model, tmp_path: Path) -> None:
-    from headscope.experiments.probes.treebank import read_split
+    from headscope.experiments.probes.treebank_splits import read_split
 
     path = treebank(tmp_path / "t.conllu", 20)
 
@@ -75,7 +75,7 @@ def test_one_file_cannot_be_learned_from_and_tested_on(model, tmp_path: Path) ->
     path = treebank(tmp_path / "t.conllu", 3)
     copy = written(tmp_path, path.read_text(), "copy.conllu")
     with pytest.raises(InputError, match="are the same file"):
-        read_splits(model, {"train": [path], "test": [copy]}, Settings(), ("attention",))
+        read_splits(model, {"train": [path], "test": [copy]}, ProbeSettings(), ("attention",))
 
 
 def test_a_tenth_of_train_is_held_out_only_where_it_is_needed(model, tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_a_tenth_of_train_is_held_out_only_where_it_is_needed(model, tmp_path: P
         "test": [treebank(tmp_path / "b.conllu", 3, seed=1)],
     }
     for settings, probes, wanted in [
-        (Settings(), ("attention",), (20, 0, 3)),
-        (Settings(epochs=2), ("attention",), (18, 2, 3)),
-        (Settings(), ("attention", "structural"), (18, 2, 3)),
+        (ProbeSettings(), ("attention",), (20, 0, 3)),
+        (ProbeSettings(epochs=2), ("attention",), (18, 2, 3)),
+        (ProbeSettings(), ("attention", "structural"), (18, 2, 3)),
     ]:
         splits = read_splits(model, files, settings, probes)
         assert tuple(len(split.sentences) for split in splits) == wanted

@@ -6,8 +6,8 @@ import pytest
 
 from headscope.core.terms import SOURCES
 from headscope.draw.figures import pictures
-from headscope.papers.reproduce.line import MARKS
-from headscope.papers.reproduce.papers import MAKERS, PAPERS, find_paper
+from headscope.papers.claim_engine import MARKS
+from headscope.papers.reproduce.run_paper import MAKERS, PAPERS, find_paper
 
 # Typed from our notes on the papers, not from the code: key → values as printed.
 TYPED = {
@@ -44,13 +44,13 @@ TYPED = {
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_line_has_a_key_of_its_own_a_place_a_claim_and_runs_that_can_be_had(name):
     paper = find_paper(name)
-    assert len({line.key for line in paper.lines}) == len(paper.lines)
-    assert len({section.id for section in paper.sections}) == len(paper.sections)
-    for line in paper.lines:
+    assert len({line.key for line in paper.claims}) == len(paper.claims)
+    assert len({group.id for group in paper.groups}) == len(paper.groups)
+    for line in paper.claims:
         assert line.place
-        assert line.claim
+        assert line.text
         assert line.published or line.direction, line.key
-        assert {part.partition(":")[0] for part in line.parts} <= set(MAKERS), line.key
+        assert {part.partition(":")[0] for part in line.runs} <= set(MAKERS), line.key
         assert all(published.mark in MARKS for published in line.published)
 
 
@@ -58,13 +58,13 @@ def test_every_line_has_a_key_of_its_own_a_place_a_claim_and_runs_that_can_be_ha
 def test_every_picture_is_one_of_the_house_and_the_paper_is_cited(name):
     paper = find_paper(name)
     assert paper.source in SOURCES
-    shown = [shown for section in paper.sections for shown in section.pictures]
-    assert {picture.picture for picture in shown} <= set(pictures())
-    assert {picture.part.partition(":")[0] for picture in shown} <= set(MAKERS)
+    shown = [shown for group in paper.groups for shown in group.figures]
+    assert {picture.figure for picture in shown} <= set(pictures())
+    assert {picture.run.partition(":")[0] for picture in shown} <= set(MAKERS)
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_published_numbers_are_those_of_a_table_typed_apart(name):
-    lines = {line.key: line for line in find_paper(name).lines}
+    lines = {line.key: line for line in find_paper(name).claims}
     found = {key: [p.text for p in lines[key].published] for key in TYPED[name]}
     assert found == TYPED[name]

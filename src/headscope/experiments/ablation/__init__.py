@@ -16,9 +16,9 @@ ABLATION = Question(
     opening="section:OPENING",
     terms="terms:TERMS",
     labels="terms:ABLATION_LABELS",
-    tables="readings:tables",
+    tables="tables:tables",
     findings="findings:ablation_findings",
-    remarks="readings:remarks",
+    remarks="task_wording:remarks",
     first=("difference", "loss_difference", "q", "loss_q", "lost", "gained"),
 )
 
@@ -27,7 +27,7 @@ PRUNING = Question(
     name="pruning",
     title="Order of removal",
     place=310,
-    figures="figure_pruning:FIGURES",
+    figures="figure:PRUNING_FIGURES",
     section="section:PRUNING_SECTIONS",
     opening="section:OPENING",
     labels="terms:PRUNING_LABELS",

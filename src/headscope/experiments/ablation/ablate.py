@@ -17,10 +17,10 @@ from headscope.core.results import printable
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import effects
-from headscope.experiments.ablation.readings import most_moved
 from headscope.experiments.ablation.replace import WAYS, StandIn
-from headscope.experiments.ablation.result import Answers, Asking, ablation_result
-from headscope.experiments.ablation.sweep import (
+from headscope.experiments.ablation.result import AblatedTask, Answers, ablation_result
+from headscope.experiments.ablation.task_wording import most_moved
+from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     Way,
     answering,
@@ -54,7 +54,7 @@ PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a
 
 
 @dataclass(frozen=True)
-class Settings:
+class AblationSettings:
     """What is asked of every head.
 
     replacement   one of replace.WAYS
@@ -93,7 +93,7 @@ def ablate(
     data: TaskData,
     *,
     output: str | Path | None = None,
-    settings: Settings | None = None,
+    settings: AblationSettings | None = None,
     asked_linears: str = "auto",
     overwrite: bool = False,
     command: Sequence[str] = (),
@@ -106,12 +106,12 @@ def ablate(
     progress       called as progress(examples_done, examples); with pairs each is done twice
     raises         InputError and its kinds before anything is computed
     """
-    settings = settings or Settings()
+    settings = settings or AblationSettings()
     shape = model.model.shape
     groups = [frozenset(group) for group in settings.groups]
     check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
-    work = _Work(model, encoded, data, settings, groups, progress)
+    work = _AblationRun(model, encoded, data, settings, groups, progress)
     request = ExperimentRequest(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
@@ -125,13 +125,13 @@ def ablate(
 
 
 @dataclass
-class _Work:
+class _AblationRun:
     """The computation behind `ablate`."""
 
     model: TaskModel
     encoded: EncodedTask
     data: TaskData
-    settings: Settings
+    settings: AblationSettings
     groups: list[Variant]
     progress: Callable[[int, int], None] | None
 
@@ -154,9 +154,9 @@ class _Work:
             maps = self._maps(found)
         return {"ablation": found} | ({} if maps is None else {"examples": maps})
 
-    def _asking(self) -> Asking:
+    def _asking(self) -> AblatedTask:
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
-        return Asking(
+        return AblatedTask(
             self.model.task, [e.id for e in examples], [_text(row) for row in self.data.rows],
             self.encoded.labels, model.shape.layers, model.shape.heads, self.groups,
             settings.replicates, settings.seed,

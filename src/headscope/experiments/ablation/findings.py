@@ -15,7 +15,7 @@ from headscope.core.accumulators import Estimate
 from headscope.core.question import in_run, parts
 from headscope.core.results import estimate, group, head_name, printable
 from headscope.core.wording import fixed
-from headscope.experiments.ablation.readings import (
+from headscope.experiments.ablation.task_wording import (
     RANDOM,
     best_order,
     chosen_orders,

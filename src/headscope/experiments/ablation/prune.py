@@ -19,21 +19,26 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.errors import InputError
-from headscope.experiments.ablation.curves import Curves, pruning_result
-from headscope.experiments.ablation.disable import check_disabled, projections_of
-from headscope.experiments.ablation.readings import RANDOM
-from headscope.experiments.ablation.removal import (
-    Head,
+from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
+from headscope.experiments.ablation.removal_curves import (
+    Curves,
     Pruner,
     alone,
     counts,
     given,
     greedy,
+    pruning_result,
     random,
 )
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.sweep import BATCH_TOKENS, batch_of, choose_way, fastest_linears
-from headscope.experiments.ablation.variants import single_heads
+from headscope.experiments.ablation.task_wording import RANDOM
+from headscope.experiments.ablation.variant_answers import (
+    BATCH_TOKENS,
+    batch_of,
+    choose_way,
+    fastest_linears,
+)
+from headscope.experiments.ablation.variants import Head, single_heads
 from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
@@ -48,7 +53,7 @@ ORDERS = ("greedy", "alone", "given", "random")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PruningSettings:
     """How heads are removed.
 
     orders      of removal.ORDERS
@@ -96,7 +101,7 @@ class Pruning:
     model: TaskModel
     choosing: TaskData
     scoring: TaskData
-    settings: Settings = field(default_factory=Settings)
+    settings: PruningSettings = field(default_factory=PruningSettings)
     importance: npt.NDArray[np.float64] | None = None
     importance_name: str = "given"
     asked_linears: str = "auto"
@@ -150,13 +155,13 @@ def prune(
             model, scoring.examples, batch_tokens=settings.batch_tokens, asked=asked.asked_linears
         ),
     )  # fmt: skip
-    work = _Work(asked, choosing, scoring, told)
+    work = _PruningRun(asked, choosing, scoring, told)
     with evaluating(model.network):
         return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
-class _Work:
+class _PruningRun:
     """The computation behind `prune`; what it keeps is numbered by order."""
 
     asked: Pruning

@@ -31,7 +31,7 @@ Labels = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Asking:
+class AblatedTask:
     """What was asked: the task, its examples, and which heads were off together.
 
     ids     [example]
@@ -65,7 +65,9 @@ class Asking:
         return found
 
 
-def ablation_result(asking: Asking, answers: Answers, *, about: Mapping[str, str]) -> xr.Dataset:
+def ablation_result(
+    asking: AblatedTask, answers: Answers, *, about: Mapping[str, str]
+) -> xr.Dataset:
     """The group `ablation`.
 
     answers  [variant + 1, example, output] first the whole model's, then all heads, all layers, and
@@ -174,7 +176,9 @@ def _told(task: Task, answers: Answers) -> npt.NDArray[Any]:
     return predicted(task, answers).astype(np.int16)
 
 
-def _interaction(asking: Asking, differences: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _interaction(
+    asking: AblatedTask, differences: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
     """[group] their change less the sum of the changes of their heads, each alone."""
     at = asking.places["group_"][0]
     alone = [

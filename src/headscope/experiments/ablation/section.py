@@ -23,7 +23,7 @@ from headscope.experiments.ablation.findings import (
     question,
     task_findings,
 )
-from headscope.experiments.ablation.readings import (
+from headscope.experiments.ablation.task_wording import (
     chosen_orders,
     in_percent,
     metric_name,

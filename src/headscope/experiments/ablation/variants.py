@@ -10,7 +10,8 @@ from itertools import combinations
 
 from headscope.errors import InputError
 
-Variant = frozenset[tuple[int, int]]
+Head = tuple[int, int]
+Variant = frozenset[Head]
 
 
 def single_heads(layers: int, heads: int) -> list[Variant]:

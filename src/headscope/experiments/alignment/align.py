@@ -1,10 +1,13 @@
-"""How well does cross-attention align words: by weights, and by norms?
+"""Aligns words by cross-attention, by weights and by norms, in every head and layer.
 
     gold = read_gold(["DeEn"])
     run = align(load_translator("Helsinki-NLP/opus-mt-de-en", languages=gold.languages), gold)
     run["alignment"]["best_aer"].sel(setting="AWI", measure="norm")
 
-Every pair is run once, with the reference target (teacher forcing).
+Every pair is run once, with the reference target (teacher forcing). Subwords become words by sums
+over the tokens of a source word and means over those of a target word; the largest value of a row
+is the link, and there is none where that lies on a token of no word, such as the closing sign
+(Kobayashi et al. 2020, §5 and released code).
 """
 
 from __future__ import annotations
@@ -14,17 +17,20 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+import torch
 import xarray as xr
 
+from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
 from headscope.corpus.packing import batches
 from headscope.errors import CorpusError
-from headscope.experiments.alignment.gold import Gold
-from headscope.experiments.alignment.links import counts_of
-from headscope.experiments.alignment.result import alignment_result
-from headscope.experiments.alignment.scores import scores_of
-from headscope.experiments.alignment.translator import Encoded, Translator, encode
+from headscope.experiments.alignment.gold_alignments import GoldAlignments
+from headscope.experiments.alignment.result import SETTINGS, alignment_result, scores_of
+from headscope.experiments.alignment.translator import EncodedPair, PairSide, Translator, encode
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, run_experiment
@@ -34,11 +40,13 @@ from headscope.run.store import State
 
 PART = 64  # pairs that are kept together
 BATCH_TOKENS = 1024  # of the longer side
+Ints = npt.NDArray[np.int64]
+COUNTED = ("links", "possible", "sure")  # all links, and those that are right
 
 
 def align(
     translator: Translator,
-    gold: Gold,
+    gold: GoldAlignments,
     *,
     output: str | Path | None = None,
     limit: int | None = None,
@@ -85,7 +93,7 @@ def align(
         return run_experiment(request, compute, output=output, overwrite=overwrite)
 
 
-def _counts(translator: Translator, encoded: Sequence[Encoded], kind: str) -> State:
+def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
     """`links.counts_of` of a part, in batches of like length; in the order of the pairs."""
     found: dict[int, State] = {}
     with linears(translator.network, kind):
@@ -96,9 +104,108 @@ def _counts(translator: Translator, encoded: Sequence[Encoded], kind: str) -> St
     return {key: np.stack([found[row][key] for row in sorted(found)]) for key in found[0]}
 
 
-def _example(one: Encoded) -> Example:
+def _example(one: EncodedPair) -> Example:
     """What both sides read, for the manifest: the source is segment 0, the target 1."""
     ids = np.concatenate([one.source.ids, one.target.ids])
     word = np.concatenate([one.source.word, one.target.word])
     segments = np.repeat([0, 1], [len(one.source), len(one.target)])
     return Example(one.pair.id, one.pair.id, ids, segments, word < 0, word)
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
+    """Of a batch of pairs, run with the reference target:
+
+    head     [pair, layer, head, setting, measure, COUNTED] links of each head
+    layer    [pair, layer, setting, measure, COUNTED] links of each layer: by the mean weight of its
+             heads, and by the norm of the sum of their vectors
+    norm     [pair, layer, head] ‖αf(x)‖ summed over all queries and keys, special tokens too
+    cells    [pair] how many those are
+    wanted   [pair] sure links
+    """
+    shape = translator.shape
+    found = np.zeros((len(batch), shape.layers, shape.heads + 1, 2, 2, 3), np.int32)
+    norm = np.zeros((len(batch), shape.layers, shape.heads))
+
+    def look(view: LayerView) -> None:
+        maps = maps_of(view)  # [measure, example, head + 1, query, key]
+        for row, one in enumerate(batch):
+            real = maps[:, row, :, : len(one.target), : len(one.source)]
+            norm[row, view.index] = real[1, :-1].sum((1, 2))
+            for at, setting in enumerate(SETTINGS):
+                links = links_of(real, one.source, one.target, later=setting == "AWI")
+                # [head + 1, measure, COUNTED]
+                found[row, view.index, :, at] = right(links, one).swapaxes(0, 1)
+
+    with Instrument(translator.network, observers=[look], stacks=["cross"]):
+        translator.run(*tensors(translator, batch))
+    return {
+        "head": found[:, :, :-1], "layer": found[:, :, -1], "norm": norm,
+        "cells": np.array([len(one.source) * len(one.target) for one in batch], np.int64),
+        "wanted": np.array([len(one.pair.sure) for one in batch], np.int64),
+    }  # fmt: skip
+
+
+def maps_of(view: LayerView) -> Float64:
+    """[measure, example, head + 1, query, key] weights and norms; behind the heads, the layer."""
+    weight, norm = view.attention, view.measured("weighted_norm")
+    whole = norms_of_sum(weight, view.gram)[:, None]  # [example, 1, query, key]
+    weights = torch.cat([weight, weight.mean(1, keepdim=True)], 1)
+    both = torch.stack([weights, torch.cat([norm, whole], 1)])
+    found: Float64 = both.double().cpu().numpy()
+    return found
+
+
+def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) -> Ints:
+    """[…, word of the target] the word of the source that each is linked to; -1 for none.
+
+    maps   […, query, key] at least 0; query i generates target token i
+    later  take the row one place later: that of the query which reads the token
+    """
+    words = int(target.word.max(initial=-1)) + 1
+    keys = int(source.word.max(initial=-1)) + 1
+    tokens = np.flatnonzero(target.word >= 0)
+    rows = np.zeros((words, maps.shape[-2]))  # [word, query]
+    rows[target.word[tokens], tokens + later] = 1
+    rows /= np.maximum(rows.sum(1, keepdims=True), 1)
+    # Behind the words a place for each token of no word: the words come first among equals.
+    place = np.where(source.word >= 0, source.word, keys + np.cumsum(source.word < 0) - 1)
+    columns = (place[:, None] == np.arange(place.max() + 1)).astype(np.float64)  # [key, place]
+    merged = rows @ maps @ columns  # […, word, place]
+    best = merged.argmax(-1)
+    there = np.bincount(target.word[tokens], minlength=words) > 0  # a word may have no tokens
+    found: Ints = np.where((best < keys) & there, best, -1)
+    return found
+
+
+def right(links: Ints, one: EncodedPair) -> Ints:
+    """[…, COUNTED] how many links there are, how many are possible, how many are sure."""
+    words = len(one.pair.source), links.shape[-1]
+    counts = [links >= 0]
+    for wanted in (one.pair.possible, one.pair.sure):
+        gold = np.zeros((words[0] + 1, words[1]), bool)  # the last row is that of no link
+        for source, target in wanted:
+            if target < words[1]:
+                gold[source, target] = True
+        counts.append(gold[links, np.arange(words[1])])
+    return np.stack([c.sum(-1) for c in counts], -1)  # […, COUNTED]
+
+
+def tensors(
+    translator: Translator, batch: Sequence[EncodedPair]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Source ids, their mask, and what the decoder reads, all [example, token]; padded behind."""
+    pad = translator.network.config.pad_token_id or 0
+    sides = ([one.source.ids for one in batch], [one.decoder_ids for one in batch])
+    ids = [np.full((len(batch), max(map(len, side))), pad, np.int64) for side in sides]
+    for array, side in zip(ids, sides, strict=True):
+        for row, found in enumerate(side):
+            array[row, : len(found)] = found
+    length = np.array([len(side) for side in sides[0]])
+    mask = np.arange(ids[0].shape[1]) < length[:, None]
+    source, seen, decoder = (
+        torch.from_numpy(a).to(translator.device) for a in (ids[0], mask, ids[1])
+    )
+    return source, seen, decoder

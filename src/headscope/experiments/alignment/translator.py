@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from headscope.errors import ModelError
-from headscope.experiments.alignment.gold import Pair
+from headscope.experiments.alignment.gold_alignments import SentencePair
 from headscope.model.checkpoint import (
     Checkpoint,
     device_of,
@@ -34,7 +34,7 @@ CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of wha
 
 
 @dataclass(frozen=True)
-class Side:
+class PairSide:
     """What is read of one sentence.
 
     ids   [token]
@@ -49,7 +49,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedPair:
     """A pair as a model reads it.
 
     target       the tokens that are to be generated, in order
@@ -57,9 +57,9 @@ class Encoded:
                  reads at place i + 1 is target[i]
     """
 
-    pair: Pair
-    source: Side
-    target: Side
+    pair: SentencePair
+    source: PairSide
+    target: PairSide
     decoder_ids: Ints
 
     def __len__(self) -> int:
@@ -137,7 +137,9 @@ def readable(translator: Translator) -> Translator:
     return translator
 
 
-def encode(translator: Translator, pair: Pair, languages: tuple[str, str] | None = None) -> Encoded:
+def encode(
+    translator: Translator, pair: SentencePair, languages: tuple[str, str] | None = None
+) -> EncodedPair:
     """A pair as the model reads it, its target as in training.
 
     raises  ModelError where the decoder does not read its target one place later
@@ -153,7 +155,7 @@ def encode(translator: Translator, pair: Pair, languages: tuple[str, str] | None
             "tokens of its target one place after it generates them; wanted a target that ends in "
             "a special token, as Marian, BART and T5 have it"
         )
-    return Encoded(pair, source, target, decoder)
+    return EncodedPair(pair, source, target, decoder)
 
 
 def _decoder_ids(network: Any, target: Ints) -> Ints:
@@ -171,7 +173,7 @@ def _decoder_ids(network: Any, target: Ints) -> Ints:
 
 def _side(
     tokenizer: Any, words: tuple[str, ...], *, prefix: tuple[str, ...] = (), target: bool = False
-) -> Side:
+) -> PairSide:
     """The sentence as it is read, words with one space between them; `prefix` is of no word."""
     forms = (*prefix, *words)
     read = _by_places if getattr(tokenizer, "is_fast", False) else _word_by_word
@@ -179,7 +181,7 @@ def _side(
     return replace(side, word=np.maximum(side.word - len(prefix), -1))
 
 
-def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Side:
+def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
     """By the places in the text that a fast tokenizer tells."""
     text = " ".join(forms)
     asked = {"text_target": text} if target else {"text": text}
@@ -193,10 +195,10 @@ def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Side:
         # a sign for a space belongs to the word that follows
         space = len(text[start:end]) - len(text[start:end].lstrip(" "))
         word[token] = np.searchsorted(starts, start + space, "right") - 1
-    return Side(np.asarray(encoded.input_ids, np.int64), word)
+    return PairSide(np.asarray(encoded.input_ids, np.int64), word)
 
 
-def _word_by_word(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Side:
+def _word_by_word(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
     """Each word by itself, as SentencePiece cuts running text too: no piece crosses a space."""
 
     def ids_of(texts: Any, **options: Any) -> Any:
@@ -211,7 +213,7 @@ def _word_by_word(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> Si
     word = np.repeat(np.arange(len(forms)), [len(ids) for ids in each])
     ids = np.concatenate([whole[:first], *(np.asarray(x, np.int64) for x in each), whole[last:]])
     around = [np.full(n, -1, np.int64) for n in (first, len(whole) - last)]
-    return Side(ids.astype(np.int64), np.concatenate([around[0], word, around[1]]))
+    return PairSide(ids.astype(np.int64), np.concatenate([around[0], word, around[1]]))
 
 
 # --- languages ------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from typing import Any
 import headscope
 from headscope.corpus import Corpus
 from headscope.errors import InputError
-from headscope.experiments.comparison.inputs import check_comparable, check_same_tokens
-from headscope.experiments.comparison.pairs import Work
-from headscope.experiments.comparison.running import Job, compute_comparison
-from headscope.experiments.comparison.training import RECORD, read_training
+from headscope.experiments.comparison.layer_change import read_training
+from headscope.experiments.comparison.paired_reading import ComparisonPlan
+from headscope.experiments.comparison.running import ComparisonJob, compute_comparison
+from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
@@ -31,7 +31,13 @@ from headscope.run.atlas import (
 )
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
+from headscope.run.manifest import (
+    TRAINING_RECORD,
+    Manifest,
+    identity_of,
+    new_manifest,
+    training_history,
+)
 from headscope.run.plan import Plan, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
@@ -77,7 +83,7 @@ def compare(
         _check_width(padded_to, limit=encoder_for(reader, settings).limit, most=reader.limit)
     work = _work(reader, plan, settings, names, padded_to=padded_to)
     work = replace(work, threads=execution.threads_each)
-    job = Job(base, tuned, reader, corpus, plan, settings, work, training)
+    job = ComparisonJob(base, tuned, reader, corpus, plan, settings, work, training)
     spec = _spec(job)
 
     def manifest() -> Manifest:
@@ -127,22 +133,22 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 
 def _work(
     model: Model, plan: Plan, settings: Settings, names: list[str], *, padded_to: int | None
-) -> Work:
+) -> ComparisonPlan:
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, None, model),
         relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
         neurons=model.shape.neurons,
     )  # fmt: skip
-    return Work(
+    return ComparisonPlan(
         scope, tuple(names), model.shape.stack, settings.batch_tokens, padded_to=padded_to,
         options={name: dict(given) for name, given in settings.options.items()},
     )  # fmt: skip
 
 
-def _spec(job: Job) -> dict[str, Any]:
+def _spec(job: ComparisonJob) -> dict[str, Any]:
     """Everything that decides the numbers."""
-    record, work = Path(job.tuned.name) / RECORD, job.work
+    record, work = Path(job.tuned.name) / TRAINING_RECORD, job.work
     settings = {"analyses": list(work.names), "padded_to": work.padded_to}
     return {
         "headscope": headscope.__version__,
@@ -155,7 +161,9 @@ def _spec(job: Job) -> dict[str, Any]:
     }
 
 
-def _manifest(job: Job, spec: dict[str, Any], *, linears: str, command: Sequence[str]) -> Manifest:
+def _manifest(
+    job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
+) -> Manifest:
     counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
     manifest = new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),

@@ -10,9 +10,15 @@ from headscope.core.labelled import DRAWS, keeping_draws, with_token_names
 from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.pairs import AFTER, BEFORE, PairReader, Sides, Work
+from headscope.experiments.comparison.layer_change import Training
+from headscope.experiments.comparison.paired_reading import (
+    AFTER,
+    BEFORE,
+    ComparisonPlan,
+    PairReader,
+    PairState,
+)
 from headscope.experiments.comparison.shown import example_maps, find_changed, listed
-from headscope.experiments.comparison.training import Training
 from headscope.model.model import Model
 from headscope.run.atlas import with_n
 from headscope.run.finished_run import Run
@@ -22,7 +28,7 @@ from headscope.run.settings import Settings
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparisonJob:
     """A comparison, planned.
 
     reader  the model whose tokenizer and limit decide what is read
@@ -34,11 +40,11 @@ class Job:
     corpus: Corpus
     plan: Plan
     settings: Settings
-    work: Work
+    work: ComparisonPlan
     training: Training | None
 
 
-def compute_comparison(run: RunInProgress, job: Job, *, progress: Progress | None) -> Run:
+def compute_comparison(run: RunInProgress, job: ComparisonJob, *, progress: Progress | None) -> Run:
     """Compute what is missing, merge, label and keep; a finished run is only opened."""
     meter = Meter(len(job.plan.shards), progress)
     meter.advance(len(run.done))
@@ -52,9 +58,9 @@ def compute_comparison(run: RunInProgress, job: Job, *, progress: Progress | Non
     )  # fmt: skip
 
 
-def _merged(run: RunInProgress, job: Job, meter: Meter) -> Sides:
+def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
     """The sums of all shards, added in their order."""
-    merged, pair = Sides(job.work), PairReader(job.base, job.tuned, job.work)
+    merged, pair = PairState(job.work), PairReader(job.base, job.tuned, job.work)
     reader = Reader(job.reader, job.corpus, job.settings)
     for shard in job.plan.shards:
         if shard.number in run.done:
@@ -66,7 +72,7 @@ def _merged(run: RunInProgress, job: Job, meter: Meter) -> Sides:
     return merged
 
 
-def _results(job: Job, merged: Sides) -> dict[str, xr.Dataset]:
+def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     """All groups: those of the second model's atlas, and what the comparison says."""
     sides = {}
     with keeping_draws():

@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.core.results import printable
 from headscope.corpus import Corpus, Example
-from headscope.experiments.comparison.pairs import AFTER, BEFORE, Work, reading
+from headscope.experiments.comparison.paired_reading import AFTER, BEFORE, ComparisonPlan, reading
 from headscope.experiments.stored_maps import maps_of, text_of
 from headscope.model.model import Model
 from headscope.run.plan import Plan, Reader
@@ -40,7 +40,7 @@ def find_changed(
 
 
 def example_maps(
-    models: dict[str, Model], work: Work, changed: Sequence[Changed]
+    models: dict[str, Model], work: ComparisonPlan, changed: Sequence[Changed]
 ) -> xr.Dataset | None:
     """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
     few = tuple(one.example for one in changed[:SHOWN])

@@ -1,4 +1,4 @@
-"""How alike is every head to the same head of another model, and do the last layers change most?
+"""Measures how alike every head is to the same head of another model.
 
 Per example the cosine of the two flattened maps, special tokens included, padding cut off; then the
 mean over examples (Kovaleva et al. 2019, §4.3). Beside it the Jensen-Shannon divergence, which does
@@ -8,23 +8,31 @@ with the rows that padding attends by: `padded_to` gives that cosine too.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import xarray as xr
 
 from headscope.core.accumulators import Float64, Sums, estimate
 from headscope.core.labelled import Variable, labelled
+from headscope.core.top_records import TopRecords
+from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.comparison.alike import COSINE, JS, alike
-from headscope.experiments.comparison.depth import by_depth
-from headscope.experiments.comparison.most import MostChanged
-from headscope.experiments.comparison.training import Training, beside_training
-from headscope.model.batch import Batch
-from headscope.run.analysis import Analysis, Scope, ratio_of
+from headscope.experiments.comparison.layer_change import Training, beside_training, by_depth
+from headscope.model import kernels
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LN2, compiled
+from headscope.run.analysis import Analysis, AnalysisPart, Scope, ratio_of
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
+COSINE, JS = 0, 1
+KEPT = 20
+LEAST_TOKENS = 8  # ours: a shorter input has little to look at
+ROUND = 1e-6  # what a batch of another shape changes decides nothing
+RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("shard", "i4"), ("row", "i4")])
 
 
 class Similarity(Analysis):
@@ -103,3 +111,72 @@ class Similarity(Analysis):
             )
             for key, (found, dims, long_name) in kinds.items()
         }  # fmt: skip
+
+
+# --- two maps ---------------------------------------------------------------------------------
+
+
+def alike(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int64]) -> Float64:
+    """[example, head, 2] the cosine of two maps taken as vectors, and their divergence.
+
+    before, after  [example, head, query, key] probabilities; rows of real queries sum to 1
+    lengths        [example] queries and keys from there on are left out
+    returns        the cosine Σ ab / √(Σ a² Σ b²), from 0 to 1 (Kovaleva et al. 2019, §4.3); and the
+                   Jensen-Shannon divergence of a query's weights, mean over queries, from 0 to ln 2
+                   nats. Equal maps give exactly 1 and 0
+    """
+    if compiled(before) and compiled(after):
+        sums = np.zeros((*before.shape[:2], 4))
+        kernels.alike(before.contiguous().numpy(), after.contiguous().numpy(), lengths, sums)
+        sums[..., 3] *= LN2
+    else:
+        sums = _sums(before, after, lengths)
+    cosine = sums[..., 0] / np.sqrt(sums[..., 1] * sums[..., 2])
+    js = np.clip(sums[..., 3] / lengths[:, None], 0, LN2)  # rounding leaves it a little outside
+    return np.stack([np.minimum(cosine, 1), js], -1)  # [example, head, 2]
+
+
+def _sums(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int64]) -> Float64:
+    """[example, head, 4] what `kernels.alike` gives, in nats; for any device and precision."""
+    queries, keys = before.shape[2:]
+    n = torch.from_numpy(lengths).to(before.device)[:, None, None, None]
+    row, column = (torch.arange(size, device=before.device) for size in (queries, keys))
+    real = (row[:, None] < n) & (column < n)  # [example, 1, query, key]
+    a, b = (maps.masked_fill(~real, 0) for maps in (before, after))
+    entropy = torch.special.entr
+    apart = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2
+    rows = [to_float64(part.sum(-1)) for part in (a * b, a * a, b * b, apart)]
+    return np.stack([part.sum(-1) for part in rows], -1)  # [example, head, 4]
+
+
+# --- examples of largest change ---------------------------------------------------------------
+
+
+class MostChanged(AnalysisPart):
+    """The examples of largest change, and where in the corpus they are."""
+
+    def __init__(self) -> None:
+        self.best = TopRecords.zeros(KEPT, record=RECORD)
+
+    def add(
+        self, examples: Sequence[Example], change: Float64, *, shard: int, rows: Sequence[int]
+    ) -> None:
+        """Take the examples of one batch into account.
+
+        change  [example] from 0; those without any are not kept
+        rows    [example] their places in the shard
+        """
+        for example, score, row in zip(examples, change, rows, strict=True):
+            if len(example) < LEAST_TOKENS:
+                continue
+            name = f"{example.document}\0{example.id}".encode("utf-8", "surrogatepass")
+            key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
+            rounded = np.round(score / ROUND) * ROUND
+            if len(self.best.wanted(np.array(rounded), key)):
+                self.best.put((), np.array((rounded, key, shard, row), RECORD))
+
+    @property
+    def records(self) -> npt.NDArray[np.void]:
+        """[rank] RECORDs of those there are, the largest change first."""
+        found: npt.NDArray[np.void] = self.best.records
+        return found[found["score"] > 0]

@@ -45,7 +45,7 @@ Progress = Callable[[int, int], None]  # steps done, all steps
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TrainingSchedule:
     """How long and how fast; the defaults are the paper's, and where it is silent, BERT's.
 
     warm_up  share of the steps in which the rate rises from 0; it falls to 0 after that
@@ -62,7 +62,7 @@ class Schedule:
 def train(
     model: TaskModel,
     encoded: EncodedTask,
-    schedule: Schedule,
+    schedule: TrainingSchedule,
     *,
     parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
     speeds: Mapping[ParameterGroup, float],
@@ -92,7 +92,7 @@ def train(
             data_collator=_Collator(model),
             train_dataset=list(zip(encoded.examples, encoded.labels.tolist(), strict=True)),
             optimizers=(optimizer(parts, speeds), None),
-            callbacks=[_Watch(save_seconds, progress)],
+            callbacks=[_TrainingWatch(save_seconds, progress)],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=None if state is None else str(state))
@@ -130,7 +130,7 @@ class _Trainer(Trainer):
         return loss
 
 
-class _Watch(TrainerCallback):
+class _TrainingWatch(TrainerCallback):
     """Asks for the state to be written when it is time, and tells how far it is."""
 
     def __init__(self, seconds: float, progress: Progress | None) -> None:
@@ -164,7 +164,7 @@ class _Collator:
         return inputs | {"labels": torch.tensor([label for _, label in rows], dtype=kind)}
 
 
-def _arguments(folder: Path, schedule: Schedule, device: torch.device) -> TrainingArguments:
+def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -> TrainingArguments:
     mixed = precision(device)
     arguments = TrainingArguments(
         str(folder), num_train_epochs=schedule.epochs, per_device_train_batch_size=schedule.batch,

@@ -7,7 +7,7 @@ import xarray as xr
 
 from headscope.core.results import Floats, estimate, group, head_name, token_names
 from headscope.core.wording import fixed
-from headscope.experiments.ablation.readings import METRICS
+from headscope.experiments.ablation.task_wording import METRICS
 
 NAMES = {
     "gradient": "gradient", "michel": "Michel", "michel_normalised": "Michel, by layer",

@@ -1,4 +1,4 @@
-"""How important is each head to a loss, by its gradients?
+"""Computes how important each head is to a loss, by its gradients.
 
 run = importance(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
 run["importance"]["head_importance"].sel(method="michel")
@@ -9,26 +9,96 @@ run["gradients"]["magnitude"].sel(category="sep")
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
 
 from headscope.core.results import printable
 from headscope.corpus import Corpus
-from headscope.experiments.importance.correlation import effect_of
-from headscope.experiments.importance.language import LanguageModel
-from headscope.experiments.importance.masking import causal, masked
-from headscope.experiments.importance.objectives import OfTask
-from headscope.experiments.importance.result import METHODS
-from headscope.experiments.importance.settings import QUICK, Running, Settings
-from headscope.experiments.importance.work import Work
-from headscope.run import settings as spec
-from headscope.run.experiment import digest_of, of_task
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
+from headscope.errors import HeadscopeError, InputError
+from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of, fastest_linears
+from headscope.experiments.importance.attribution import Grown, attributions
+from headscope.experiments.importance.correlation import Effect, correlations, effect_of
+from headscope.experiments.importance.gradients import GradientSums, check_gradients, following
+from headscope.experiments.importance.language_model import LanguageModel, causal, masked
+from headscope.experiments.importance.objectives import Objective, TaskLoss
+from headscope.experiments.importance.result import (
+    METHODS,
+    ImportanceTotals,
+    gradients_result,
+    importance_result,
+    per_example,
+)
+from headscope.experiments.importance.stream import frozen
+from headscope.model.batch import Batch, to_float64
+from headscope.model.linears import linears
+from headscope.model.model import Model, evaluating, run_network
+from headscope.run.atlas import Execution
+from headscope.run.experiment import ExperimentRequest, digest_of, of_task, run_experiment
 from headscope.run.finished_run import Run
+from headscope.run.life_cycle import RunInProgress
 from headscope.run.plan import encoder_for
+from headscope.run.settings import Settings as CorpusSettings
+from headscope.run.store import State
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
+
+STEPS = 5  # of AttAttr's integral: errs by 1e-4 of a probability on fine-tuned models
+QUICK = tuple(name for name in METHODS if name != "attattr")
+PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a run can go on
+
+
+@dataclass(frozen=True)
+class ImportanceSettings:
+    """What is computed.
+
+    methods       of result.METHODS; None: all of them for a task, and without AttAttr for text,
+                  where a step costs a pass through the whole vocabulary
+    steps         of AttAttr's integral
+    max_length    tokens of an input at most; None: 128 for a task, and as `atlas` for text
+    long          what to do with longer text, as `atlas`; of a task they are cut, and counted
+    segment_ids   of text, as `atlas`
+    limit         documents of a corpus at most
+    batch_tokens  tokens of one forward pass, copies of an example included
+    replicates    of the bootstrap
+    """
+
+    methods: tuple[str, ...] | None = None
+    steps: int = STEPS
+    max_length: int | None = None
+    long: str = "window"
+    segment_ids: str = "auto"
+    limit: int | None = None
+    batch_tokens: int = BATCH_TOKENS
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises InputError for what cannot be."""
+        unknown = [name for name in self.methods or () if name not in METHODS]
+        if unknown or self.methods == ():
+            raise InputError(
+                f"methods are {', '.join(self.methods or ()) or 'none'}; wanted some of "
+                f"{', '.join(METHODS)}"
+            )
+        if self.steps < 1 or self.batch_tokens < 1 or self.replicates < 0:
+            raise InputError(
+                f"found steps={self.steps}, batch_tokens={self.batch_tokens}, replicates="
+                f"{self.replicates}; wanted at least 1, 1 and 0"
+            )
+
+
+# --- the two ways in --------------------------------------------------------------------------
 
 
 def importance(
@@ -36,9 +106,9 @@ def importance(
     data: TaskData,
     *,
     output: str | Path | None = None,
-    settings: Settings | None = None,
+    settings: ImportanceSettings | None = None,
     ablation: Run | None = None,
-    running: Running | None = None,
+    execution: Execution | None = None,
 ) -> Run:
     """How much a task's loss depends on each head of a checkpoint.
 
@@ -46,7 +116,7 @@ def importance(
     ablation  of the same checkpoint and task, to hold the importances against
     raises    InputError and its kinds before anything is computed
     """
-    settings, running = settings or Settings(), running or Running()
+    settings, execution = settings or ImportanceSettings(), execution or Execution()
     settings = replace(
         settings, methods=settings.methods or METHODS,
         max_length=settings.max_length or MAX_LENGTH,
@@ -56,10 +126,12 @@ def importance(
     if ablation is not None:
         inputs = digest_of(encoded.examples)
         effect = effect_of(ablation, model.model, task=printable(data.task.name), inputs=inputs)
-    objective = OfTask(data.task, encoded.labels)
-    work = Work(model.model, encoded.examples, objective, settings, running.progress, effect)
+    objective = TaskLoss(data.task, encoded.labels)
+    work = ImportanceRun(
+        model.model, encoded.examples, objective, settings, execution.progress, effect
+    )
     about = {"ablation": None if effect is None else effect.about}
-    return work.run(of_task(data), output, running, about, cut=encoded.cut)
+    return work.run(of_task(data), output, execution, about, cut=encoded.cut)
 
 
 def importance_to_text(
@@ -67,16 +139,16 @@ def importance_to_text(
     corpus: Corpus,
     *,
     output: str | Path | None = None,
-    settings: Settings | None = None,
-    running: Running | None = None,
+    settings: ImportanceSettings | None = None,
+    execution: Execution | None = None,
 ) -> Run:
     """How much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
     """
-    settings, running = settings or Settings(), running or Running()
+    settings, execution = settings or ImportanceSettings(), execution or Execution()
     settings = replace(settings, methods=settings.methods or QUICK)
-    reading = spec.Settings(
+    reading = CorpusSettings(
         max_length=settings.max_length, long=settings.long, segment_ids=settings.segment_ids,
         seed=settings.seed,
     )  # fmt: skip
@@ -90,5 +162,135 @@ def importance_to_text(
         "windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped,
         "left_out": told.left_out,
     }  # fmt: skip
-    work = Work(model.model, told.examples, told.objective, settings, running.progress, notes=notes)
-    return work.run(corpus.describe(), output, running, {"asked": told.objective.digest}, cut=0)
+    work = ImportanceRun(
+        model.model, told.examples, told.objective, settings, execution.progress, notes=notes
+    )
+    return work.run(corpus.describe(), output, execution, {"asked": told.objective.digest}, cut=0)
+
+
+# --- the computation, part by part ------------------------------------------------------------
+
+
+@dataclass
+class ImportanceRun:
+    """The computation behind `importance`.
+
+    effect  what the importances are held against; None: nothing
+    notes   counts of what was left out, for the reader
+    """
+
+    model: Model
+    examples: Sequence[Example]
+    objective: Objective
+    settings: ImportanceSettings
+    progress: Callable[[int, int], None] | None
+    effect: Effect | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+
+    def run(
+        self, corpus: Mapping[str, Any], output: str | Path | None, execution: Execution,
+        about: Mapping[str, Any], *, cut: int,
+    ) -> Run:  # fmt: skip
+        """The run of that spec, opened or computed; `about` is further spec."""
+        settings = self.settings
+        request = ExperimentRequest(
+            "importance", self.model, corpus=corpus, examples=self.examples,
+            settings={**asdict(settings), **about, "loss": self.objective.name},
+            seed=settings.seed, replicates=settings.replicates, cut=cut, line=execution.command,
+            linears=lambda: fastest_linears(
+                self.model, self.examples, batch_tokens=settings.batch_tokens,
+                asked=execution.linears,
+            ),
+        )  # fmt: skip
+        with evaluating(self.model.network):
+            return run_experiment(
+                request, self.compute, output=output, overwrite=execution.overwrite
+            )
+
+    def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
+        """The groups `gradients` and `importance`."""
+        settings, network = self.settings, self.model.network
+        totals, done = ImportanceTotals(settings.replicates, settings.seed), 0
+        check_gradients(self.model, self.examples, self.objective)
+        with linears(network, run.linears), frozen(network):
+            for number, places in enumerate(_in_parts(self.examples)):
+                state = run.part(number, partial(self._part, places))
+                totals.add(per_example(state), [self.examples[at].document for at in places])
+                done += len(places)
+                if self.progress:
+                    self.progress(done, len(self.examples))
+        gradients = gradients_result(totals, self.objective).assign_attrs(self.notes)
+        found = importance_result(totals, self.methods, self.objective, steps=settings.steps)
+        if self.effect is not None:
+            against = correlations(
+                found, self.effect, replicates=settings.replicates, seed=settings.seed
+            )
+            found = xr.merge([found, against], join="exact", combine_attrs="no_conflicts")
+        return {"gradients": gradients, "importance": found}
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Of METHODS, those asked for."""
+        return self.settings.methods or METHODS
+
+    def _part(self, places: Sequence[int]) -> State:
+        """[example of the part, …] by name."""
+        found = self._by_batch(places, 1, self._gradients)
+        if "attattr" in self.methods:
+            steps, objective = self.settings.steps, self.objective
+            with Grown(self.model.network) as grown:
+
+                def run(batch: Batch, at: Sequence[int]) -> State:
+                    return attributions(grown, batch, at, objective, steps=steps)
+
+                found |= self._by_batch(places, steps + 1, run)
+        return found
+
+    def _by_batch(
+        self, places: Sequence[int], copies: int, run: Callable[[Batch, Sequence[int]], State]
+    ) -> State:
+        """What `run` gives for batches of these examples, in their order."""
+        examples = [self.examples[at] for at in places]
+        order: list[int] = []
+        given: list[State] = []
+        for rows in batches(examples, budget=max(1, self.settings.batch_tokens // copies)):
+            batch = batch_of(self.model, [examples[row] for row in rows])
+            given.append(run(batch, [places[row] for row in rows]))
+            order += rows
+        back = np.argsort(order)
+        return {name: np.concatenate([one[name] for one in given])[back] for name in given[0]}
+
+    def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
+        shape, network = self.model.shape, self.model.network
+        gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
+        with following(network, gather) as stream, self.objective.asking(network, places):
+            answer: Any = run_network(network, batch.input_ids, batch.mask, batch.segment_ids)
+            losses = self.objective.losses(answer.logits, places)
+            self._check(losses, places)
+            stream.backward(losses.sum())
+        return {**gather.state(), "queries": batch.lengths * 1.0, "loss": to_float64(losses)}
+
+    def _check(self, losses: torch.Tensor, places: Sequence[int]) -> None:
+        bad = [
+            at for at, loss in zip(places, losses.tolist(), strict=True) if not np.isfinite(loss)
+        ]
+        if bad:
+            raise HeadscopeError(
+                f"the loss of {self.examples[bad[0]].id!r} is not finite (NaN or infinite); wanted "
+                "a number: the training may have diverged, or the numbers are too small a type: "
+                "try --dtype float32"
+            )
+
+
+def _in_parts(examples: Sequence[Example]) -> Iterator[list[int]]:
+    """Places of examples in reading order, so many together that they hold about PART_TOKENS."""
+    part: list[int] = []
+    tokens = 0
+    for at, example in enumerate(examples):
+        part.append(at)
+        tokens += len(example)
+        if tokens >= PART_TOKENS:
+            yield part
+            part, tokens = [], 0
+    if part:
+        yield part

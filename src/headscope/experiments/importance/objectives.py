@@ -46,7 +46,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class OfTask:
+class TaskLoss:
     """A task's own loss: cross-entropy in nats, or the squared error of a regression.
 
     The right answer is told by its probability (Hao et al. 2021); in a regression by −(error²),
@@ -87,7 +87,7 @@ class OfTask:
 
 
 @dataclass(frozen=True)
-class OfTokens:
+class TokenLoss:
     """A language model's loss: cross-entropy in nats, the mean over an example's asked places.
 
     The right answer is told by the mean probability of the right tokens.

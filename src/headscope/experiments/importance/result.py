@@ -30,7 +30,7 @@ METHODS = tuple(SOURCES)
 
 
 @dataclass
-class Totals:
+class ImportanceTotals:
     """Weighted sums over all examples; each name is an array of what one example gives.
 
     sums       by name, [replicate + 1, *cell]
@@ -79,7 +79,7 @@ def per_example(state: State) -> State:
     return found
 
 
-def draws_of(totals: Totals, methods: Sequence[str]) -> Float64:
+def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
     """[replicate + 1, layer, head, method] the importance of every head."""
     michel = totals.mean("michel")  # [replicate, layer, head]
     length = np.linalg.norm(michel, axis=-1, keepdims=True)
@@ -94,7 +94,7 @@ def draws_of(totals: Totals, methods: Sequence[str]) -> Float64:
     return np.stack([found[name] for name in methods], -1)  # [replicate, layer, head, method]
 
 
-def gradients_result(totals: Totals, objective: Objective) -> xr.Dataset:
+def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Dataset:
     """The group `gradients`."""
     n, unit = len(totals.documents), objective.units
     edges = totals["edges"][:, :, None]  # [replicate, layer, 1, category]
@@ -136,7 +136,7 @@ def gradients_result(totals: Totals, objective: Objective) -> xr.Dataset:
 
 
 def importance_result(
-    totals: Totals, methods: Sequence[str], objective: Objective, *, steps: int
+    totals: ImportanceTotals, methods: Sequence[str], objective: Objective, *, steps: int
 ) -> xr.Dataset:
     """The group `importance`, without what it is held against."""
     n, draws = len(totals.documents), draws_of(totals, methods)

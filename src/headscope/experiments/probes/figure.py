@@ -1,6 +1,7 @@
-"""How many heads of words does each probe find, and how many after fewer sentences?
+"""Draws how many heads of words each probe finds, which heads it leans on, and what layers hold.
 
-Clark et al. (2019), Table 3, as a picture; the learning curve is ours.
+Clark et al. (2019), Table 3, as a picture; the learning curve is ours. The structural probe is that
+of Hewitt and Manning (2019).
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import estimate, group
-from headscope.draw.marks import LineEnd, end_labels, legend, percent_axis
+from headscope.core.results import Floats, estimate, group
+from headscope.core.wording import fixed
+from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
-from headscope.draw.style import DASHES, color
-from headscope.experiments.probes import figure_heads, figure_structural
-from headscope.experiments.probes.findings import INTERVALS, sentences_text, share
+from headscope.draw.signed import signed_grid, signed_top
+from headscope.draw.style import DASHES, color, marker
+from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
 
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
@@ -29,6 +31,11 @@ LINES = {
     "distances_words": ("orange", "^"),
     "random_words": ("purple", "v"),
 }
+TITLES = {"dependent_to_head": "Word to its head", "head_to_dependent": "Head to its word"}
+SHARES = {"structural_uuas": ("strongest", "UUAS"), "structural_root": ("mean", "root")}
+RANKS = {
+    "structural_distance": ("strongest", "distances"), "structural_depth": ("mean", "depths"),
+}  # fmt: skip
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
@@ -108,5 +115,98 @@ def _curve(found: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-PICTURE: Picture = Picture("probes", "What probes find", ("probes",), panels, caption)
-FIGURES = (PICTURE, figure_heads.PICTURE, figure_structural.PICTURE)
+PICTURE = Picture("probes", "What probes find", ("probes",), panels, caption)
+
+
+# --- heads that the probe leans on ------------------------------------------------------------
+
+
+def head_panels(tree: xr.DataTree) -> list[Panel]:
+    """A grid of heads for each direction, on one scale."""
+    found = group(tree, "probes")
+    if found is None or "head_influence" not in found:
+        return []
+    values = found["head_influence"].transpose("direction", "layer", "head").values
+    top = signed_top(values)
+    layers, heads = values.shape[1:]
+    return [
+        Panel(TITLES[str(way)], partial(_grid, one, top), height=0.3 + 0.8 * layers / heads)
+        for way, one in zip(found["direction"].values, values, strict=True)
+    ]
+
+
+def head_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    found = group(tree, "probes")
+    assert found is not None
+    return (
+        "How far each head moves the scores of the probe on attention alone: its weight times the "
+        "spread of its attention between the candidates of a word. Blue: what it attends to is "
+        "taken for the head; vermillion: it speaks against it. (a) Attention from a word to the "
+        f"candidate, (b) from the candidate to the word; {sentences_text(found)}. Heads that "
+        "attend alike share their weight, so a pale head may still know syntax."
+    )
+
+
+def _grid(values: Floats, top: float, axes: Axes) -> None:
+    text = fixed(top, 2)
+    signed_grid(axes, np.asarray(values), top=top, low_text=f"−{text}", high_text=text)
+
+
+HEADS = Picture(
+    "probe_heads", "Heads that the probe leans on", ("probes",), head_panels, head_caption
+)
+
+
+# --- hidden states, layer by layer ------------------------------------------------------------
+
+
+def structural_panels(tree: xr.DataTree) -> list[Panel]:
+    """Shares, and rank correlations."""
+    found = group(tree, "probes")
+    if found is None or best_layer(found) is None:
+        return []
+    return [
+        Panel("Arcs and roots found", partial(_layer_lines, found, SHARES, "share"), height=0.72),
+        Panel(
+            "Order of distances and depths", partial(_layer_lines, found, RANKS, "ρ"), height=0.72
+        ),
+    ]
+
+
+def structural_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    found = group(tree, "probes")
+    assert found is not None
+    return (
+        "The structural probe on the output of each layer. (a) UUAS: the share of arcs, whichever "
+        "end is the head, in the minimum spanning tree of the predicted distances, without "
+        "punctuation; root: the share of sentences whose least deep word is the root. (b) "
+        "Spearman’s ρ of predicted and true distances, and depths, as means over lengths from 5 to "
+        f"50 words; bands are {INTERVALS}; {sentences_text(found)}. After Hewitt and Manning "
+        "(2019)."
+    )
+
+
+def _layer_lines(
+    found: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes: Axes
+) -> None:
+    ends = []
+    layers = np.arange(found.sizes["layer"], dtype=np.float64)
+    for variable, (word, text) in lines.items():
+        parts = estimate(found, variable)
+        band_line(axes, layers, parts, word)
+        last = float(parts.value[np.isfinite(parts.value)][-1])
+        ends.append(LineEnd(last, text, word, marker(word)))
+    layer_axis(axes, len(layers))
+    percent_axis(axes, label, top=1.0)
+    if label == "ρ":  # which may be below 0
+        axes.set_ylim(min(0.0, *(float(np.nanmin(found[x])) - 0.05 for x in lines)), 1)
+        axes.yaxis.set_major_formatter("{x:.1f}")
+    end_labels(axes, ends, top=1.0)
+
+
+STRUCTURAL = Picture(
+    "structural", "Trees in hidden states", ("probes",), structural_panels, structural_caption
+)
+FIGURES = (PICTURE, HEADS, STRUCTURAL)

@@ -1,4 +1,4 @@
-"""How well do probes find the syntactic head of a word, on attention, on words, on hidden states?
+"""Trains probes that find the syntactic head of a word, on attention, on words, on hidden states.
 
     run = probe(load("demo"), ["train.conllu"], ["test.conllu"], output="run")
     run["probes"]["uas"].sel(probe="attention")
@@ -16,14 +16,19 @@ from pathlib import Path
 
 import xarray as xr
 
-from headscope.experiments.probes.asking import Asking
-from headscope.experiments.probes.extract import fastest_linears
-from headscope.experiments.probes.features import FeatureFolder, Place, check_size, folder_of
-from headscope.experiments.probes.plan import NETWORK, Job, Settings
-from headscope.experiments.probes.result import Found, probe_result
-from headscope.experiments.probes.splits import corpus_of, counts_of, read_splits
-from headscope.experiments.probes.structural import Data, structural_scores
-from headscope.experiments.probes.trials import head_spread, right_branching, trial
+from headscope.experiments.probes.feature_files import (
+    FeatureFolder,
+    FeaturePlace,
+    check_size,
+    folder_of,
+)
+from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
+from headscope.experiments.probes.result import ProbeAnswers, probe_result
+from headscope.experiments.probes.settings import NETWORK, ProbeSettings
+from headscope.experiments.probes.structural import HiddenStates, structural_scores
+from headscope.experiments.probes.train_and_test import head_spread, right_branching, trial
+from headscope.experiments.probes.treebank_splits import corpus_of, counts_of, read_splits
+from headscope.experiments.probes.word_features import fastest_linears
 from headscope.experiments.probes.word_vectors import read_vectors
 from headscope.model.model import Model, evaluating
 from headscope.run.experiment import ExperimentRequest, run_experiment
@@ -44,8 +49,8 @@ def probe(
     dev: Files = (),
     words: str | Path | None = None,
     output: str | Path | None = None,
-    settings: Settings | None = None,
-    place: Place | None = None,
+    settings: ProbeSettings | None = None,
+    place: FeaturePlace | None = None,
     labels: Sequence[Sequence[str]] | None = None,
     asked_linears: str = "auto",
     overwrite: bool = False,
@@ -65,7 +70,7 @@ def probe(
     tell              called with what is to be said before the work begins
     raises            InputError and its kinds before anything is computed
     """
-    settings, place = settings or Settings(), place or Place()
+    settings, place = settings or ProbeSettings(), place or FeaturePlace()
     names, lacking = settings.run_probes(words=words is not None)
     files = {"train": train, "test": test} | ({"dev": dev} if dev else {})
     paths = {name: [Path(file) for file in some] for name, some in files.items()}
@@ -74,7 +79,7 @@ def probe(
     vectors = None
     if words is not None:
         vectors = read_vectors(words, (form for s in every for form in s.forms))
-    asking = Asking(model, splits, settings, names, lacking, vectors, labels)
+    asking = ProbePlan(model, splits, settings, names, lacking, vectors, labels)
     folder = None if output is None else Path(output)
     if told := check_size(asking.kinds, model, splits, place, folder):
         tell(told)
@@ -86,17 +91,17 @@ def probe(
             model, every, batch_tokens=settings.batch_tokens, asked=asked_linears
         ),
     )  # fmt: skip
-    work = _Work(asking, place, folder, progress)
+    work = _ProbeRun(asking, place, folder, progress)
     with evaluating(model.network):
         return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
-class _Work:
+class _ProbeRun:
     """The computation behind `probe`."""
 
-    asking: Asking
-    place: Place
+    asking: ProbePlan
+    place: FeaturePlace
     folder: Path | None
     progress: Callable[[int, int], None] | None
 
@@ -124,13 +129,13 @@ class _Work:
                 found.structural = self._structural(run, features)
         return {"probes": probe_result(self.asking, found)}
 
-    def _trials(self, run: RunInProgress, features: FeatureFolder) -> Found:
+    def _trials(self, run: RunInProgress, features: FeatureFolder) -> ProbeAnswers:
         """All probes that score pairs, those on one network after the other."""
         asking = self.asking
-        found = Found({}, None, {})
+        found = ProbeAnswers({}, None, {})
         if "right_branching" in asking.names:
             rule = right_branching(asking.splits[2].sentences, tree=asking.settings.tree)
-            found.trials[Job("right_branching", 0, 0)] = rule
+            found.trials[ProbeTraining("right_branching", 0, 0)] = rule
         for kind in (None, "model", "random"):
             extra = self.reading if kind in asking.kinds else 0
             for number, job in enumerate(asking.jobs):
@@ -160,7 +165,7 @@ class _Work:
         settings = self.asking.settings
         # hidden states begin with the embeddings
         train, dev, test = (
-            Data(split.sentences, partial(store.read, part=layer + 1))
+            HiddenStates(split.sentences, partial(store.read, part=layer + 1))
             for split, store in zip(self.asking.splits, features.of("hidden"), strict=True)
         )
         name = f"structural-{layer}"

@@ -13,9 +13,8 @@ import xarray as xr
 from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable, labelled
 from headscope.core.results import printable
-from headscope.experiments.probes.asking import Asking
-from headscope.experiments.probes.marks import Marks
-from headscope.experiments.probes.plan import Job
+from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
+from headscope.experiments.probes.tree_accuracy import TreeAccuracy
 from headscope.run.store import State
 
 CLARK = "Clark et al. 2019, §5"
@@ -25,7 +24,7 @@ DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 
 
 @dataclass
-class Found:
+class ProbeAnswers:
     """What was computed.
 
     trials      what each trained probe answers; see `trials.trial`
@@ -33,16 +32,16 @@ class Found:
     structural  by layer, see `structural.judged`
     """
 
-    trials: dict[Job, State]
+    trials: dict[ProbeTraining, State]
     spread: npt.NDArray[np.float64] | None
     structural: dict[int, State]
 
 
-def probe_result(asking: Asking, found: Found) -> xr.Dataset:
+def probe_result(asking: ProbePlan, found: ProbeAnswers) -> xr.Dataset:
     """The group `probes`; intervals are over the test sentences."""
     settings = asking.settings
     test = asking.splits[2].sentences
-    marks = Marks(test, replicates=settings.replicates, seed=settings.seed)
+    marks = TreeAccuracy(test, replicates=settings.replicates, seed=settings.seed)
     largest = {name: _largest(found.trials, name) for name in asking.names if name != "structural"}
     variables = _scores(marks, largest) | _curve(marks, list(largest), found.trials)
     variables |= _heads(asking, largest, found) | _structural(asking, marks, found.structural)
@@ -57,7 +56,7 @@ def probe_result(asking: Asking, found: Found) -> xr.Dataset:
     return dataset.assign_attrs(_about(asking, marks))
 
 
-def _largest(trials: dict[Job, State], name: str) -> list[State]:
+def _largest(trials: dict[ProbeTraining, State], name: str) -> list[State]:
     """[seed] the trials of a probe on all training sentences."""
     size = max(job.size for job in trials if job.probe == name)
     return [state for job, state in trials.items() if job.probe == name and job.size == size]
@@ -66,7 +65,7 @@ def _largest(trials: dict[Job, State], name: str) -> list[State]:
 # --- scores of probes that name a head ------------------------------------------------------
 
 
-def _scores(marks: Marks, trials: dict[str, list[State]]) -> dict[str, Variable]:
+def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Variable]:
     if not trials:
         return {}
 
@@ -114,7 +113,9 @@ def _scores(marks: Marks, trials: dict[str, list[State]]) -> dict[str, Variable]
     return found
 
 
-def _curve(marks: Marks, names: list[str], trials: dict[Job, State]) -> dict[str, Variable]:
+def _curve(
+    marks: TreeAccuracy, names: list[str], trials: dict[ProbeTraining, State]
+) -> dict[str, Variable]:
     """UAS of the first seed by the size of the training set; NaN for what is not trained."""
     sizes = sorted({job.size for job in trials if job.size})
     if len(sizes) < 2:
@@ -131,7 +132,9 @@ def _curve(marks: Marks, names: list[str], trials: dict[Job, State]) -> dict[str
 # --- heads ----------------------------------------------------------------------------------
 
 
-def _heads(asking: Asking, trials: dict[str, list[State]], found: Found) -> dict[str, Variable]:
+def _heads(
+    asking: ProbePlan, trials: dict[str, list[State]], found: ProbeAnswers
+) -> dict[str, Variable]:
     """The weights of the probe on attention alone, as means over seeds."""
     if "attention" not in trials or found.spread is None:
         return {}
@@ -164,7 +167,9 @@ def _heads(asking: Asking, trials: dict[str, list[State]], found: Found) -> dict
 # --- hidden states --------------------------------------------------------------------------
 
 
-def _structural(asking: Asking, marks: Marks, states: dict[int, State]) -> dict[str, Variable]:
+def _structural(
+    asking: ProbePlan, marks: TreeAccuracy, states: dict[int, State]
+) -> dict[str, Variable]:
     """[layer] scores of the structural probe; NaN for layers that were not asked."""
     if not states:
         return {}
@@ -197,7 +202,7 @@ def _structural(asking: Asking, marks: Marks, states: dict[int, State]) -> dict[
 # --- what was done --------------------------------------------------------------------------
 
 
-def _about(asking: Asking, marks: Marks) -> dict[str, Any]:
+def _about(asking: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
     """Attributes that a reader needs beside the numbers."""
     vocabulary, settings = asking.model.vocabulary, asking.settings
     constant = vocabulary.cls is None and vocabulary.sep is None

@@ -17,14 +17,14 @@ import torch
 from scipy.stats import rankdata
 from torch import nn
 
-from headscope.experiments.probes.decode import undirected_right
-from headscope.experiments.probes.storage import Features
-from headscope.experiments.probes.training import Schedule, drawn_with, train
-from headscope.experiments.probes.treebank import ROOT, Sentence
+from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
+from headscope.experiments.probes.tree_accuracy import undirected_right
+from headscope.experiments.probes.treebank_splits import ROOT, TreeSentence
+from headscope.experiments.probes.word_features import Features
 from headscope.run.store import State
 
 BEGIN = 0.05  # B is drawn from ±this
-BATCH, RATE, PLATEAU, EPOCHS = 20, 1e-3, 0.1, 40
+BATCH, RATE, PLATEAU = 20, 1e-3, 0.1
 MEASURES = ("distance", "depth")
 
 Floats = npt.NDArray[np.float64]
@@ -32,10 +32,10 @@ Read = Callable[[int], Features]  # hidden states [word, neuron] of a sentence b
 
 
 @dataclass(frozen=True)
-class Data:
+class HiddenStates:
     """The sentences of a split, and where their hidden states are."""
 
-    sentences: Sequence[Sentence]
+    sentences: Sequence[TreeSentence]
     read: Read
 
 
@@ -65,7 +65,9 @@ def squared_norms(projected: torch.Tensor) -> torch.Tensor:
     return projected.square().sum(-1)
 
 
-def loss_of(probe: Projection, data: Data, measure: str, items: Sequence[int]) -> torch.Tensor:
+def loss_of(
+    probe: Projection, data: HiddenStates, measure: str, items: Sequence[int]
+) -> torch.Tensor:
     """Mean over sentences of the L1 loss: of distances divided by n², of depths by n."""
     states = [torch.from_numpy(data.read(at).astype(np.float32)) for at in items]
     projected = probe(torch.cat(states)).split([len(s) for s in states])
@@ -79,7 +81,7 @@ def loss_of(probe: Projection, data: Data, measure: str, items: Sequence[int]) -
 
 
 def structural_scores(
-    data: tuple[Data, Data, Data],
+    data: tuple[HiddenStates, HiddenStates, HiddenStates],
     *,
     rank: int | None,
     epochs: int,
@@ -95,7 +97,7 @@ def structural_scores(
     returns  see `judged`
     """
     width = data[0].read(0).shape[1]
-    schedule = Schedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
+    schedule = ProbeSchedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
     probes = {}
     for measure in MEASURES:
         with drawn_with(seed, "structural", measure):
@@ -115,7 +117,7 @@ def structural_scores(
     return judged(probes, data[2])
 
 
-def judged(probes: dict[str, Projection], data: Data) -> State:
+def judged(probes: dict[str, Projection], data: HiddenStates) -> State:
     """What both probes find in every sentence.
 
     returns  edges [sentence] arcs of the gold tree that the minimum spanning tree has; distance and
@@ -151,7 +153,7 @@ def mean_spearman(found: Floats, gold: npt.NDArray[np.integer]) -> float:
     return float(((first * second).sum(1)[usable] / scale[usable]).mean())
 
 
-def finds_root(depth: Floats, sentence: Sentence) -> float:
+def finds_root(depth: Floats, sentence: TreeSentence) -> float:
     """1.0 if the word of least depth is a root, punctuation left out; NaN without a root there."""
     words = np.flatnonzero(sentence.spanned)
     roots = set(np.flatnonzero(sentence.head == ROOT).tolist()) & set(words.tolist())

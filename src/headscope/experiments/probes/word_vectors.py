@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors:
+class WordVectors:
     """The vectors of the words that occur.
 
     table       [word + 1, dim]; row 0 is 0, for words without one
@@ -71,7 +71,7 @@ class Vectors:
         return float((rows == 0).mean()) if len(rows) else 0.0
 
 
-def read_vectors(source: str | Path, forms: Iterable[str]) -> Vectors:
+def read_vectors(source: str | Path, forms: Iterable[str]) -> WordVectors:
     """The vectors of these words, from a file or the package `glove-6b-50d`.
 
     source   GloVe's text; text with a header of two numbers (word2vec, fastText's .vec); word2vec's
@@ -94,7 +94,7 @@ def read_vectors(source: str | Path, forms: Iterable[str]) -> Vectors:
 # --- the package ----------------------------------------------------------------------------
 
 
-def _of_package(wanted: set[str]) -> Vectors:
+def _of_package(wanted: set[str]) -> WordVectors:
     """GloVe 6B of 50 numbers: a column of words, and a plain array of their vectors."""
     spec = importlib.util.find_spec(MODULE)
     if spec is None or not spec.submodule_search_locations:
@@ -114,7 +114,7 @@ def _of_package(wanted: set[str]) -> Vectors:
 # --- files ----------------------------------------------------------------------------------
 
 
-def _of_file(path: Path, wanted: set[str]) -> Vectors:
+def _of_file(path: Path, wanted: set[str]) -> WordVectors:
     try:
         with ExitStack() as stack:
             file = _opened(path, stack)
@@ -221,7 +221,7 @@ def _binary(
             yield key.decode("utf-8", "surrogatepass"), np.frombuffer(content, FLOAT)
 
 
-def _kept(pairs: Iterable[tuple[str, Floats]], dim: int, name: str) -> Vectors:
+def _kept(pairs: Iterable[tuple[str, Floats]], dim: int, name: str) -> WordVectors:
     row_of: dict[str, int] = {}
     rows: list[Floats] = [np.zeros(dim, np.float32)]
     duplicates = 0
@@ -231,4 +231,4 @@ def _kept(pairs: Iterable[tuple[str, Floats]], dim: int, name: str) -> Vectors:
             continue
         row_of[word] = len(rows)
         rows.append(np.asarray(vector, np.float32))
-    return Vectors(np.stack(rows), row_of, name, duplicates)  # [word + 1, dim]
+    return WordVectors(np.stack(rows), row_of, name, duplicates)  # [word + 1, dim]

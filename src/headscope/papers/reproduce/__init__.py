@@ -1,7 +1,5 @@
-"""What of a paper holds, line by line, with this model and these data?
+"""Papers, claim by claim: what was published beside what our runs say of this model.
 
-A paper is data: `clark2019`, `kovaleva2019`, `kobayashi2020` list sections of lines, in the paper's
-order. A line says what is claimed, what was published, and how the same is read off our runs.
-
-papers ─► battery: desk (runs, resumable) ─► lines ─► verdict ─► lines.csv, .json, report.html
+A paper is data: `clark2019`, `kovaleva2019`, `kobayashi2020` list groups of claims in the paper's
+order. `run_paper` computes the runs that they read and writes the folder.
 """

@@ -1,13 +1,13 @@
-"""How does a battery become one offline page that follows the paper's order?"""
+"""The page of a paper: its claims in its order, published beside ours; it works offline."""
 
 from __future__ import annotations
 
 import shlex
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headscope.core.results import printable, title_name
 from headscope.core.terms import SOURCES
@@ -15,31 +15,32 @@ from headscope.draw.figures import pictures
 from headscope.draw.panel import PanelStore
 from headscope.page.sections import InlineFigure, inline_figure
 from headscope.page.svg import Styles
-from headscope.papers.page_frame import render_page
-from headscope.papers.reproduce.line import MARKS, Judged, Published, Section
-from headscope.papers.reproduce.saving import difference_text, ours_text
-from headscope.papers.reproduce.verdict import (
+from headscope.papers.claim_engine import (
     DIFFERS,
+    DIRECTION,
     FAILED,
-    HOLDS,
+    MARKS,
     NO_DIRECTION,
     NOT_RUN,
     REPRODUCED,
+    ClaimGroup,
+    ClaimOutcome,
+    Published,
 )
+from headscope.papers.page_frame import render_page
+from headscope.papers.quantities import Measured
+from headscope.papers.reproduce.paper_outcome import PaperOutcome, difference_texts, ours_text
+from headscope.run.finished_run import Run
 
-if TYPE_CHECKING:
-    from headscope.papers.reproduce.battery import Outcome
-    from headscope.run.finished_run import Run
-
-OFTEN = 3  # a direction that so many lines share is told once, above them
+OFTEN = 3  # a direction that so many claims share is stated once, above them
 SIGNS = {
-    REPRODUCED: "●", HOLDS: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
+    REPRODUCED: "●", DIRECTION: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line as it stands on the page; `published` holds (value, where, difference)."""
+class LedgerRow:
+    """A claim as it stands on the page; `published` holds (value, where, difference)."""
 
     id: str
     place: str
@@ -60,7 +61,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RunFigure:
     """A figure, what it is in the paper or of which task, and the page of its run.
 
     link, command  the page, or what makes it; both "" where the run is in memory
@@ -73,8 +74,8 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """What is told once, above a table: direction, n, which other data than the paper's."""
+class SharedWords:
+    """What is stated once above a table: direction, n, the data where not the paper's."""
 
     direction: str
     n: str
@@ -82,24 +83,23 @@ class _Shared:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A section: what most of its lines `share`, `notes` on what was not run."""
+class GroupSection:
+    """A section: what most of its claims share, and notes on what was not run."""
 
     id: str
     title: str
     text: str
-    rows: list[Row]
-    shared: _Shared
+    rows: list[LedgerRow]
+    shared: SharedWords
     notes: list[tuple[str, str, bool]]
-    figures: list[Drawn]
-    counts: str
+    figures: list[RunFigure]
     absent: bool
 
 
-def render(outcome: Outcome) -> str:
-    """The page as text; everything in it is escaped, but for drawings made here."""
+def render(outcome: PaperOutcome) -> str:
+    """The page as text."""
     styles = Styles()
-    sections = [_section(outcome, section, styles) for section in outcome.paper.sections]
+    sections = [_section(outcome, group, styles) for group in outcome.paper.groups]
     return render_page(
         "reproduce", styles,
         paper=outcome.paper,
@@ -108,55 +108,58 @@ def render(outcome: Outcome) -> str:
         facts=_facts(outcome),
         own=outcome.own,
         counts=[(SIGNS[s], s, n, _kind(s)) for s, n in outcome.counts.items() if n],
-        total=len(outcome.lines),
+        total=len(outcome.claims),
         sections=sections,
-        runs=_runs(outcome),
+        runs=[_run(outcome, name) for name in outcome.paper.runs],
         marks=MARKS,
         command=printable(outcome.command),
     )  # fmt: skip
 
 
-def _section(outcome: Outcome, section: Section, styles: Styles) -> Shown:
-    judged = [line for line in outcome.lines if line.section == section.id]
-    common = _common(line.line.direction for line in judged)
-    answers = [line.answer for line in judged if line.answer]
-    n, elsewhere = _common(a.n for a in answers), _common(a.elsewhere for a in answers)
-    shared = _Shared(common, n, elsewhere)
-    reasons = list(dict.fromkeys(line.reason for line in judged if line.reason))
-    letters = dict(zip(reasons, _letters(), strict=False))
-    failed = {line.reason for line in judged if line.status == FAILED}
-    counts = Counter(line.status for line in judged)
-    told = ", ".join(f"{counts[s]} {s}" for s in SIGNS if counts[s])
-    return Shown(
-        section.id, section.title, section.text,
-        [_row(line, letters, shared) for line in judged], shared,
+# --- sections -------------------------------------------------------------------------------
+
+
+def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> GroupSection:
+    outcomes = outcome.of_group(group.id)
+    numbers = [one.measured for one in outcomes if one.measured]
+    shared = SharedWords(
+        _common(one.claim.direction for one in outcomes),
+        _common(number.n for number in numbers),
+        _common(number.elsewhere for number in numbers),
+    )
+    reasons = list(dict.fromkeys(one.reason for one in outcomes if one.reason))
+    letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
+    failed = {one.reason for one in outcomes if one.verdict == FAILED}
+    return GroupSection(
+        group.id, group.title, group.text,
+        [_row(one, letters, shared) for one in outcomes], shared,
         [(letters.get(reason, "*"), printable(reason), reason in failed) for reason in reasons],
-        _figures(outcome, section, styles), told,
-        absent=bool(judged) and all(line.status == NOT_RUN for line in judged),
+        _figures(outcome, group, styles),
+        absent=bool(outcomes) and all(one.verdict == NOT_RUN for one in outcomes),
     )  # fmt: skip
 
 
 def _common(words: Iterable[str]) -> str:
-    """What most of the lines that have such words share, and at least OFTEN; "" for nothing."""
+    """What most of the claims that have such words share, and at least OFTEN; "" for nothing."""
     often = Counter(word for word in words if word)
     least = max(OFTEN, often.total() / 2)
     return next((word for word, count in often.most_common(1) if count >= least), "")
 
 
-def _row(judged: Judged, letters: Mapping[str, str], shared: _Shared) -> Row:
-    line, answer = judged.line, judged.answer
-    ours, interval = ours_text(judged)
-    apart = difference_text(judged) or [""] * len(line.published)
-    return Row(
-        line.key, line.place, line.claim,
-        "" if line.direction == shared.direction else line.direction,
-        ours, interval, line.unit, answer.n if answer and answer.n != shared.n else "",
-        printable(answer.shown) if answer else "",
-        [(p.text, _where(p, line.place), d) for p, d in zip(line.published, apart, strict=True)],
-        judged.status, SIGNS[judged.status], _kind(judged.status),
-        letters.get(judged.reason, "*") if judged.reason else "",
-        answer.elsewhere if answer and answer.elsewhere != shared.elsewhere else "",
-        bool(answer and answer.elsewhere),
+def _row(outcome: ClaimOutcome, letters: Mapping[str, str], shared: SharedWords) -> LedgerRow:
+    claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
+    ours, interval = ours_text(outcome)
+    apart = difference_texts(outcome) or [""] * len(claim.published)
+    return LedgerRow(
+        claim.key, claim.place, claim.text,
+        "" if claim.direction == shared.direction else claim.direction,
+        ours, interval, claim.unit, "" if measured.n == shared.n else measured.n,
+        printable(measured.detail),
+        [(p.text, _where(p, claim.place), d) for p, d in zip(claim.published, apart, strict=True)],
+        verdict, SIGNS[verdict], _kind(verdict),
+        letters.get(outcome.reason, "*") if outcome.reason else "",
+        "" if measured.elsewhere == shared.elsewhere else measured.elsewhere,
+        bool(measured.elsewhere),
     )  # fmt: skip
 
 
@@ -169,19 +172,23 @@ def _where(published: Published, place: str) -> str:
     return f"{where}, {published.mark}{slack}"
 
 
-def _figures(outcome: Outcome, section: Section, styles: Styles) -> list[Drawn]:
-    found = []
-    for at, shown in enumerate(section.pictures):
-        run = outcome.runs.get(shown.part)
+def _figures(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> list[RunFigure]:
+    figures = []
+    for at, shown in enumerate(group.figures):
+        run = outcome.runs.get(shown.run)
         if run is None:
             continue
-        place = f"{section.id}-{at}-"
-        drawn = inline_figure(pictures()[shown.picture], PanelStore(run.tree), styles, prefix=place)
+        panels = PanelStore(run.tree)
+        picture = pictures()[shown.figure]
+        drawn = inline_figure(picture, panels, styles, prefix=f"{group.id}-{at}-")
         if drawn is not None:
             of_paper = shown.counterpart.startswith(("Figure", "Table"))
-            told = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart
-            found.append(Drawn(drawn, told, *_page_of(run)))
-    return found
+            words = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart
+            figures.append(RunFigure(drawn, words, *_page_of(run)))
+    return figures
+
+
+# --- facts ----------------------------------------------------------------------------------
 
 
 def _page_of(run: Run | None) -> tuple[str, str]:
@@ -193,7 +200,7 @@ def _page_of(run: Run | None) -> tuple[str, str]:
     return "", printable(shlex.join(["headscope", "report", str(run.path)]))
 
 
-def _facts(outcome: Outcome) -> list[tuple[str, str]]:
+def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
     model = outcome.model
     data = [
         f"{d['key']}: {printable(d['name'])}" + (f" ({d['elsewhere']})" if d["elsewhere"] else "")
@@ -204,8 +211,7 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("Revision", printable(model["revision"])),
         ("Weights, sha256", printable(model["sha256"])),
         ("Architecture", "{architecture}, {layers} layers × {heads} heads".format_map(model)),
-        ("The paper’s own", outcome.paper.model + (f"; {outcome.paper.doubt}" if outcome.paper.doubt
-                                                   else "")),
+        ("The paper’s own", "; ".join(filter(None, (outcome.paper.model, outcome.paper.doubt)))),
         ("Data", "; ".join(data) or "none"),
         ("Limit", _limit(outcome.limit)),
     ]  # fmt: skip
@@ -218,21 +224,15 @@ def _limit(limit: int | None) -> str:
     return f"at most {limit:,} documents or examples of each part (--limit)"
 
 
-def _runs(outcome: Outcome) -> list[dict[str, Any]]:
-    """Every part: where its run is, or why there is none."""
-    rows = []
-    for part in outcome.paper.parts:
-        run = outcome.runs.get(part)
-        reason = outcome.absent.get(part, "")
-        link, making = _page_of(run)
-        rows.append({
-            "part": part,
-            "link": link,
-            "command": making,
-            "read": "" if run is None else _read(run.tree.attrs),
-            "reason": printable(reason),
-        })  # fmt: skip
-    return rows
+def _run(outcome: PaperOutcome, name: str) -> dict[str, Any]:
+    """A run that was asked for: where it is, or why there is none."""
+    run = outcome.runs.get(name)
+    link, command = _page_of(run)
+    return {
+        "part": name, "link": link, "command": command,
+        "read": "" if run is None else _read(run.tree.attrs),
+        "reason": printable(outcome.absent.get(name, "")),
+    }  # fmt: skip
 
 
 def _read(attrs: Mapping[Any, Any]) -> str:
@@ -246,7 +246,3 @@ def _read(attrs: Mapping[Any, Any]) -> str:
 def _kind(status: str) -> str:
     """A class name."""
     return status.replace(" ", "-")
-
-
-def _letters() -> Sequence[str]:
-    return string.ascii_lowercase

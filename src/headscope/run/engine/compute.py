@@ -24,10 +24,12 @@ from headscope.run.settings import Settings
 
 @dataclass(frozen=True)
 class ShardJob:
-    """All that a process needs to compute any shard, beside the model.
+    """What a process needs to compute any shard of a run, beside the model.
 
-    linears  "onednn" or "stock", as chosen once for the run
+    names    of the analyses
+    linears  "onednn" or "stock", chosen once for the run
     threads  of one process
+    options  by analysis
     """
 
     corpus: Corpus
@@ -40,7 +42,7 @@ class ShardJob:
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def new_analyses(self) -> list[Analysis]:
-        """Fresh analyses, nothing seen yet."""
+        """New analyses that have seen nothing."""
         known = known_analyses()
         return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
 
@@ -58,8 +60,8 @@ class Computer:
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
 
-        The arrays are overwritten by the next shard: tens of megabytes allocated anew for each
-        would leave holes in memory.
+        The next shard overwrites the arrays: tens of megabytes allocated for each shard would leave
+        holes in memory.
         """
         for analysis in self._analyses:
             analysis.reset()
@@ -94,10 +96,10 @@ class Computer:
 
 @contextmanager
 def threads_of(count: int) -> Iterator[None]:
-    """Inside the context this process computes in so many threads.
+    """Inside the context torch, and the compiled loops with it, compute in `count` threads.
 
-    Those are torch's, which the compiled loops follow. numpy's products get one: BLAS divides sums
-    among its threads, so that their last bits would depend on how many there are.
+    numpy's products get one thread: BLAS divides sums among its threads, so their last bits would
+    depend on how many there are.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)

@@ -59,7 +59,7 @@ def gather(
 
 
 def _merge(merged: list[Analysis], part: list[Analysis], state: State) -> None:
-    """Add one shard's sums, by way of analyses that hold only them."""
+    """Add the sums of one shard, loaded into `part`, to `merged`."""
     for whole, shard in zip(merged, part, strict=True):
         prefix = f"{shard.name}/"
         shard.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
@@ -69,7 +69,7 @@ def _merge(merged: list[Analysis], part: list[Analysis], state: State) -> None:
 def _computed(
     model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, *, workers: int
 ) -> Iterator[Shard]:
-    """Compute these shards; yields each once it is kept."""
+    """Compute these shards; yield each once it is kept."""
     if workers > 1 and len(todo) > 1:
         if model.load_options is None:
             raise InputError(
@@ -128,9 +128,9 @@ def run_workers(
 
 @contextmanager
 def _shielded() -> Iterator[None]:
-    """Processes started inside never see Ctrl-C, not even while they import; this one does later.
+    """Processes started inside never see Ctrl-C, not even while they import.
 
-    A terminal sends it to all of them. The parent alone decides what it means.
+    A terminal sends it to all processes; the parent alone decides what it means, after the context.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -143,10 +143,10 @@ def _shielded() -> Iterator[None]:
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """Stops the workers at once: whatever they have not delivered will be computed again.
+    """Stop the workers at once; what they have not delivered is computed again later.
 
-    One may have died in the middle of a result. The pool would wait for the rest of it for ever, as
-    long as this process could still write it: so its own end of the pipe is closed too.
+    A worker may have died in the middle of sending a result. The pool would wait forever for the
+    rest of it while this process holds the writing end of the pipe, so that end is closed too.
     """
     processes, results = list((pool._processes or {}).values()), pool._result_queue
     for process in processes:
@@ -172,7 +172,7 @@ def _begin(place: ModelPlace, job: ShardJob) -> None:
 
 
 def _follow_parent() -> None:
-    """Ends this process when its parent is gone, however it went."""
+    """End this process when its parent has ended, for whatever reason."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,11 +1,11 @@
-"""Why does a process of ours keep the memory that it frees, and few compiled products?
+"""Memory settings for our own processes: keep freed blocks, and keep few compiled products.
 
-Attention maps of one batch take tens of megabytes. glibc gives blocks of that size back to the
-system as soon as they are freed and fetches them anew for the next layer, page by page: a tenth of
-the time of a run. Told to keep them, the process holds what its largest batch needed, and no more.
+The attention maps of one batch take tens of megabytes. glibc returns blocks of that size to the
+system as soon as they are freed and fetches them again for the next layer, page by page, which
+costs a tenth of the time of a run. A process that keeps them holds what its largest batch needed.
 
 oneDNN compiles a product for every shape that it meets and keeps 1,024 of them, a quarter of a
-megabyte each. Batches of text come in hundreds of shapes, so memory would grow with the corpus.
+megabyte each. Batches of text have hundreds of shapes, so memory would grow with the corpus.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMPILED_KEPT = 128  # one batch of a model with 16 heads needs about 20
 def keep_freed_memory() -> bool:
     """Tell glibc's allocator to keep freed blocks; for processes of our own, not for libraries.
 
-    returns  whether the allocator took it; False on systems without glibc, where nothing changes
+    returns  whether the allocator accepted it; False without glibc, where nothing changes
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -37,8 +37,8 @@ def keep_freed_memory() -> bool:
 
 
 def keep_few_products() -> None:
-    """Tell oneDNN to keep few compiled products; before its first one, in processes of our own.
+    """Tell oneDNN to keep few compiled products; call it before the first product.
 
-    Whoever has set ONEDNN_PRIMITIVE_CACHE_CAPACITY keeps that.
+    A value of ONEDNN_PRIMITIVE_CACHE_CAPACITY that the user has set stays.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_COMPILED_KEPT))

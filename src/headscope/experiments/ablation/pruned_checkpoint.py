@@ -1,0 +1,208 @@
+"""Writes a model without some of its heads as a checkpoint that any other program can load.
+
+What a head gives reaches the model through its rows of the output projection W_O alone. With these
+set to 0 the head adds nothing: the checkpoint stays as large and loads everywhere, and answers as
+with the head replaced by `zero`. Beside the weights `pruned.json` says which heads are gone and
+what that costs; `pruned.svg` and `.png` show it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+import headscope
+from headscope.core.results import estimate, head_name
+from headscope.errors import InputError, ModelError
+from headscope.experiments.ablation.replace import StandIn
+from headscope.experiments.ablation.task_wording import best_order
+from headscope.experiments.ablation.variant_answers import naive
+from headscope.experiments.ablation.variants import Head, Variant, heads_in
+from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable
+from headscope.model.batch import Batch
+from headscope.model.checkpoint import quietly, weights_sha256
+from headscope.model.families import find_sites, registered
+from headscope.model.model import Model, forward
+from headscope.run.finished_run import Run
+
+TOLERANCE = 1e-4  # of the largest logit
+NOTE = "pruned.json"
+
+
+def projections_of(network: PreTrainedModel, *, layers: int) -> list[nn.Linear | Conv1D]:
+    """[layer] the output projections.
+
+    raises  ModelError where a head cannot be switched off in one layer alone, or its projection is
+            not known
+    """
+    sites = find_sites(network) if registered(network) else []
+    found = [s.projection for s in sites if isinstance(s.projection, nn.Linear | Conv1D)]
+    if len(found) == layers == len({id(projection) for projection in found}):
+        return found
+    shares = 0 < len(sites) < layers
+    why = "shares weights between layers" if shares else "has output projections of its own kind"
+    raise ModelError(
+        f"{type(network).__name__} {why}: its heads cannot be switched off for good; `headscope "
+        "ablate` can switch them off while the model runs"
+    )
+
+
+def disable(network: PreTrainedModel, heads: Variant, *, layers: int, per_layer: int) -> None:
+    """Sets the heads' part of the output projections to 0, in place.
+
+    per_layer  heads of a layer
+    """
+    for layer, projection in enumerate(projections_of(network, layers=layers)):
+        _switch_off(projection, heads_in(heads, layer), per_layer)
+
+
+@contextmanager
+def disabled(
+    network: PreTrainedModel, heads: Variant, *, layers: int, per_layer: int
+) -> Iterator[None]:
+    """Inside the context the heads are switched off; afterwards the weights are what they were."""
+    projections = projections_of(network, layers=layers)
+    changed = [(p, layer) for layer, p in enumerate(projections) if heads_in(heads, layer)]
+    before = [projection.weight.detach().clone() for projection, _ in changed]
+    try:
+        for projection, layer in changed:
+            _switch_off(projection, heads_in(heads, layer), per_layer)
+        yield
+    finally:
+        with torch.no_grad():
+            for (projection, _), weight in zip(changed, before, strict=True):
+                projection.weight.copy_(weight)
+
+
+def check_disabled(
+    network: PreTrainedModel, batch: Batch, heads: Variant, *, layers: int, per_layer: int
+) -> None:
+    """Raises ModelError unless the model without the heads answers as with them replaced by 0."""
+    wanted = naive(network, batch, [heads], StandIn("zero"))[1]
+    with disabled(network, heads, layers=layers, per_layer=per_layer):
+        found = forward(network, batch.input_ids, batch.mask, batch.segment_ids).logits
+    gap = float((found - wanted).abs().max())
+    if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
+        raise ModelError(
+            f"{type(network).__name__} without these heads answers differently by {gap:.1e} from "
+            "one whose heads add nothing: its output projection is not what headscope takes for "
+            "it; please report this model"
+        )
+
+
+def _switch_off(projection: nn.Linear | Conv1D, heads: list[int], per_layer: int) -> None:
+    weight = projection.weight.data
+    model = weight.shape[1 if isinstance(projection, Conv1D) else 0]
+    if isinstance(projection, Conv1D):
+        weight.view(per_layer, -1, model)[heads] = 0  # [head, dim, model]
+    else:
+        weight.view(model, per_layer, -1)[:, heads] = 0  # [model, head, dim]
+
+
+# --- the folder -------------------------------------------------------------------------------
+
+
+def refuse_strangers(folder: Path, *, checkpoint: str | Path) -> None:
+    """Raises RunFolderError for a folder that is not ours, InputError for the checkpoint itself."""
+    if folder.exists() and Path(checkpoint).exists() and folder.samefile(checkpoint):
+        raise InputError(
+            f"{folder} is the checkpoint that is to be pruned; choose another folder with -o"
+        )
+    replaceable(folder, marks=(NOTE,))
+
+
+def chosen_heads(
+    pruning: xr.Dataset, *, order: str | None = None, remove: int | None = None
+) -> tuple[str, list[Head]]:
+    """The order, and the heads that go: as many as the allowance permits unless told otherwise.
+
+    remove  a number of heads that the curves have a point for
+    raises  InputError for an order that was not looked at
+    """
+    names = [str(name) for name in pruning["order"].values]
+    order = best_order(pruning) if order is None else order
+    if order not in names:
+        raise InputError(f"no order {order!r} among {', '.join(names)}")
+    at = names.index(order)
+    count = int(pruning["can_go"].values[at]) if remove is None else remove
+    turns = pruning["turn"].values[..., at]  # [layer, head]
+    return order, [(int(layer), int(head)) for layer, head in zip(*(turns < count).nonzero(),
+                                                                  strict=True)]  # fmt: skip
+
+
+def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
+    """What pruned.json says."""
+    found, model = run["pruning"], run.manifest["model"]
+    at = [str(name) for name in found["order"].values].index(order)
+    removed = [int(n) for n in found["removed"].values]
+    apart = estimate(found, "difference", order=order, removed=len(heads))
+    held = estimate(found, "held_out", order=order)
+    return {
+        "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
+        "task": found.attrs["task"], "metric": found.attrs["metric"],
+        "removed": [
+            head_name(layer * model["heads"] + head, model["heads"])
+            for layer, head in sorted(heads)
+        ],
+        "removed_from_0": [list(head) for head in sorted(heads)],
+        "heads": int(found.attrs["heads"]),
+        "order": order,
+        "chosen_by": found.attrs["chosen_by"],
+        "score": {
+            "heads_gone": len(heads), "examples": int(found.attrs["examples"]),
+            "before": float(found["score"].values[at, 0]),
+            "difference": _numbers(apart),
+        },
+        "held_out": {
+            "heads_gone": int(found["can_go_half"].values[at]), "difference": _numbers(held),
+        },
+        "curve": {
+            "heads_gone": removed,
+            "score": [float(x) for x in found["score"].values[at]],
+        },
+        "headscope": headscope.__version__,
+    }  # fmt: skip
+
+
+def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], folder: Path) -> Path:
+    """Writes the checkpoint without these heads; whole, or not at all.
+
+    returns  the folder
+    raises   HeadscopeError if it cannot be written
+    """
+    from headscope.draw.panel import compose
+    from headscope.draw.saving import save_picture
+    from headscope.experiments.ablation.figure import PRUNING
+
+    shape, note = model.shape, note_of(run, order, heads)
+    gone = frozenset(heads)
+
+    def write(draft: Path) -> None:
+        off = disabled(model.network, gone, layers=shape.layers, per_layer=shape.heads)
+        with off, quietly():
+            model.network.save_pretrained(draft)
+            model.tokenizer.save_pretrained(draft)
+        note["sha256"] = weights_sha256(str(draft), model.network)
+        (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
+        figure = compose(PRUNING.panels(run.tree), columns=PRUNING.columns)
+        for kind in ("svg", "png"):
+            save_picture(figure, draft / f"pruned.{kind}")
+
+    put_folder(folder, write)
+    return folder
+
+
+def _numbers(parts: Any) -> dict[str, float | None]:
+    """A value and its interval; None for what does not exist."""
+    named = {"value": parts.value, "ci_low": parts.low, "ci_high": parts.high}
+    return {name: float(x) if math.isfinite(x) else None for name, x in named.items()}

@@ -1,0 +1,189 @@
+"""Computes what a model answers to every example, whole and in every variant.
+
+Examples of similar length run together, so few of them that all variants of a layer fit into one
+forward pass beside them; memory depends on `batch_tokens`, not on the data. `naive` is the plain
+way, one full forward pass for every variant, by the instrument's interventions. It serves the
+families for which `shared` does not work, and `shared` is checked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import PreTrainedModel
+
+from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
+from headscope.errors import ModelError
+from headscope.experiments.ablation.replace import MeanMixtures, StandIn
+from headscope.experiments.ablation.shared import SharedPrefix
+from headscope.experiments.ablation.variants import Variant, lowest_layer
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.linears import choose as choose_linears
+from headscope.model.model import Model, evaluating, forward
+
+BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
+TOLERANCE = 1e-5  # of the largest logit; float32 rounding through 24 layers stays below it
+Answers = Callable[[Batch, Sequence[Variant]], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How variants are run.
+
+    name    "shared", "shared with projections" or "naive"
+    reason  why it is not "shared"; else nothing
+    """
+
+    name: str
+    reason: str = ""
+
+
+WAYS = (Way("shared"), Way("shared with projections"), Way("naive"))
+
+
+def mean_mixtures(
+    model: Model, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
+) -> torch.Tensor:
+    """[layer, head, dim] every head's mean mixture, for `StandIn("mean", …)`."""
+    found = MeanMixtures(model)
+    with evaluating(model.network):
+        for places in batches(examples, budget=batch_tokens):
+            found.add(batch_of(model, [examples[at] for at in places]))
+    return found.means()
+
+
+def choose_way(
+    model: Model, examples: Sequence[Example], variants: Sequence[Variant], stand_in: StandIn
+) -> Way:
+    """The fastest way that gives what `naive` gives, on a few examples and variants.
+
+    raises  ModelError if the whole model answers with what is no number
+    """
+    by_length = sorted(examples, key=len)
+    batch = batch_of(model, [by_length[0], by_length[len(by_length) // 2]])
+    layers = sorted({lowest_layer(v) for v in variants})
+    few = {layers[0], layers[len(layers) // 2], layers[-1]}
+    tried = [next(v for v in variants if lowest_layer(v) == layer) for layer in sorted(few)]
+    tried.append(max(variants, key=len))  # most heads at once, maybe in several layers
+    reasons = []
+    with evaluating(model.network):
+        wanted = naive(model.network, batch, tried, stand_in)
+        check_numbers(wanted[0], model.name)
+        largest = float(wanted.abs().max())
+        allowed = max(TOLERANCE, 8 * torch.finfo(wanted.dtype).eps) * max(largest, 1)
+        for way in WAYS[:-1]:
+            try:
+                with answering(model.network, way, stand_in) as answers:
+                    gap = float((answers(batch, tried) - wanted).abs().max())
+            except Exception as error:  # whatever a family's own code may do with what it is given
+                reasons.append(str(error).splitlines()[0] if str(error) else type(error).__name__)
+                continue
+            if gap <= allowed:
+                return Way(way.name, "; ".join(reasons))
+            reasons.append(f"answers differ by {gap:.1e}")
+    return Way(WAYS[-1].name, reasons[-1])
+
+
+def check_numbers(logits: torch.Tensor, name: str) -> None:
+    """Raises ModelError for answers of the whole model, [example, output], that are no numbers."""
+    if not logits.isfinite().all():
+        raise ModelError(
+            f"{name!r} answers with NaN or infinity; wanted numbers: its training may have "
+            "diverged (a lower rate, float32), or its weights are damaged"
+        )
+
+
+def sweep(
+    model: Model,
+    examples: Sequence[Example],
+    places: Sequence[int],
+    variants: Sequence[Variant],
+    answers: Answers,
+) -> npt.NDArray[np.float32]:
+    """[variant + 1, place, output] the logits of the examples at some places, from one batch."""
+    batch = batch_of(model, [examples[at] for at in places])
+    return answers(batch, variants).float().cpu().numpy()
+
+
+def small_batches(
+    examples: Sequence[Example], variants: Sequence[Variant], *, batch_tokens: int
+) -> list[list[int]]:
+    """Places of examples that run together, so that the variants of a layer fit beside them."""
+    layers = [lowest_layer(variant) for variant in variants]
+    widest = max((layers.count(layer) for layer in set(layers)), default=1)
+    return list(batches(examples, budget=max(1, batch_tokens // widest)))
+
+
+@contextmanager
+def answering(
+    network: PreTrainedModel, way: Way, stand_in: StandIn, *, batch_tokens: int = BATCH_TOKENS
+) -> Iterator[Answers]:
+    """Inside the context, a function (batch, variants) -> [variant + 1, example, output] logits."""
+    if way.name == "naive":
+        yield lambda batch, variants: naive(network, batch, variants, stand_in)
+        return
+    skip = way.name == "shared"
+    prefix: AbstractContextManager[SharedPrefix]
+    prefix = SharedPrefix(network, stand_in, skip_projections=skip)
+    with prefix as opened:
+        yield lambda batch, variants: _shared(opened, batch, variants, batch_tokens)
+
+
+def _shared(
+    prefix: SharedPrefix, batch: Batch, variants: Sequence[Variant], batch_tokens: int
+) -> torch.Tensor:
+    kept = prefix.whole(batch)
+    found = kept.logits.new_empty((len(variants) + 1, *kept.logits.shape))
+    found[0] = kept.logits
+    at_once = max(1, batch_tokens // batch.input_ids.numel())
+    for layer in {lowest_layer(variant) for variant in variants}:
+        places = [at for at, variant in enumerate(variants) if lowest_layer(variant) == layer]
+        for start in range(0, len(places), at_once):
+            some = places[start : start + at_once]
+            answers = prefix.variants(batch, kept, layer, [variants[at] for at in some])
+            found[[at + 1 for at in some]] = answers
+    return found  # [variant + 1, example, output]
+
+
+def fastest_linears(
+    model: Model, examples: Sequence[Example], *, batch_tokens: int, asked: str = "auto"
+) -> str:
+    """The kind of linear maps to use, timed on a pass of the usual size; see `linears.choose`."""
+    middle = sorted(examples, key=len)[len(examples) // 2]
+    batch = batch_of(model, [middle] * max(1, batch_tokens // len(middle)))
+
+    def once() -> torch.Tensor:
+        answer: Any = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
+        logits: torch.Tensor = answer.logits
+        return logits
+
+    return choose_linears(model.network, once, asked=asked)
+
+
+def batch_of(model: Model, examples: Sequence[Example]) -> Batch:
+    """The examples as a batch on the model's device."""
+    return Batch.of(examples, model.vocabulary, replicates=0, device=model.device)
+
+
+# --- the plain way ----------------------------------------------------------------------------
+
+
+def naive(
+    network: PreTrainedModel, batch: Batch, variants: Sequence[Variant], stand_in: StandIn
+) -> torch.Tensor:
+    """[variant + 1, example, output] the logits; first those of the whole model."""
+    found = []
+    for variant in (frozenset(), *variants):
+        off = [stand_in.switching_off(variant)] if variant else []
+        with Instrument(network, interventions=off):
+            answer = forward(network, batch.input_ids, batch.mask, batch.segment_ids)
+        found.append(answer.logits.detach())
+    return torch.stack(found)  # [variant + 1, example, output]

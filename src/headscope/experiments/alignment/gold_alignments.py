@@ -1,0 +1,252 @@
+"""Which words of a sentence and its translation belong together, as people say?
+
+    gold = read_gold([folder])    # de, en, alignmentDeEn.talp
+    gold.pairs[0].sure            # {(0, 0), (1, 2)}: word of the source, word of the target
+
+Read are the folder of the RWTH gold alignments as it is unpacked, a folder with NAME.src, NAME.tgt
+and NAME.talp, or these three files. Texts are tokenised, a sentence per line, with spaces between
+words, in UTF-8 or else Latin-1. Links stand a line per pair, `3-4` sure and `3p4` (or `3?4`)
+possible, or in blocks: `SENT: 0`, then a line `S 3 4` or `P 3 4` for each link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headscope.corpus.files import BYTE_ORDER_MARK, checked_files
+from headscope.errors import CorpusError
+
+Word = tuple[int, int]  # of the source and of the target, from 0
+_RWTH = re.compile(r"alignment([A-Z][a-z])([A-Z][a-z])(?:\.talp)?")
+_LINK = re.compile(r"(\d+)([-p?])(\d+)")
+_ROW = re.compile(r"([SP])\s+(\d+)\s+(\d+)")
+_SENTENCE = re.compile(r"SENT:\s*(\d+)")
+_ENDINGS = (".talp", ".gold", ".align")
+WANTED = (
+    "wanted a folder with de, en and alignmentDeEn.talp, or with NAME.src, NAME.tgt and NAME.talp; "
+    "or three files: --data alignment=SOURCE --data alignment=TARGET --data alignment=LINKS"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePair:
+    """A sentence and its translation.
+
+    id        the line that it stands on, from 1
+    sure      links that any alignment must have
+    possible  links that an alignment may have, the sure ones among them
+    """
+
+    id: str
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    sure: frozenset[Word]
+    possible: frozenset[Word]
+
+
+@dataclass(frozen=True)
+class GoldAlignments:
+    """Pairs of sentences with their links.
+
+    languages  of source and target as the files are named, "de" and "en"; None where they are not
+    first      what the first word was called in the file: 0 or 1
+    """
+
+    pairs: tuple[SentencePair, ...]
+    files: tuple[Path, ...]
+    languages: tuple[str, str] | None
+    first: int
+
+    @property
+    def sha256(self) -> str:
+        """Hex sha256 over all words and links in order."""
+        digest = hashlib.sha256()
+        for p in self.pairs:
+            parts = (p.source, p.target, sorted(p.sure), sorted(p.possible))
+            digest.update(repr(parts).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A link as it is written: on which line of the file, in which pair."""
+
+    line: int
+    pair: int
+    source: int
+    target: int
+    sure: bool
+
+
+def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
+    """The pairs of a folder, or of the three files: source, target, links.
+
+    raises  CorpusError: files that are not there or do not fit, a line that is no link, a word that
+            the sentence has not, and links that leave open whether words count from 0 or from 1
+    """
+    files, languages = _found([Path(path) for path in paths])
+    source, target, rows = (_lines(path) for path in files)
+    texts = _texts(files, source, target)
+    written = list(_links(files[2], rows, len(texts)))
+    first = _first(files[2], written, texts)
+    kept: list[tuple[set[Word], set[Word]]] = [(set(), set()) for _ in texts]  # sure, possible
+    for link in written:
+        _check(files[2], link, texts[link.pair], first)
+        word = (link.source - first, link.target - first)
+        kept[link.pair][1].add(word)
+        if link.sure:
+            kept[link.pair][0].add(word)
+    pairs = tuple(
+        SentencePair(str(at + 1), *texts[at], frozenset(sure), frozenset(possible))
+        for at, (sure, possible) in enumerate(kept)
+        if texts[at][0]
+    )
+    return GoldAlignments(pairs, files, languages, first)
+
+
+# --- which files ----------------------------------------------------------------------------
+
+
+def _found(paths: Sequence[Path]) -> tuple[tuple[Path, Path, Path], tuple[str, str] | None]:
+    """Source, target and links; and the languages, where the names tell them."""
+    if len(paths) == 3:
+        return _three(*paths), None
+    if len(paths) != 1 or not paths[0].is_dir():
+        raise CorpusError(f"found {', '.join(map(str, paths)) or 'nothing'}; {WANTED}")
+    folder = paths[0]
+    # The short layout before the long one: it is the one that the paper's authors read.
+    for name in sorted((p.name for p in folder.iterdir()), key=lambda n: (-len(n), n)):
+        if named := _RWTH.fullmatch(name):
+            languages = (named[1].lower(), named[2].lower())
+            return _three(*(folder / one for one in (*languages, name))), languages
+    stems = sorted(p.with_suffix("") for p in folder.glob("*.src"))
+    found = [(s, p) for s in stems for end in _ENDINGS if (p := Path(f"{s}{end}")).is_file()]
+    if len(found) != 1:
+        many = f"{len(found)} sets of files" if found else "no such files"
+        raise CorpusError(f"found {many} in {folder}; {WANTED}")
+    stem, links = found[0]
+    return _three(Path(f"{stem}.src"), Path(f"{stem}.tgt"), links), None
+
+
+def _three(*paths: Path) -> tuple[Path, Path, Path]:
+    source, target, links = checked_files(paths)
+    return source, target, links
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines without their ends; of a file that is not UTF-8, in Latin-1."""
+    try:
+        raw = path.read_bytes().removeprefix(BYTE_ORDER_MARK)
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    # not splitlines: in Latin-1 it would cut at byte 0x85
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+# --- texts ----------------------------------------------------------------------------------
+
+
+def _texts(
+    files: Sequence[Path], source: Sequence[str], target: Sequence[str]
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """[line] words of both sides; a line that is empty on both is no pair."""
+    sides = [[_words(line) for line in side] for side in (source, target)]
+    for side in sides:
+        while side and not side[-1]:
+            side.pop()
+    if not sides[0] or len(sides[0]) != len(sides[1]):
+        raise CorpusError(
+            f"found {len(sides[0])} lines in {files[0]} and {len(sides[1])} in {files[1]}; wanted "
+            "a sentence and its translation on the same line of each"
+        )
+    for number, (one, other) in enumerate(zip(*sides, strict=True), start=1):
+        if bool(one) != bool(other):
+            empty = files[1] if one else files[0]
+            raise CorpusError(f"{empty}:{number}: empty, but not in the other text")
+    return list(zip(*sides, strict=True))
+
+
+def _words(line: str) -> tuple[str, ...]:
+    # not split(): that would cut at no-break spaces too
+    return tuple(word for word in re.split(r"[ \t]", line) if word)
+
+
+# --- links ----------------------------------------------------------------------------------
+
+
+def _links(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
+    """All links as they are written."""
+    long = next((row for row in rows if row.strip()), "").startswith("SENT")
+    return _in_blocks(path, rows, pairs) if long else _on_lines(path, rows, pairs)
+
+
+def _on_lines(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
+    """`3-4 3p5`, a line per pair."""
+    if len(rows) < pairs or any(row.strip() for row in rows[pairs:]):
+        raise CorpusError(
+            f"found {len(rows)} lines in {path} for {pairs} pairs of sentences; wanted a line for "
+            "each pair, empty where it has no links"
+        )
+    for at, row in enumerate(rows[:pairs]):
+        for text in row.split():
+            if (link := _LINK.fullmatch(text)) is None:
+                raise CorpusError(
+                    f"{path}:{at + 1}: found {text[:40]!r}; wanted links SOURCE-TARGET (sure) or "
+                    "SOURCEpTARGET (possible), such as 3-4 or 3p4"
+                )
+            yield _Link(at + 1, at, int(link[1]), int(link[3]), link[2] == "-")
+
+
+def _in_blocks(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
+    """`SENT: 0`, then `S 3 4` and `P 3 5`."""
+    first = at = -1
+    for number, text in enumerate((row.strip() for row in rows), start=1):
+        if sentence := _SENTENCE.fullmatch(text):
+            first = int(sentence[1]) if first < 0 else first
+            at, before = int(sentence[1]) - first, at
+            if first > 1 or not before < at < pairs:
+                raise CorpusError(
+                    f"{path}:{number}: found {text[:40]!r}; wanted the {pairs} pairs in order, "
+                    "counted from 0 or from 1"
+                )
+        elif row := _ROW.fullmatch(text):
+            yield _Link(number, at, int(row[2]), int(row[3]), row[1] == "S")
+        elif text:
+            raise CorpusError(
+                f"{path}:{number}: found {text[:40]!r}; wanted SENT: NUMBER, or S or P with a word "
+                "of the source and one of the target, such as S 3 4"
+            )
+
+
+def _first(path: Path, links: Iterable[_Link], texts: Sequence[tuple[Sequence[str], ...]]) -> int:
+    """Whether words count from 0 or from 1: a first word is linked, or a last one."""
+    zero = end = False
+    for link in links:
+        lengths = [len(side) for side in texts[link.pair]]
+        zero |= 0 in (link.source, link.target)
+        end |= link.source == lengths[0] or link.target == lengths[1]
+    if not (zero or end):
+        raise CorpusError(
+            f"{path} links no first or last word, so it cannot be told whether words count from 0 "
+            "or from 1; wanted links SOURCE-TARGET of all pairs"
+        )
+    return 0 if zero else 1
+
+
+def _check(path: Path, link: _Link, texts: tuple[Sequence[str], Sequence[str]], first: int) -> None:
+    lengths = [len(side) for side in texts]
+    inside = (link.source - first < lengths[0], link.target - first < lengths[1])
+    if not all(inside):
+        raise CorpusError(
+            f"{path}:{link.line}: found a link of word {link.source} to word {link.target}; wanted "
+            f"words {first} to {lengths[0] - 1 + first} of the source (first) and {first} to "
+            f"{lengths[1] - 1 + first} of the target of pair {link.pair + 1}"
+        )

@@ -1,0 +1,119 @@
+"""The workspace of a paper's runs: model, data, folder and settings that they share.
+
+Every run has a folder OUT/runs/NAME. A finished one is opened, an interrupted one continued.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headscope.core.labelled import keeping_draws
+from headscope.corpus import Corpus
+from headscope.errors import HeadscopeError, RunStopped
+from headscope.model.model import Model, load
+from headscope.papers.claim_engine import failure
+from headscope.papers.quantities import Unmeasured
+from headscope.papers.reproduce.paper_data import PaperData
+from headscope.run.atlas import Execution, atlas
+from headscope.run.finished_run import Run
+from headscope.run.settings import Settings
+
+
+@dataclass
+class Workspace:
+    """What all runs of a paper share.
+
+    model     as `headscope.load` takes it
+    limit     documents, or examples, of each run at most
+    loading   device, dtype, revision, trust_remote_code
+    reports   whether every run gets its own page
+    overwrite  whether runs of another spec are replaced
+    tell      called with a sentence when a run begins
+    """
+
+    model_name: str
+    data: PaperData
+    folder: Path
+    limit: int | None = None
+    seed: int = 0
+    replicates: int = 200
+    threads: int | None = None
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    reports: bool = True
+    overwrite: bool = False
+    tell: Callable[[str], None] = lambda text: None
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, loaded when the first run needs it."""
+        return load(self.model_name, **self.loading)
+
+    @property
+    def settings(self) -> Settings:
+        """What all runs have in common."""
+        return Settings(limit=self.limit, seed=self.seed, replicates=self.replicates)
+
+    @property
+    def execution(self) -> Execution:
+        """How all runs are computed: stock linear maps give the same numbers on every machine."""
+        return Execution(threads=self.threads, linears="stock", overwrite=self.overwrite)
+
+    def place(self, name: str) -> Path:
+        """The folder of a run."""
+        return self.folder / "runs" / name.replace(":", "-")
+
+    def atlas(
+        self,
+        name: str,
+        corpus: Corpus,
+        *analyses: str,
+        frequency: Path | None = None,
+        **changes: Any,
+    ) -> Run:
+        """An atlas of these analyses that keeps the draws of its intervals."""
+        settings = replace(self.settings, analyses=analyses, **changes)
+        with keeping_draws():
+            return atlas(
+                self.model, corpus, output=self.place(name), settings=settings,
+                execution=self.execution, frequency=frequency,
+            )  # fmt: skip
+
+
+RunMaker = Callable[[Workspace, str], Run]
+
+
+def make_runs(
+    workspace: Workspace, names: list[str], makers: Mapping[str, RunMaker]
+) -> tuple[dict[str, Run], dict[str, str], dict[str, float]]:
+    """All runs that can be had; why the others are missing; and seconds of each.
+
+    names   "tokens" or "ablate:rte": the maker goes by what stands before the colon
+    raises  RunStopped on Ctrl-C
+    """
+    runs: dict[str, Run] = {}
+    absent: dict[str, str] = {}
+    seconds: dict[str, float] = {}
+    for name in names:
+        began = time.monotonic()
+        workspace.tell(f"{name} …")
+        try:
+            run = makers[name.partition(":")[0]](workspace, name)
+            if workspace.reports and run.path is not None and not run.has_report:
+                run.report()
+            runs[name] = run
+        except Unmeasured as error:
+            absent[name] = str(error)
+        except RunStopped:
+            raise
+        except HeadscopeError as error:
+            absent[name] = failure(" ".join(str(error).split()))
+        except Exception as error:  # a fault in one run leaves the others
+            absent[name] = failure(f"{type(error).__name__}: {str(error)[:200]}")
+        else:
+            seconds[name] = round(time.monotonic() - began, 1)
+    return runs, absent, seconds

@@ -1,0 +1,31 @@
+"""Which small model do the tests run where the demo would only take longer?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from headscope.model.checkpoint import demo_place, quietly
+
+LAYERS, HEADS, NEURONS = 2, 4, 32
+
+
+def small_bert(folder: Path) -> Path:
+    """A BERT with random weights and sharp attention, and the demo's tokenizer; saved."""
+    with quietly():
+        tokenizer = AutoTokenizer.from_pretrained(demo_place())
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=HEADS * NEURONS, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, intermediate_size=48,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = BertModel(config)
+        for parameter in network.parameters():  # biases that are not 0, attention that is sharp
+            parameter.data += 0.3 * torch.randn(parameter.shape)
+    with quietly():
+        network.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return folder
