@@ -148,7 +148,9 @@ def test_the_pages_show_commands() -> None:
 def test_every_command_of_the_pages_runs(
     line: str, desk: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headscope.analyses.patterns.card.MADE", 25)  # minutes else
+    monkeypatch.setattr(
+        "headscope.experiments.map_classifier.classifier_card.MADE", 25
+    )  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     if line.startswith("headscope compare"):
         names["bert-rte"] = "my-model"  # of the same shape as the base

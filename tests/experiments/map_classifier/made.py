@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headscope.analyses.patterns.session import Drawn
 from headscope.corpus.document import Example
+from headscope.experiments.map_classifier.annotation_session import Drawn
 
 SECRETS = ("model-of-nobody", "text-of-nobody", "document-of-nobody", "example-of-nobody")
 

@@ -8,10 +8,14 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from analyses.patterns.made import SECRETS, make_drawn
-from headscope.analyses.patterns.serve import LARGEST_BODY, Server, picture
-from headscope.analyses.patterns.session import Session
+from experiments.map_classifier.made import SECRETS, make_drawn
 from headscope.errors import InputError
+from headscope.experiments.map_classifier.annotation_server import (
+    LARGEST_BODY,
+    AnnotationServer,
+    picture,
+)
+from headscope.experiments.map_classifier.annotation_session import Session
 
 JSON = {"Content-Type": "application/json"}
 GOOD = json.dumps({"number": 2, "label": "block"})
@@ -261,14 +265,14 @@ def test_a_taken_port_is_told_plainly(session, serve):
     with serve(session) as server:
         port = server.server_port
         with pytest.raises(InputError, match=f"cannot serve on port {port} "):
-            Server(session, "b", port=port)
+            AnnotationServer(session, "b", port=port)
 
 
 def test_a_label_that_cannot_be_kept_is_not_answered_as_kept(server, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headscope.analyses.patterns.session.os.fsync", full)
+    monkeypatch.setattr("headscope.experiments.map_classifier.annotation_session.os.fsync", full)
     status, _, body = ask(server, path_of(server, "label"), method="POST", body=GOOD, headers=JSON)
     assert status == 500
     assert b"No space left on device" in body

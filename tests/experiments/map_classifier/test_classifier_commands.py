@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 import headscope as hs
-from analyses.patterns.made import make_drawn
 from cli.conftest import Done, refused
+from experiments.map_classifier.made import make_drawn
 from headscope.analyses.patterns import card
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.labelled_maps import bundled_labels, joined, labels_of
-from headscope.analyses.patterns.session import Session
-from headscope.analyses.patterns.weights import read_card, read_classifier
+from headscope.analyses.patterns.measure_network import read_card, read_classifier
 from headscope.cli.main import main
+from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
 MAPS = 40
 

@@ -1,8 +1,8 @@
 """How well is the class of a map told, on maps and on models that were not learned from?
 
 Cross-validation over maps (stratified by label and model), and leaving one model out; the score is
-macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline on a few features
-of the map, learned on the same folds.
+macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline, learned on the
+same folds: a few rules on features of the map, without a network, which the network has to beat.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import numpy.typing as npt
 import torch
 from sklearn.metrics import confusion_matrix, f1_score
 from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.made_maps import made_map
-from headscope.analyses.patterns.network import Classifier
-from headscope.analyses.patterns.resize import Seen, seen_bytes
-from headscope.analyses.patterns.rules import Rules
+from headscope.analyses.patterns.measure_network import SIDE, Classifier, Seen, seen_bytes
 from headscope.core.accumulators import generator
+from headscope.experiments.map_classifier.made_maps import made_map
 
 Labels = npt.NDArray[np.int64]
 Fold = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # places of training, of test
@@ -76,7 +75,7 @@ def train(
     rarity = (counts.sum() / counts / len(NAMES)).sqrt()
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        learner = _Learner(
+        learner = _NetworkWithLoss(
             Classifier() if start is None else deepcopy(start).requires_grad_(True), rarity
         )
         trainer = Trainer(
@@ -100,7 +99,7 @@ def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Cla
     return train(seen, labels, seed=seed, epochs=epochs)
 
 
-class _Learner(nn.Module):
+class _NetworkWithLoss(nn.Module):
     """The network with its loss, as `Trainer` wants it."""
 
     def __init__(self, network: Classifier, rarity: torch.Tensor) -> None:
@@ -218,3 +217,51 @@ def score(labels: Labels, predicted: Labels, *, seed: int) -> Score:
         predicted, macro(np.arange(len(labels))), float(low), float(high), np.asarray(by_class),
         confusion_matrix(labels, predicted, labels=classes),
     )  # fmt: skip
+
+
+Floats = npt.NDArray[np.float64]
+
+
+class Rules:
+    """A tree of at most 12 rules on `features`; seed breaks ties."""
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.tree = DecisionTreeClassifier(
+            max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
+        )
+
+    def fit(self, seen: Seen, labels: npt.NDArray[np.int64]) -> Rules:
+        """Learn the rules from labelled maps."""
+        self.tree.fit(features(seen), labels)
+        return self
+
+    def predict(self, seen: Seen) -> npt.NDArray[np.int64]:
+        """[map] class."""
+        return np.asarray(self.tree.predict(features(seen)), np.int64)
+
+
+def features(seen: Seen) -> Floats:
+    """[map, feature] of the maps as the classifier sees them: [map, 2, SIDE, SIDE].
+
+    Shares of the pooled weight: on the diagonal and beside it, in the largest column, in the three
+    largest, in the first and in the last; within halves of the map; how unequal columns and rows
+    are; how much is dark at all.
+    """
+    largest, mean = (seen[:, place].astype(np.float64) / 255 for place in (0, 1))
+    total = np.maximum(mean.sum((1, 2)), 1e-9)
+    away = np.abs(np.subtract.outer(np.arange(SIDE), np.arange(SIDE)))
+    columns, rows = mean.sum(1), mean.sum(2)  # [map, column], [map, row]
+    ordered = -np.sort(-columns, axis=1)
+    half = SIDE // 2
+    within = mean[:, :half, :half].sum((1, 2)) + mean[:, half:, half:].sum((1, 2))
+    bands = [(mean * (away <= width)).sum((1, 2)) / total for width in (0, 1, 3)]
+    ridge = [(largest * (away <= width)).sum((1, 2)) / (away <= width).sum() for width in (0, 1)]
+    return np.stack(
+        [
+            *bands, *ridge, ordered[:, 0] / total, ordered[:, :3].sum(1) / total,
+            columns[:, 0] / total, columns[:, -1] / total, within / total,
+            columns.std(1) / columns.mean(1).clip(1e-9), rows.std(1) / rows.mean(1).clip(1e-9),
+            largest.mean((1, 2)), mean.mean((1, 2)),
+        ],
+        axis=1,
+    )  # [map, feature]  # fmt: skip

@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from headscope.analyses.patterns.agreement import agreement
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.labelled_maps import bundled_labels
+from headscope.experiments.map_classifier.annotation_session import agreement
+from headscope.experiments.map_classifier.labelled_maps import bundled_labels
 
 KAPPA, KAPPA_DRAWN_EVENLY = 0.902, 0.920  # as the page says
 

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.classes import CLASSES
-from headscope.analyses.patterns.session import Map, Session
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color, house_style, ramp_map
+from headscope.experiments.map_classifier.annotation_session import Map, Session
 
 ROWS, COLUMNS = 4, 5
 PER_SHEET = ROWS * COLUMNS

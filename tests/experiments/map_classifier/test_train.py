@@ -8,12 +8,10 @@ import torch
 from sklearn.metrics import f1_score
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.made_maps import made_map
-from headscope.analyses.patterns.network import LAYERS, Classifier
-from headscope.analyses.patterns.resize import SIDE, seen_bytes
-from headscope.analyses.patterns.rules import features
-from headscope.analyses.patterns.train import (
+from headscope.analyses.patterns.measure_network import LAYERS, SIDE, Classifier, seen_bytes
+from headscope.experiments.map_classifier.classifier_training import (
     cross_validated,
+    features,
     folds_over_maps,
     folds_over_models,
     network_on,
@@ -23,6 +21,7 @@ from headscope.analyses.patterns.train import (
     train,
     varied,
 )
+from headscope.experiments.map_classifier.made_maps import made_map
 
 
 def planted(kind, n, seed):

@@ -11,9 +11,9 @@ import numpy as np
 
 from headscope import __version__
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.labelled_maps import Labelled
-from headscope.analyses.patterns.network import Classifier
-from headscope.analyses.patterns.train import (
+from headscope.analyses.patterns.measure_network import Classifier
+from headscope.errors import InputError
+from headscope.experiments.map_classifier.classifier_training import (
     EPOCHS,
     MADE,
     Fold,
@@ -27,7 +27,7 @@ from headscope.analyses.patterns.train import (
     taught,
     train,
 )
-from headscope.errors import InputError
+from headscope.experiments.map_classifier.labelled_maps import LabelledMaps
 
 FOLDS = 5
 LEAST = FOLDS  # maps of a class, so that every fold holds one out
@@ -36,7 +36,7 @@ Scores = dict[str, dict[str, Score]]  # classifier → what was held out → sco
 
 
 def trained(
-    labelled: Labelled,
+    labelled: LabelledMaps,
     *,
     epochs: int | None = None,
     seed: int = 0,
@@ -77,7 +77,12 @@ def trained(
 
 
 def _scores(
-    labelled: Labelled, start: Classifier, *, epochs: int, seed: int, tell: Callable[[str], None]
+    labelled: LabelledMaps,
+    start: Classifier,
+    *,
+    epochs: int,
+    seed: int,
+    tell: Callable[[str], None],
 ) -> Scores:
     seen, labels = labelled.seen, labelled.labels
     held: dict[str, list[Fold]] = {

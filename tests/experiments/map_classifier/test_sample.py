@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from analyses.patterns.made import make_example
-from headscope.analyses.patterns.sample import LEAST_TOKENS, draw
+from experiments.map_classifier.made import make_example
 from headscope.errors import InputError
+from headscope.experiments.map_classifier.drawn_maps import LEAST_TOKENS, draw
 
 LAYERS, HEADS = 6, 12
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from headscope.analyses.patterns.session import Drawn, Map
 from headscope.core.accumulators import generator
 from headscope.corpus.document import Example
 from headscope.errors import InputError
+from headscope.experiments.map_classifier.annotation_session import Drawn, Map
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView

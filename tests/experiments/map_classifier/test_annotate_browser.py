@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analyses.patterns.made import make_drawn, make_map
+from experiments.map_classifier.made import make_drawn, make_map
 from headscope.analyses.patterns.classes import CLASSES, NAMES
-from headscope.analyses.patterns.serve import annotation_page, picture
-from headscope.analyses.patterns.session import Session
 from headscope.draw.style import ramp
+from headscope.experiments.map_classifier.annotation_server import annotation_page, picture
+from headscope.experiments.map_classifier.annotation_session import Session
 from views.hostile import HOSTILE
 
 CANVAS = """() => {

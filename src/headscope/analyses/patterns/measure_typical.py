@@ -29,7 +29,7 @@ RECORD = np.dtype([
 ])  # fmt: skip
 
 
-class Typical(AnalysisPart):
+class TypicalMapRecords(AnalysisPart):
     """The maps of highest score, head by head and class by class."""
 
     def __init__(self, scope: Scope, classes: Sequence[str]) -> None:

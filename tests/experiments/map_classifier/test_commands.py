@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 
-from analyses.patterns.made import make_drawn
 from cli.conftest import Done, refused
 from commands import headscope as process_of
 from commands import started
-from headscope.analyses.patterns.session import Session
+from experiments.map_classifier.made import make_drawn
 from headscope.cli.main import main
+from headscope.experiments.map_classifier.annotation_session import Session
 
 HEAVY = ["torch", "transformers", "numba", "scipy", "sklearn", "xarray", "matplotlib", "numpy"]
 TEXT = "\n\n".join(
@@ -26,7 +26,10 @@ TEXT = "\n\n".join(
 def headscope(capsys, monkeypatch, tmp_path):
     """Runs `headscope patterns ARGS` from an empty folder; no page is served, none opened."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("headscope.analyses.patterns.serve.Server.serve_forever", lambda _: None)
+    monkeypatch.setattr(
+        "headscope.experiments.map_classifier.annotation_server.AnnotationServer.serve_forever",
+        lambda _: None,
+    )
     monkeypatch.setattr("click.launch", lambda url: print(f"launched {url}"))
 
     def run(*args: object) -> Done:
@@ -184,7 +187,8 @@ def test_help_imports_nothing_heavy(command, tmp_path):
 
 def test_labelling_and_comparing_need_no_torch(made, tmp_path):
     code = (
-        "import sys, headscope.analyses.patterns.serve, headscope.analyses.patterns.agreement\n"
+        "import sys, headscope.experiments.map_classifier.annotation_server\n"
+        "import headscope.experiments.map_classifier.annotation_session\n"
         "print('torch' in sys.modules)"
     )
     assert process_of(cwd=tmp_path, code=code).stdout == "False\n"

@@ -7,11 +7,11 @@ from html import unescape
 import numpy as np
 from PIL import Image
 
-from analyses.patterns.made import SECRETS, make_drawn, make_map
-from headscope.analyses.patterns.session import Session
-from headscope.analyses.patterns.sheets import PER_SHEET, sheet, write_sheets
+from experiments.map_classifier.made import SECRETS, make_drawn, make_map
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import ramp
+from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.experiments.map_classifier.annotation_sheets import PER_SHEET, sheet, write_sheets
 
 
 def said(figure):

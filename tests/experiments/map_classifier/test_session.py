@@ -10,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analyses.patterns.made import make_drawn, make_map
 from commands import environment
+from experiments.map_classifier.made import make_drawn, make_map
 from headscope.analyses.patterns.classes import CLASSES, NAMES
-from headscope.analyses.patterns.session import Session, shuffled
 from headscope.errors import InputError
+from headscope.experiments.map_classifier.annotation_session import Session, shuffled
 
 LABELLING = """
 import sys
-from headscope.analyses.patterns.session import Session
+from headscope.experiments.map_classifier.annotation_session import Session
 session = Session(sys.argv[1])
 number = 0
 while True:

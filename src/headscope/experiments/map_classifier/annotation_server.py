@@ -23,8 +23,8 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
-from headscope.analyses.patterns.session import Map, Session
 from headscope.errors import HeadscopeError, InputError
+from headscope.experiments.map_classifier.annotation_session import Map, Session
 from headscope.page.policy import content_policy, island
 from headscope.page.theme import theme_css
 
@@ -41,7 +41,7 @@ HEADERS = {
 }
 
 
-class Server(ThreadingHTTPServer):
+class AnnotationServer(ThreadingHTTPServer):
     """Serves a session to one annotator until it is shut down.
 
     port    0 for any that is free
@@ -145,9 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "headscope", ""
 
     @property
-    def place(self) -> Server:
+    def place(self) -> AnnotationServer:
         """The server, as what it is."""
-        return cast("Server", self.server)
+        return cast("AnnotationServer", self.server)
 
     def do_GET(self) -> None:
         """The page, or a map."""
@@ -240,6 +240,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _asset(name: str) -> str:
-    return (resources.files("headscope.analyses.patterns") / "assets" / name).read_text(
+    return (resources.files("headscope.experiments.map_classifier") / "assets" / name).read_text(
         encoding="utf-8"
     )

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from analyses.patterns.made import make_drawn
-from headscope.analyses.patterns.serve import Server
-from headscope.analyses.patterns.session import Session
+from experiments.map_classifier.made import make_drawn
+from headscope.experiments.map_classifier.annotation_server import AnnotationServer
+from headscope.experiments.map_classifier.annotation_session import Session
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def session(tmp_path):
 @contextmanager
 def serving(session, annotator="a", **options):
     """A server in this process, until the block ends; pages that need it leave first."""
-    with Server(session, annotator, **options) as server:
+    with AnnotationServer(session, annotator, **options) as server:
         server.leaving = []
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.resize import Seen, seen_bytes
-from headscope.analyses.patterns.session import Session
+from headscope.analyses.patterns.measure_network import Seen, seen_bytes
 from headscope.errors import InputError
+from headscope.experiments.map_classifier.annotation_session import Session
 
 LEVELS = 15  # in which the bundled pictures are kept, to be small
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledMaps:
     """Maps as the classifier sees them, with their labels.
 
     seen        [map, 2, SIDE, SIDE]
@@ -50,16 +50,16 @@ class Labelled:
         return {number: row[annotator] for number, row in rows if row[annotator]}
 
 
-def bundled_labels() -> Labelled:
+def bundled_labels() -> LabelledMaps:
     """The labelled set that comes with headscope."""
-    folder = resources.files("headscope.analyses.patterns") / "data"
+    folder = resources.files("headscope.experiments.map_classifier") / "data"
     with (folder / "labelled.npz").open("rb") as file, np.load(file, allow_pickle=False) as kept:
         seen: Seen = kept["seen"] * np.uint8(255 // LEVELS)
     rows = list(csv.DictReader((folder / "labelled.csv").read_text("utf-8").splitlines()))
     return _labelled(seen, rows)
 
 
-def labels_of(session: Session) -> Labelled:
+def labels_of(session: Session) -> LabelledMaps:
     """The maps of a session on whose class all its annotators agree who labelled them.
 
     raises  InputError if there is none
@@ -80,12 +80,12 @@ def labels_of(session: Session) -> Labelled:
     return _labelled(seen, rows)
 
 
-def joined(parts: Sequence[Labelled]) -> Labelled:
+def joined(parts: Sequence[LabelledMaps]) -> LabelledMaps:
     """Several sets as one."""
     seen = np.concatenate([part.seen for part in parts])
     return _labelled(seen, [row for part in parts for row in part.provenance])
 
 
-def _labelled(seen: Seen, rows: list[dict[str, str]]) -> Labelled:
+def _labelled(seen: Seen, rows: list[dict[str, str]]) -> LabelledMaps:
     labels = np.array([NAMES.index(row["label"]) for row in rows], np.int64)
-    return Labelled(seen, labels, [row["model"] for row in rows], rows)
+    return LabelledMaps(seen, labels, [row["model"] for row in rows], rows)

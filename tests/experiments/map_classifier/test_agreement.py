@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from headscope.analyses.patterns.agreement import agreement
 from headscope.analyses.patterns.classes import NAMES
+from headscope.experiments.map_classifier.annotation_session import agreement
 
 
 def test_kappa_by_hand():
