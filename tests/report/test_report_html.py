@@ -17,8 +17,7 @@ import xarray as xr
 from headscope.core.dictionary import terms
 from headscope.core.results import title_name
 from headscope.core.terms import SOURCES
-from headscope.page.policy import island
-from headscope.page.templates import unbroken
+from headscope.page.shell import island, unbroken
 from headscope.report.build import build_report, render
 from headscope.report.summary import run_summary
 from report.synthetic import GROUPS, make_manifest, make_tree

@@ -11,10 +11,10 @@ import pytest
 import headscope as hs
 from cli.conftest import Done, refused
 from experiments.map_classifier.made import make_drawn
-from headscope.analyses.patterns import card
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import read_card, read_classifier
 from headscope.cli.main import main
+from headscope.experiments.map_classifier import classifier_card
 from headscope.experiments.map_classifier.annotation_session import Session
 from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
@@ -25,7 +25,7 @@ MAPS = 40
 def headscope(capsys, monkeypatch, tmp_path):
     """Runs `headscope patterns ARGS` from an empty folder; learning is kept short."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(card, "MADE", 25)
+    monkeypatch.setattr(classifier_card, "MADE", 25)
 
     def run(*args: object) -> Done:
         monkeypatch.setattr("sys.argv", ["headscope", "patterns", *map(str, args)])

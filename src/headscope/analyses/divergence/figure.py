@@ -19,10 +19,10 @@ from headscope.analyses.divergence import figure_cluster_checks, figure_clusters
 from headscope.analyses.divergence.layers_alike import PERMUTATIONS, has_layers, layers_verdict
 from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, estimate, group, shape
+from headscope.draw.caption_words import INTERVALS, over, role_name
 from headscope.draw.marks import band_line, cell_key, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
-from headscope.draw.wording import INTERVALS, over, role_name
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 

@@ -29,10 +29,10 @@ from headscope.analyses.divergence.figure_clusters import (
 from headscope.analyses.divergence.layers_alike import CLEAR, p_words
 from headscope.core.results import Floats, estimate, group, shape
 from headscope.core.wording import fixed, percent, plain
+from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, ramp_map
-from headscope.draw.wording import INTERVALS, over, with_interval
 
 NUMBER_HEIGHT = 0.048  # of a panel's height: a number beside it
 STABLE = 0.75  # Hennig (2007): from here a cluster is found again

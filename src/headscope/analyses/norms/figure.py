@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (
     band_line,
     bin_edges,
@@ -30,7 +31,6 @@ from headscope.draw.marks import (
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over, special, with_interval
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 
