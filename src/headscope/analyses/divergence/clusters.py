@@ -19,7 +19,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.claim import Claim
-from headscope.core.head_attention import attention_to, has_cls, spread
+from headscope.core.head_attention import TARGETS, attention_to, has_cls, spread
 from headscope.core.head_labels import head_labels
 from headscope.core.head_roles import head_roles
 from headscope.core.results import Floats, derived, estimate, group, head_name, shape, token_names
@@ -34,11 +34,6 @@ WIDTHS = ("broad", "narrow")
 # Kinds of labels that leave open where a head attends.
 OPEN = (*WIDTHS, "vertical", "diagonal", "vertical_diagonal", "block")
 WIDTH = "width"  # the entropy of attention
-TARGETS = {
-    "previous": "the previous token", "next": "the next token", "self": "the token itself",
-    "first": "the first token", "cls": "[CLS]", "sep": "[SEP]",
-    "punctuation": "full stops and commas",
-}  # fmt: skip
 Bools = npt.NDArray[np.bool_]
 
 
@@ -143,7 +138,7 @@ def _said(tree: xr.DataTree, one: Difference) -> str:
         how = "spread wider" if one.spreads > 0 else "on fewer tokens"
         ends = [f"{plain(one.here, 'nats')} nats", plain(one.there, "nats")]
         return f"{how} (entropy {ends[0]}, others {ends[1]})"
-    goal = token_names(tree).get(one.of) or TARGETS[one.of]
+    goal = token_names(tree).get(one.of) or TARGETS[one.of].goal
     ends = [percent(value, np.nan, np.nan) for value in (one.here, one.there)]
     return f"more to {goal} ({ends[0]}, others {ends[1]})"
 

@@ -15,12 +15,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.examples.kept import PUNCTUATION, Bools, Kept, kept_inputs
-from headscope.core.head_attention import attention_to, spread
+from headscope.core.head_attention import OFFSETS, TARGETS, attention_to, spread
 from headscope.core.results import Floats, group, shape
 
 MAPS = 3  # of a head
 LINKS = 5
-OFFSETS = {"self": 0, "previous": -1, "next": 1}
 
 
 @dataclass(frozen=True)
@@ -113,9 +112,6 @@ class TypicalMaps:
         ]  # fmt: skip
         order = sorted(range(len(found)), key=lambda at: (found[at].away, at))
         return [found[at] for at in order[:MAPS]]
-
-
-TARGETS = (*OFFSETS, "first", "cls", "sep", "punctuation")
 
 
 def _means(tree: xr.DataTree) -> Floats:
