@@ -17,7 +17,7 @@ from headscope.analyses.examples.kept import Kept, kept_inputs
 from headscope.analyses.examples.looks import Look, best_looks
 from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
-from headscope.page.policy import island
+from headscope.page.shell import island
 
 if TYPE_CHECKING:
     from headscope.views.example import Shown
