@@ -37,7 +37,7 @@ from headscope.experiments.ablation.variants import (
     single_heads,
     whole_layers,
 )
-from headscope.experiments.stored_maps import LONGEST, maps_of
+from headscope.experiments.input_maps import LONGEST, capture_maps
 from headscope.model.linears import linears
 from headscope.model.model import evaluating
 from headscope.run.analysis import Scope
@@ -169,7 +169,7 @@ class _AblationRun:
         if not few:
             return None
         scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
-        return maps_of(model, few, scope).assign_attrs(chosen="moved")
+        return capture_maps(model, few, scope).assign_attrs(chosen="moved")
 
     def _stand_in(self) -> StandIn:
         if self.settings.replacement != "mean":
