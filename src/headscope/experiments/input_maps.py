@@ -1,4 +1,4 @@
-"""What did a model read in a few inputs, and how did its heads attend there?"""
+"""Captures how the heads of a model attend in a few inputs that a run stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which heads and layers does a task need? All of them switched off in turn, on every example.
+"""Switches every head and every layer off in turn and scores the task without it.
 
 run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
 run["ablation"]["difference"]

@@ -1,4 +1,4 @@
-"""How much does a score change when heads are off, and is that more than chance?
+"""Measures how much a score changes when heads are off, and tests whether that is more than chance.
 
 Every variant answers the same examples as the whole model, so differences are paired. Intervals are
 the bootstrap's over examples. That a difference is none is tested exactly where the score is an

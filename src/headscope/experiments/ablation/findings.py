@@ -1,4 +1,4 @@
-"""What came of switching heads off, in sentences with numbers?
+"""Says in sentences with numbers what switching heads off and removing them changed.
 
 The score of the whole model; which heads and layers it needs; what their absence does to answers;
 how many heads can go. The sentences say what was found, whatever it is.

@@ -1,11 +1,11 @@
-"""How many heads can a task do without, and which?
+"""Finds how many heads a task can do without, and which.
 
     asked = Pruning(model, choosing, scoring, settings)
     run = prune(asked)                                # the curves: run["pruning"]
     write_pruned(asked, run["pruning"], "pruned")     # a checkpoint without the heads
 
-Heads are chosen by some examples and scored on others. `removal` has the orders, `disable` what it
-means to remove a head.
+Heads are chosen by some examples and scored on others. `removal_curves` has the orders, and
+`pruned_checkpoint` what it means to remove a head.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ORDERS = ("greedy", "alone", "given", "random")
 class PruningSettings:
     """How heads are removed.
 
-    orders      of removal.ORDERS
+    orders      of ORDERS
     allowance   points (hundredths) of the score that may be lost
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones

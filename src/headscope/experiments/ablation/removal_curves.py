@@ -52,7 +52,7 @@ Float64 = npt.NDArray[np.float64]
 class Pruner:
     """A model, the examples by which heads are chosen, and how it is run.
 
-    way           how single heads are switched off, see `sweep.choose_way`
+    way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
     told          called after each look at the examples

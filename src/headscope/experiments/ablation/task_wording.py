@@ -1,4 +1,4 @@
-"""Words for the scores, tasks and verdicts of an ablation, and which examples it changes most."""
+"""Writes the scores, tasks and verdicts of an ablation, and finds the examples that change most."""
 
 from __future__ import annotations
 

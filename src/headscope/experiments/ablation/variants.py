@@ -1,4 +1,4 @@
-"""Which heads are switched off together?
+"""The sets of heads that are switched off together.
 
 A variant of a model is a set of heads (layer, head), counted from 0, that are off in it.
 """

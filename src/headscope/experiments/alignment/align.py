@@ -94,7 +94,7 @@ def align(
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
-    """`links.counts_of` of a part, in batches of like length; in the order of the pairs."""
+    """`counts_of` of a part, in batches of like length; in the order of the pairs."""
     found: dict[int, State] = {}
     with linears(translator.network, kind):
         for rows in batches(encoded, budget=BATCH_TOKENS):

@@ -1,4 +1,4 @@
-"""Which layers align words, and is it the heads of long vectors that do (Kobayashi et al. 2020)?"""
+"""Draws which layers and heads align words, and how long their vectors are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which numbers of which heads change, and is each change more than the choice of documents?
+"""Tests which numbers of which heads change by more than the choice of documents explains.
 
 Both models were asked the same of the same documents, and replicate k of both is the same resample.
 So the difference of their replicates is the difference in a resample: its interval is that of the

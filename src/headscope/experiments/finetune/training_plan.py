@@ -1,4 +1,4 @@
-"""What exactly is to be trained, does it make sense, and is it done already, or half done?"""
+"""Checks what is to be trained, and finds a training that is finished or was stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much does a loss depend on each head, and does that say what becomes of the task without it?
+"""Draws how much a loss depends on each head, and what becomes of the task without it.
 
 Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for each kind of key.
 Beside it, what nobody shows: each importance against the true effect of switching the head off.

@@ -1,4 +1,4 @@
-"""What do the gradients of a loss say of heads, in sentences with numbers?"""
+"""Says in sentences with numbers what the gradients of a loss tell of heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is differentiated: the loss of each example, and how well its right answer is told.
+"""The losses that are differentiated, and the score of the right answer, for each example.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
 an example's gradients are then its own, whatever it is batched with.

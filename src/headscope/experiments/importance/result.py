@@ -1,4 +1,4 @@
-"""What does a run of `headscope importance` hold? Sums over examples as labelled means.
+"""Makes labelled means of the sums over examples of a run of `headscope importance`.
 
 Two groups: `gradients`, |∂loss/∂α| by the category of the key, beside the attention that goes
 there; and `importance`, one number per head and method.

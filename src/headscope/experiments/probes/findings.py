@@ -1,4 +1,4 @@
-"""What do the probes of a run say: how much does each find, which heads do they lean on?"""
+"""Says in sentences with numbers what the probes of a run find, and which heads they lean on."""
 
 from __future__ import annotations
 

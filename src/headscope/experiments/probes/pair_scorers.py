@@ -1,4 +1,4 @@
-"""How does each probe score every word of a sentence, and ROOT, as the head of every word?
+"""The probes that score every word of a sentence, and ROOT, as the head of every word.
 
     scores = AttentionProbe(units, constant_root=False)(look)    # [dependent, candidate]
 
@@ -24,7 +24,7 @@ class ProbeInput:
     """What a probe may look at, of one sentence.
 
     words    how many there are
-    maps     [word + 2, word + 2, unit] attention, see `extract.attention_shape`; None where the
+    maps     [word + 2, word + 2, unit] attention, see `attention_shape`; None where the
              probe needs none
     vectors  [word, dim] word vectors; None likewise
     """

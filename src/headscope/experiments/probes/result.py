@@ -1,4 +1,4 @@
-"""What does a run of `headscope probe` hold? Scores of the probes as labelled numbers."""
+"""Makes labelled numbers of what the probes of a run answer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 class ProbeAnswers:
     """What was computed.
 
-    trials      what each trained probe answers; see `trials.trial`
-    spread      [direction, unit] see `trials.head_spread`; None without a probe on attention
+    trials      what each trained probe answers; see `train_and_test.trial`
+    spread      [direction, unit] see `train_and_test.head_spread`; None without a probe on attention
     structural  by layer, see `structural.judged`
     """
 

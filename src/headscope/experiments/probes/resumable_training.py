@@ -1,4 +1,4 @@
-"""How is a probe trained so that a kill costs a minute at most, and the bits stay the same?
+"""Trains a probe so that a kill costs a minute at most and leaves every bit as it is.
 
 A plain loop: one sentence a step, Adam, the sum of the cross-entropy over its words, as in Clark et
 al. (2019). transformers' Trainer, which trains the models here, takes five times as long a step

@@ -1,4 +1,4 @@
-"""What does one probe, trained on so many sentences, answer on the test sentences?"""
+"""Trains one probe and collects what it answers on the test sentences."""
 
 from __future__ import annotations
 
