@@ -32,7 +32,7 @@ from headscope.papers.quantities import Measured
 from headscope.papers.reproduce.paper_outcome import PaperOutcome, difference_texts, ours_text
 from headscope.run.finished_run import Run
 
-OFTEN = 3  # a direction that so many claims share is told once, above them
+OFTEN = 3  # a direction that so many claims share is stated once, above them
 SIGNS = {
     REPRODUCED: "●", DIRECTION: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
 }  # fmt: skip
@@ -75,7 +75,7 @@ class RunFigure:
 
 @dataclass(frozen=True)
 class SharedWords:
-    """What is told once, above a table: direction, n, which other data than the paper's."""
+    """What is stated once above a table: direction, n, the data where not the paper's."""
 
     direction: str
     n: str
@@ -84,7 +84,7 @@ class SharedWords:
 
 @dataclass(frozen=True)
 class GroupSection:
-    """A section: what most of its claims `share`, `notes` on what was not run."""
+    """A section: what most of its claims share, and notes on what was not run."""
 
     id: str
     title: str

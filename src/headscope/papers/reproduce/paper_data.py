@@ -229,7 +229,7 @@ def _source(key: str, paths: Sequence[Path]) -> DataSource:
 
 
 def _elsewhere(key: str, paths: Sequence[Path]) -> str:
-    """Which other data than the papers' these are; told by the names of their files."""
+    """Which other data than the papers' these are, by the names of their files."""
     names = [path.name for path in paths]
     if key in ("treebank", "probe_train", "probe_test"):
         return "Universal Dependencies" if any(n.endswith(".conllu") for n in names) else ""

@@ -34,9 +34,8 @@ from headscope.papers.quantities import (
 )
 from headscope.papers.zoo.figure import save_figures
 from headscope.papers.zoo.model_list import ListedModel, listed_models
-from headscope.papers.zoo.outcome import ZooOutcome
+from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import write_page
-from headscope.papers.zoo.tables import claim_table, write_tables
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
