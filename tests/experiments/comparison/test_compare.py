@@ -47,7 +47,7 @@ def test_cosine_and_divergence_are_those_of_the_float64_reference(tmp_path: Path
     cosines, divergences, padded = [], [], []
     for example in examples(one):
         first, second = (
-            similarity.capture_maps(m.network, example.input_ids, example.segment_ids)
+            similarity.maps_of(m.network, example.input_ids, example.segment_ids)
             for m in (one, other)
         )
         cosines.append(similarity.cosine(first, second))
@@ -154,7 +154,7 @@ def test_the_examples_that_changed_most_come_first_with_both_models_maps(tmp_pat
     found, change = run["similarity"], {}
     for example in examples(one):
         maps = [
-            similarity.capture_maps(m.network, example.input_ids, example.segment_ids)
+            similarity.maps_of(m.network, example.input_ids, example.segment_ids)
             for m in (one, other)
         ]
         if len(example) >= 8:

@@ -162,10 +162,10 @@ class _AblationRun:
             settings.replicates, settings.seed,
         )  # fmt: skip
 
-    def _maps(self, found: xr.Dataset) -> xr.Dataset | None:
+    def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
         model, shape = self.model.model, self.model.model.shape
-        few = [self.encoded.examples[at] for at in most_moved(found)[:SHOWN]]
+        few = [self.encoded.examples[at] for at in most_moved(dataset)[:SHOWN]]
         if not few:
             return None
         scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)

@@ -28,11 +28,11 @@ def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str,
 
 def verdict_words(tree: xr.DataTree, unit: int) -> list[str]:
     """What a head is for the task, `helpful by the loss`; nothing where that is not known."""
-    found = group(tree, "ablation")
-    if found is None:
+    ablation = group(tree, "ablation")
+    if ablation is None:
         return []
-    by = {"verdict": metric_name(found), "loss_verdict": "the loss"}
-    words = {name: str(found[name].values.ravel()[unit]) for name in by}
+    by = {"verdict": metric_name(ablation), "loss_verdict": "the loss"}
+    words = {name: str(ablation[name].values.ravel()[unit]) for name in by}
     return [f"{word} by {by[name]}" for name, word in words.items() if word in VERDICTS[:2]]
 
 

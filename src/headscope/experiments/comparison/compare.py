@@ -260,9 +260,9 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     return results | {name: found for name, found in more.items() if found is not None}
 
 
-def _as_in_atlas(found: xr.Dataset, model: Model) -> xr.Dataset:
+def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
     """A result as an atlas has it: without replicates, tokens by name."""
-    kept = found.drop_vars([name for name in found.data_vars if str(name).endswith(DRAWS)])
+    kept = dataset.drop_vars([name for name in dataset.data_vars if str(name).endswith(DRAWS)])
     dims = [dim for dim in kept.dims if str(dim).startswith("replicate_")]
     kept = kept.drop_vars([dim for dim in dims if dim in kept.coords])
     return with_token_names(kept, model.tokens)

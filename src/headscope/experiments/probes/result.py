@@ -28,7 +28,7 @@ class ProbeAnswers:
     """What was computed.
 
     trials      what each trained probe answers; see `train_and_test.trial`
-    spread      [direction, unit] see `train_and_test.head_spread`; None without a probe on attention
+    spread      [direction, unit] see `train_and_test.head_spread`; None without attention
     structural  by layer, see `structural.judged`
     """
 
