@@ -12,7 +12,7 @@ import pytest
 
 from headscope.core.head_labels import run_labels
 from headscope.core.stored_maps import stored_inputs
-from headscope.page.policy import content_policy
+from headscope.page.shell import content_policy
 from headscope.report import example_views as module
 from headscope.report.build import render
 from headscope.report.example_views import example_views

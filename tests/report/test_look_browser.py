@@ -7,26 +7,17 @@ import pytest
 from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.core.stored_maps import stored_inputs
 from headscope.heads.telling import telling_heads
-from headscope.report.build import build_report
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
-
-EVIL = [
-    "</script><img src=x onerror=alert(1)>", "<!--<script>", "{{7*7}}", '","start":null,"',
-    "${alert(1)}", "\u2028", "\ud800", "]]>", "\u202eevil", "<iframe src=//x>",
-]  # fmt: skip
-HOSTILE = ["[CLS]", *EVIL[:5], "[SEP]", *EVIL[5:], "[SEP]"]
+from report.conftest import EVIL
 
 
-@pytest.fixture(scope="module")
-def tree():
-    return add_inputs(add_language(make_tree(6, 12), hostile=True), pair=HOSTILE)
+@pytest.fixture
+def tree(hostile_tree):
+    return hostile_tree
 
 
-@pytest.fixture(scope="module")
-def report(tree, tmp_path_factory):
-    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+@pytest.fixture
+def report(hostile_report):
+    return hostile_report
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from headscope.analyses.examples.clearest_input import ClearestInput, clearest_i
 from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
-from headscope.page.policy import island
+from headscope.page.shell import island
 
 if TYPE_CHECKING:
     from headscope.views.example import Shown

@@ -26,6 +26,8 @@ def headscope(capsys, monkeypatch, tmp_path):
     """Runs `headscope patterns ARGS` from an empty folder; learning is kept short."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(card, "MADE", 25)
+    # To time the linear maps takes longer than to use them here.
+    monkeypatch.setattr("headscope.model.linears._available", lambda network: False)
 
     def run(*args: object) -> Done:
         monkeypatch.setattr("sys.argv", ["headscope", "patterns", *map(str, args)])

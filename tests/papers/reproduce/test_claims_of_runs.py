@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import headscope as hs
 from headscope.papers.claim_engine import FAILED, against_published
 from headscope.papers.quantities import PaperRuns
 from headscope.papers.reproduce.paper_runs import in_memory
 from headscope.papers.reproduce.run_paper import PAPERS
 from headscope.papers.reproduce.task_runs import recorded
 from headscope.run.finished_run import Run
+
+
+@pytest.fixture(scope="module")
+def whole(demo):
+    """All analyses of the demo: the papers' lines are of a model that was trained."""
+    execution = hs.Execution(linears="stock", threads=1)
+    return hs.atlas(demo, hs.demo_corpus(), limit=4, replicates=20, execution=execution)
 
 
 @pytest.fixture(scope="module")

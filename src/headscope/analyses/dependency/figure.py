@@ -18,9 +18,9 @@ from headscope.analyses.dependency import figure_best_heads, figure_sentences
 from headscope.analyses.language.finders import Finder, finders, shown_finders
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import Floats, group
+from headscope.draw.caption_words import by_measure, clipped
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.panel import Panel, Picture, compose
-from headscope.draw.wording import by_measure, clipped
 
 MOST = 12
 LONGEST_NAME = 40  # characters of a file's name
@@ -91,9 +91,10 @@ def _panel(dependency: xr.Dataset, finder: Finder) -> Panel:
     return Panel(clipped(finder.relation, LONGEST_TITLE), draw, height=grid_height(grid))
 
 
-def sheets(tree: xr.DataTree) -> list[tuple[str, Figure]]:
+def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     """The heat map of every relation, by its path in the folder of figures."""
-    return [(f"dependency/{file}", figure) for _, file, figure in relation_figures(tree)]
+    for _, file, figure in relation_figures(tree):
+        yield f"dependency/{file}", figure
 
 
 PICTURE = Picture(

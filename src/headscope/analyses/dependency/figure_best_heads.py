@@ -21,11 +21,11 @@ from headscope.analyses.language.finders import (
 )
 from headscope.core.relation_names import LEAST_WORDS, TOTALS
 from headscope.core.results import group
+from headscope.draw.caption_words import INTERVALS, by_measure, clipped
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, by_measure, clipped
 
 MOST = 30
 LONGEST_LABEL = 16

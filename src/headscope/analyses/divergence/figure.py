@@ -21,10 +21,10 @@ from headscope.analyses.divergence import (
 )
 from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, group, shape
+from headscope.draw.caption_words import over, role_name
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
-from headscope.draw.wording import over, role_name
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 

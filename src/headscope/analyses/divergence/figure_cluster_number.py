@@ -16,10 +16,10 @@ from headscope.analyses.divergence.figure_clusters import HUES, spread
 from headscope.analyses.divergence.layer_claim import CLEAR, p_words
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed, percent
+from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over, with_interval
 
 NUMBER = 0.048  # of a panel's height: a number beside it
 STABLE = 0.75  # Hennig (2007): from here a cluster is found again

@@ -17,10 +17,10 @@ from headscope.analyses.divergence.clusters import FOUND, clusters
 from headscope.analyses.divergence.figure_clusters import LN2, layer_strip, mark_cluster
 from headscope.core.results import estimate, group, shape
 from headscope.core.wording import fixed, percent, plain
+from headscope.draw.caption_words import over
 from headscope.draw.marks import cell_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, ramp_map
-from headscope.draw.wording import over
 
 TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
 MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs

@@ -12,10 +12,10 @@ from matplotlib.ticker import PercentFormatter
 from headscope.analyses.divergence.layer_claim import has_layers, layers_verdict
 from headscope.analyses.divergence.layers_alike import PERMUTATIONS
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.marks import band_line, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over
 
 ROWS = ("same layer", "neighbouring layer", "farther layer")
 

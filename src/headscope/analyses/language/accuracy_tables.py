@@ -14,7 +14,7 @@ from headscope.core.dictionary import name
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, shown_relations
 from headscope.core.results import group, printable
 from headscope.core.wording import MISSING
-from headscope.draw.wording import INTERVALS, over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import (
     Cell,
     Column,

@@ -19,11 +19,11 @@ from headscope.core.accumulators import Estimate
 from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed, plain
+from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.draw.wording import INTERVALS, over, role_name, special, with_interval
 
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
 EXPECTED = {"sep": (-1, 1), "next": (1, -1), "previous": (1, -1)}

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 
 from headscope.core.results import Floats, group
 from headscope.core.wording import fixed
+from headscope.draw.caption_words import over, special
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import over, special
 
 SOURCES = ("word", "position", "segment")
 _SPREAD = 0.28  # of a row: heads side by side, so that all show

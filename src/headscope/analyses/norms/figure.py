@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from headscope.analyses.norms import figure_cancellation, figure_frequency
 from headscope.core.accumulators import Estimate
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, over_heads, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.wording import INTERVALS, over, special
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 

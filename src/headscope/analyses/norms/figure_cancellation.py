@@ -14,10 +14,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import bin_edges, cells, doubling_axis, log_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over, special, with_interval
 
 HISTOGRAM = "attention_value_norm_histogram"
 SPEARMAN = "spearman_attention_value_norm"

@@ -12,9 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, faint_grid, log_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.wording import INTERVALS, over, with_interval
 
 PROFILE, SPEARMAN = "frequency_profile", "spearman_frequency"
 WORDS = {

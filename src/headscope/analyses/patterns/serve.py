@@ -25,8 +25,7 @@ from markupsafe import Markup
 from headscope.analyses.patterns.classes import CLASSES, NAMES
 from headscope.analyses.patterns.session import Map, Session
 from headscope.errors import HeadscopeError, InputError
-from headscope.page.policy import content_policy, island
-from headscope.page.theme import theme_css
+from headscope.page.shell import content_policy, island, theme_css
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 1000  # bytes; a label takes fewer than 60

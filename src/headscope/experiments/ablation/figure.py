@@ -21,7 +21,7 @@ from headscope.core.wording import fixed
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import faint_grid, layer_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.signed import HUES, sign_marks, signed_grid, signed_top
+from headscope.draw.rows import HUES, sign_marks, signed_grid, signed_top
 from headscope.draw.style import color
 from headscope.experiments.ablation.task_wording import (
     RANDOM,

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import over, with_interval
 from headscope.draw.marks import (
     LineEnd,
     band_line,
@@ -19,7 +20,6 @@ from headscope.draw.marks import (
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.draw.wording import over, with_interval
 
 LINES = {"weight": ("mean", "weights"), "norm": ("strongest", "norms")}
 TITLES = {"AWO": "the word generated (AWO)", "AWI": "the word read (AWI)"}

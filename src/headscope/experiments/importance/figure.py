@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height, largest
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.signed import signed_grid
+from headscope.draw.rows import signed_grid
 from headscope.draw.style import color, layer_colors
-from headscope.draw.wording import INTERVALS, over, special, with_interval
 from headscope.experiments.importance.findings import (
     INSTEAD,
     effect_name,

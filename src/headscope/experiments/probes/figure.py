@@ -18,8 +18,16 @@ from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed
 from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
-from headscope.draw.signed import signed_grid, signed_top
+from headscope.draw.rows import (
+    HEADER,
+    beside,
+    column_start,
+    row_axes,
+    row_point,
+    rows_height,
+    signed_grid,
+    signed_top,
+)
 from headscope.draw.style import DASHES, color, marker
 from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
 

@@ -18,12 +18,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from headscope.analyses.language.finders import Finder
 from headscope.core.accumulators import Estimate
 from headscope.core.results import shape
+from headscope.draw.caption_words import INTERVALS, clipped
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
-from headscope.draw.wording import INTERVALS, clipped
 from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
 from headscope.papers.zoo.claims import RELATIONS, Relation
 from headscope.papers.zoo.measures import MIDDLE, best_finder, depths

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.wording import plain
-from headscope.draw.sentence import text_width
+from headscope.draw.arcs import text_width
+from headscope.draw.caption_words import clipped
 from headscope.draw.style import color
-from headscope.draw.wording import clipped
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.floating]
