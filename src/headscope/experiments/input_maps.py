@@ -35,7 +35,7 @@ def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Datas
 
 
 def input_text(example: Example, model: Model) -> str:
-    """What was read, without special tokens; texts that these stand between are parted by /."""
+    """The text of an input without special tokens; / stands where these separate two texts."""
     parts: list[list[str]] = [[]]
     for token, special in zip(model.tokens(example.input_ids), example.special, strict=True):
         if not special:

@@ -55,7 +55,7 @@ PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a
 
 @dataclass(frozen=True)
 class AblationSettings:
-    """What is asked of every head.
+    """Settings of an ablation.
 
     replacement   one of replace.WAYS
     groups        heads to be off together, each ((layer, head), …) from 0
@@ -99,7 +99,7 @@ def ablate(
     command: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """All heads, all layers, and the groups asked for, switched off in turn.
+    """Switches off every head, every layer and the groups that were named, one after the other.
 
     output         run folder; an interrupted run of the same spec there goes on. None: in memory
     asked_linears  "auto", "onednn" or "stock"
@@ -238,7 +238,7 @@ def _in_parts(small: Sequence[list[int]], examples: Sequence[Example]) -> Iterat
 
 
 def note_of(run: Mapping[str, xr.Dataset] | Run) -> str:
-    """How the variants of a run were computed, where that is worth a word; else nothing."""
+    """How the variants of a run were computed; '' for the usual way."""
     attrs = run["ablation"].attrs
     if attrs["way"] == "shared":
         return ""

@@ -74,7 +74,7 @@ def effects(
     task: Task, labels: npt.NDArray[np.generic], answers: npt.NDArray[np.floating], *,
     replicates: int, seed: int = 0,
 ) -> Effects:  # fmt: skip
-    """Every variant held against the whole model.
+    """Compares every variant with the whole model.
 
     labels   [example]
     answers  [variant + 1, example, output] logits; first the whole model's

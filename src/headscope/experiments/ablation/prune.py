@@ -54,7 +54,7 @@ ORDERS = ("greedy", "alone", "given", "random")
 
 @dataclass(frozen=True)
 class PruningSettings:
-    """How heads are removed.
+    """Settings of a pruning.
 
     orders      of ORDERS
     allowance   points (hundredths) of the score that may be lost
@@ -91,7 +91,7 @@ class PruningSettings:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What is asked.
+    """A pruning: its model, examples and settings.
 
     choosing    examples by which heads are chosen; none of them should be in `scoring`
     scoring     examples that the curves are scored on
@@ -129,7 +129,7 @@ def prune(
     command: Sequence[str] = (),
     told: Callable[[str], object] = lambda _: None,
 ) -> Run:
-    """Scores on the way from all heads to none, in several orders.
+    """Removes the heads in several orders and scores the model on the way.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
     told    called with a few words before each part of the work

@@ -116,7 +116,7 @@ def alone(pruner: Pruner) -> dict[Head, float]:
 
 
 def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[Head]:
-    """All heads; of each step's candidates those go whose loss rises least then.
+    """All heads in the order in which they are removed: at each step those that are missed least.
 
     step   heads removed between two looks; candidates are LOOKED_AT times as many, those whose loss
            rose least when they were last looked at (lazy greedy: Minoux 1978)

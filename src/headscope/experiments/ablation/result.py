@@ -32,7 +32,7 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class AblatedTask:
-    """What was asked: the task, its examples, and which heads were off together.
+    """What an ablation is computed for: the task, its examples, the groups of heads.
 
     ids     [example]
     texts   [example] what was read

@@ -25,7 +25,7 @@ def whole_layers(layers: int, heads: int) -> list[Variant]:
 
 
 def pairs(heads: Sequence[tuple[int, int]]) -> list[Variant]:
-    """Every two of these."""
+    """Every pair of these heads."""
     return [frozenset(two) for two in combinations(heads, 2)]
 
 

@@ -55,7 +55,7 @@ def align(
     overwrite: bool = False,
     command: Sequence[str] = (),
 ) -> Run:
-    """A run with the group `alignment`, see `result.alignment_result`.
+    """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
     limit   the first so many pairs
@@ -116,7 +116,7 @@ def _example(one: EncodedPair) -> Example:
 
 
 def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
-    """Of a batch of pairs, run with the reference target:
+    """Counts the links of a batch of pairs, run with the reference target.
 
     head     [pair, layer, head, setting, measure, COUNTED] links of each head
     layer    [pair, layer, setting, measure, COUNTED] links of each layer: by the mean weight of its

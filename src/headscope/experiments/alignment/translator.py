@@ -35,7 +35,7 @@ CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of wha
 
 @dataclass(frozen=True)
 class PairSide:
-    """What is read of one sentence.
+    """One sentence as a model reads it.
 
     ids   [token]
     word  [token] the word that each token is of; -1 for special tokens, and a task's prefix

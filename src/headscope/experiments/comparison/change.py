@@ -117,7 +117,7 @@ def simultaneous(draws: Float64, *, documents: int) -> tuple[Float64, Float64]:
 
 
 def over_heads(draws: Float64) -> Float64:
-    """Mean over the last axis of what is there; NaN where nothing is."""
+    """Mean over the last axis of the finite values; NaN where there is none."""
     there = np.isfinite(draws)
     return ratio(np.where(there, draws, 0).sum(-1), there.sum(-1).astype(np.float64))
 

@@ -21,7 +21,7 @@ DISTANCE_FEATURES = 2 + len(NEAR) + 1
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """What a probe may look at, of one sentence.
+    """One sentence as a probe sees it.
 
     words    how many there are
     maps     [word + 2, word + 2, unit] attention, see `attention_shape`; None where the

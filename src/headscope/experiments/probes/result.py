@@ -25,7 +25,7 @@ DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 
 @dataclass
 class ProbeAnswers:
-    """What was computed.
+    """The answers of all probes of a run.
 
     trials      what each trained probe answers; see `train_and_test.trial`
     spread      [direction, unit] see `train_and_test.head_spread`; None without attention

@@ -19,7 +19,7 @@ NETWORK = {"attention": "model", "attention_words": "model", "random_words": "ra
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """What is asked; the defaults are Clark et al.'s (2019), and where it says so, others'.
+    """Settings of probes; the defaults are Clark et al.'s (2019) unless another source is named.
 
     probes             of PROBES; None: all that can be run
     epochs, patience   of the probes on attention; with several epochs, those of dev decide

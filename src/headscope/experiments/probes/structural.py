@@ -90,7 +90,7 @@ def structural_scores(
     key: str,
     progress: Callable[[int], None],
 ) -> State:
-    """Both probes of one layer trained on train and dev, and what they find in every test sentence.
+    """Trains both probes of one layer and scores them on every test sentence.
 
     data     train, dev and test
     rank     of B; None: as many as a vector has numbers

@@ -108,7 +108,7 @@ def answers(
 
 
 def right_branching(sentences: Sequence[TreeSentence], *, tree: bool) -> State:
-    """The same of the rule that a word's head is the next word; the last word has no answer.
+    """The answers of the rule that a word's head is the next word; the last word has none.
 
     Its undirected tree joins every word to the next, punctuation left out.
     """
