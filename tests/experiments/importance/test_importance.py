@@ -254,7 +254,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
         return own(self, places)
 
     monkeypatch.setattr(module.ImportanceRun, "_part", stopping)
-    with pytest.raises(RunStopped):
+    with pytest.raises(RunStopped, match="goes on from what is finished"):
         importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     told = []
     again = Execution(linears="stock", progress=lambda *x: told.append(x))

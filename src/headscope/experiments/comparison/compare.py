@@ -38,11 +38,12 @@ from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
     Execution,
     annotated_analyses,
-    fastest_linears,
     frequency_ranks,
+    longest_inputs,
     possible_analyses,
     with_n,
 )
+from headscope.run.engine.compute import fastest_linears
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import (
@@ -102,7 +103,8 @@ def compare(
     spec = _spec(job)
 
     def manifest() -> Manifest:
-        linears = fastest_linears(reader, corpus, plan, settings, execution.linears)
+        inputs = longest_inputs(reader, corpus, plan, settings)
+        linears = fastest_linears(reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
