@@ -48,7 +48,7 @@ _WHERE = {
     "check_analysis": "headscope.run.check_analysis",
     "compare": "headscope.experiments.comparison.compare",
     "demo_corpus": "headscope.corpus",
-    "flow": "headscope.analyses.flow.of_text",
+    "flow": "headscope.analyses.flow.measure_one_text",
     "known_analyses": "headscope.run.analysis",
     "labelled": "headscope.core.labelled",
     "load": "headscope.model.model",
