@@ -157,7 +157,9 @@ def test_the_pages_show_commands() -> None:
 def test_every_command_of_the_pages_runs(
     line: str, desk: Path, finished: Path, tiny_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headscope.analyses.patterns.card.MADE", 25)  # minutes else
+    monkeypatch.setattr(
+        "headscope.experiments.map_classifier.classifier_card.MADE", 25
+    )  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     if line.split()[1] not in ("view", "doctor"):  # a command of the demo runs on any model
         names |= dict.fromkeys(("demo", "bert-base-uncased"), str(tiny_place))

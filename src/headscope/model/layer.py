@@ -254,9 +254,19 @@ class LayerView:
             self._word_maps[key] = batch.words.maps(self.measured(measure), pieces=pieces)
         return self._word_maps[key]
 
-    def entropy(self, batch: Batch) -> torch.Tensor:
-        """[example, head, query] Shannon entropy in nats; 0 for padding queries."""
-        return self._scan(batch)[0]
+    def entropy(self, batch: Batch, *, smoothing: float = 0.0) -> torch.Tensor:
+        """[example, head, query] Shannon entropy in nats; 0 for padding queries.
+
+        smoothing  share s of uniform attention mixed in first: of (1-s)·p + s/n over the n real
+                   keys of each example, for padding queries too
+        """
+        if not smoothing:
+            return self._scan(batch)[0]
+        mask = batch.mask.to(self.attention.dtype)
+        n = mask.sum(-1)[:, None, None, None]
+        mixed = ((1 - smoothing) * self.attention + smoothing / n) * mask[:, None, None]
+        nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
+        return nats
 
     def column_sums(self, batch: Batch) -> torch.Tensor:
         """[example, head, class, key] attention received, summed over the queries of each class.

@@ -69,6 +69,7 @@ NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 Accumulator = Sums | Counts | Largest | TopRecords
 Kind = TypeVar("Kind", bound="type[Analysis]")
+Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
 @dataclass(frozen=True)
@@ -209,14 +210,20 @@ def ratio_of(total: Sums, count: Sums) -> Float64:
     return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
 
 
-def register(kind: Kind) -> Kind:
-    """Class decorator: makes an analysis known in this process, as a question without figures.
+def register(announced: Announced) -> Announced:
+    """Makes a question known in this process; or an analysis class, as one without figures.
 
-    raises  InputError if it needs what nobody provides, or its name is that of another question
+    As a class decorator it gives the class back.
+
+    raises  InputError if it needs what nobody provides, announces what is impossible, or has the
+            name of another question
     """
-    _check_needs(kind)
-    question.register(question.Question(name=kind.name, measure=kind))
-    return kind
+    if isinstance(announced, question.Question):
+        question.register(announced)
+    else:
+        _check_needs(announced)
+        question.register(question.Question(name=announced.name, measure=announced))
+    return announced
 
 
 def known_analyses() -> dict[str, type[Analysis]]:

@@ -36,10 +36,8 @@ from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     batch_of,
     choose_way,
-    fastest_linears,
 )
 from headscope.experiments.ablation.variants import Head, single_heads
-from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
@@ -151,13 +149,10 @@ def prune(
     request = ExperimentRequest(
         "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
         seed=settings.seed, replicates=settings.replicates, cut=scoring.cut, line=command,
-        linears=lambda: fastest_linears(
-            model, scoring.examples, batch_tokens=settings.batch_tokens, asked=asked.asked_linears
-        ),
+        linears=asked.asked_linears, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     work = _PruningRun(asked, choosing, scoring, told)
-    with evaluating(model.network):
-        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass

@@ -32,7 +32,6 @@ from headscope.experiments.alignment.translator import EncodedPair, PairSide, Tr
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
-from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
@@ -89,8 +88,7 @@ def align(
         scores = scores_of(state, ids, replicates=replicates, seed=seed)
         return {"alignment": alignment_result(scores, pairs=len(fitting))}
 
-    with evaluating(translator.network):
-        return run_experiment(request, compute, output=output, overwrite=overwrite)
+    return run_experiment(request, compute, output=output, overwrite=overwrite)
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:

@@ -25,10 +25,11 @@ from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
     Execution,
     annotated_analyses,
-    fastest_linears,
     frequency_ranks,
+    longest_inputs,
     possible_analyses,
 )
+from headscope.run.engine.compute import fastest_linears
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import (
@@ -87,7 +88,8 @@ def compare(
     spec = _spec(job)
 
     def manifest() -> Manifest:
-        linears = fastest_linears(reader, corpus, plan, settings, execution.linears)
+        inputs = longest_inputs(reader, corpus, plan, settings)
+        linears = fastest_linears(reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
