@@ -106,8 +106,8 @@ def atlas(
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, frequency, model),
-        relations=plan.annotations.labels, showcase=plan.showcase,
-        showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
+        relations=plan.annotations.labels, stored_inputs=plan.stored_inputs,
+        stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
         replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
