@@ -1,7 +1,7 @@
 """The role of every head in one word, which colours and signs stand for.
 
 The thresholds on mean attention and entropy are those of Clark et al. (2019), section 6. Where two
-roles fit, the later in LEAST_SHARES wins. We differ in three points: `broad` is relative to uniform
+roles fit, the later in ORDER wins. We differ in three points: `broad` is relative to uniform
 attention, because 3.8 nats suppose 128 tokens; decoders without [CLS] have `first`; and the lower
 end of an interval must lie above the threshold. Questions say which heads have a role
 (`Question.roles`).
@@ -16,14 +16,9 @@ import xarray as xr
 from headscope.core.question import parts
 from headscope.core.results import derived, shape
 
+ORDER = ("next", "previous", "broad", "first", "cls", "sep", "punctuation")
 ROLES = ("previous", "next", "broad", "cls", "first", "sep", "punctuation", "other")
-POSITION = 0.5  # Clark's notebook: next, previous
-SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
 BROAD_SHARE = 0.9  # ours: of the uniform entropy
-LEAST_SHARES = {
-    "next": POSITION, "previous": POSITION, "broad": BROAD_SHARE,
-    "first": SPECIAL, "cls": SPECIAL, "sep": SPECIAL, "punctuation": SPECIAL,
-}  # fmt: skip
 CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 
 
@@ -43,7 +38,7 @@ def head_roles(
     for roles_of in parts("roles"):
         known |= roles_of(tree, broad_nats=broad_nats, by_value=by_value)
     roles = np.full(shape(tree), "other", dtype=f"<U{max(map(len, ROLES))}")
-    for role in LEAST_SHARES:
+    for role in ORDER:
         if role in known:
             roles[known[role]] = role
     return roles

@@ -141,6 +141,11 @@ class PaperClaim:
     bound: Bound | None = None
     headline: str = ""
 
+    @property
+    def published_text(self) -> str:
+        """All published values: `94.3`, `82.5 / 94.1`; "" where there is none."""
+        return " / ".join(value.text for value in self.published)
+
 
 Choice = ParamSpec("Choice")
 

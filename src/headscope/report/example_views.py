@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.kept import Kept, kept_inputs
-from headscope.analyses.examples.looks import Look, best_looks
+from headscope.analyses.examples.clearest_input import ClearestInput, clearest_inputs
 from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
+from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
 from headscope.views.view_page import build_page, page_script, page_style, payload
@@ -52,7 +52,7 @@ class ExampleViews:
     """
 
     texts: list[str] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    looks: list[ClearestInput] = field(default_factory=list)
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     chosen: str = CHOSEN[""]
@@ -69,7 +69,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
 
     model  its name
     """
-    kept, pages, taken = kept_inputs(tree), list[dict[str, Any]](), 0
+    kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
         data = payload(_shown(one, model), detail="none") | {"title": one.text}
@@ -81,7 +81,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     if not pages:
         return ExampleViews()
     kept = kept[: len(pages)]
-    looks = best_looks(tree, kept)
+    looks = clearest_inputs(tree, kept)
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
     found = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
@@ -92,7 +92,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     return found
 
 
-def _changed(kept: list[Kept]) -> list[ChangedHead]:
+def _changed(kept: list[StoredInput]) -> list[ChangedHead]:
     """[input] the head of the largest 1 - cosine there."""
     found = []
     for one in kept:
@@ -114,7 +114,7 @@ def _parts(page: str, *between: str) -> list[str]:
     return [*parts, page]
 
 
-def _shown(kept: Kept, model: str) -> ExampleMaps:
+def _shown(kept: StoredInput, model: str) -> ExampleMaps:
     side = TokenSide(
         kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
     )
@@ -128,7 +128,7 @@ def _shown(kept: Kept, model: str) -> ExampleMaps:
     return ExampleMaps(model, (side,), (stack,), _folded(kept))
 
 
-def _folded(kept: Kept) -> str:
+def _folded(kept: StoredInput) -> str:
     many = kept.count[kept.count > 1]
     if not len(many):
         return ""

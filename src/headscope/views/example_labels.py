@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_roles import LEAST_SHARES, POSITION
+from headscope.core.head_attention import OFFSETS, TARGETS
+from headscope.core.head_roles import BROAD_SHARE, ORDER
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.views.captured_example import StackMaps, TokenSide
@@ -22,8 +23,9 @@ from headscope.views.captured_example import StackMaps, TokenSide
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 Shares = dict[str, npt.NDArray[np.float64]]
-LEAST = {"self": POSITION, **LEAST_SHARES}  # a later role wins, as in `head_roles`
-OFFSETS = {"self": 0, "next": 1, "previous": -1}
+# Role -> least share; a later one wins, as in `head_roles`.
+LEAST = {"broad": BROAD_SHARE} | {role: target.least for role, target in TARGETS.items()}
+LEAST = {role: LEAST[role] for role in ("self", *ORDER)}
 
 
 def stack_labels(stack: StackMaps, sides: Sequence[TokenSide]) -> list[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.analyses.dependency import best_heads
+from headscope.analyses.language.best_head_tables import best_heads
 from headscope.analyses.language.paper_tables import (
     clark_table_1,
     clark_table_2,

@@ -16,8 +16,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from headscope.analyses.divergence.clustering import Ints
 from headscope.analyses.divergence.clusters import Cluster, clusters
-from headscope.analyses.divergence.medoids import Ints
 from headscope.core.results import Floats, estimate, group, head_name, shape
 from headscope.core.wording import plain
 from headscope.draw.caption_words import clipped, over

@@ -1,4 +1,4 @@
-"""Which heads do something else after fine-tuning, and do they look at other kinds of words?
+"""Draws which heads do something else after fine-tuning, and to which kinds of words they attend.
 
 Kovaleva et al. (2019), §4.4, compare attention to kinds of words before and after.
 """

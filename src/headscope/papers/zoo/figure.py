@@ -25,7 +25,7 @@ from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
 from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
-from headscope.papers.zoo.claims import RELATIONS, Relation
+from headscope.papers.zoo.claims import RELATIONS, FinderRelation
 from headscope.papers.zoo.measures import MIDDLE, best_finder, depths
 from headscope.papers.zoo.outcome import ZooOutcome
 from headscope.run.finished_run import Run
@@ -147,7 +147,7 @@ def head_panels(zoo: ZooOutcome) -> list[Panel]:
     ]  # fmt: skip
 
 
-def _finder(run: Run, relation: Relation) -> Finder | None:
+def _finder(run: Run, relation: FinderRelation) -> Finder | None:
     try:
         return best_finder(run, relation.labels)
     except Unmeasured:

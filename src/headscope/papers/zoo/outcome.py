@@ -265,7 +265,7 @@ def _definition(claim: PaperClaim, group: str) -> dict[str, Any]:
         "unit": claim.unit, "test": bound.test if bound else "",
         "bound": bound.value if bound else math.nan, "source": claim.place,
         "bound_by": bound.by if bound else "",
-        "published": " / ".join(value.text for value in claim.published),
+        "published": claim.published_text,
         "headline": claim.headline,
     }  # fmt: skip
 

@@ -64,7 +64,6 @@ class ClaimRow:
     claim: PaperClaim
     bound: str
     held: str
-    published: str
     cells: list[ClaimCell]
 
 
@@ -143,11 +142,8 @@ def _rows(zoo: ZooOutcome, group: ClaimGroup) -> list[ClaimRow]:
 
 def _row(claim: PaperClaim, answers: Answers) -> ClaimRow:
     holding, asked = held(answers)
-    published = " / ".join(value.text for value in claim.published)
-    return ClaimRow(
-        claim, bound_words(claim), f"{holding} of {asked}" if asked else "—", published,
-        [cell(outcome) for outcome in answers.values()],
-    )  # fmt: skip
+    cells = [cell(outcome) for outcome in answers.values()]
+    return ClaimRow(claim, bound_words(claim), f"{holding} of {asked}" if asked else "—", cells)
 
 
 def cell(outcome: ClaimOutcome) -> ClaimCell:
