@@ -23,9 +23,8 @@ from headscope.views.captured_example import StackMaps, TokenSide
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 Shares = dict[str, npt.NDArray[np.float64]]
-# Role -> least share; a later one wins, as in `head_roles`.
-LEAST = {"broad": BROAD_SHARE} | {role: target.least for role, target in TARGETS.items()}
-LEAST = {role: LEAST[role] for role in ("self", *ORDER)}
+# role -> least share; a later role wins, as in `head_roles`
+LEAST = {role: BROAD_SHARE if role == "broad" else TARGETS[role].least for role in ("self", *ORDER)}
 
 
 def stack_labels(stack: StackMaps, sides: Sequence[TokenSide]) -> list[list[str]]:
