@@ -1,4 +1,4 @@
-"""What does a checkpoint do differently from the model that it was trained from?
+"""Compare the heads of a checkpoint with those of the model that it was trained from.
 
     run = compare(load("demo"), load("checkpoint"), demo_corpus(), output="run")
     run["similarity"], run["change"]
@@ -9,29 +9,42 @@ The run folder is that of an atlas of the second model, with two more groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 import headscope
+from headscope.core.labelled import DRAWS, keeping_draws, with_token_names
+from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.errors import InputError
-from headscope.experiments.comparison.layer_change import read_training
-from headscope.experiments.comparison.paired_reading import ComparisonPlan
-from headscope.experiments.comparison.running import ComparisonJob, compute_comparison
+from headscope.experiments.comparison.change import change_of
+from headscope.experiments.comparison.layer_change import Training, read_training
+from headscope.experiments.comparison.paired_reading import (
+    AFTER,
+    BEFORE,
+    ComparisonPlan,
+    PairReader,
+    PairState,
+)
 from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
+from headscope.experiments.comparison.shown import example_maps, find_changed, listed
 from headscope.model.model import Model, file_sha256
-from headscope.run.analysis import Scope, choose
+from headscope.run.analysis import choose
 from headscope.run.atlas import (
     Execution,
     annotated_analyses,
     frequency_ranks,
     longest_inputs,
     possible_analyses,
+    scope_of,
+    with_n,
 )
 from headscope.run.engine.compute import fastest_linears
 from headscope.run.finished_run import Run
-from headscope.run.life_cycle import run_in_progress
+from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import (
     TRAINING_RECORD,
     Manifest,
@@ -39,13 +52,30 @@ from headscope.run.manifest import (
     new_manifest,
     training_history,
 )
-from headscope.run.plan import Plan, encoder_for, make_plan
+from headscope.run.plan import Plan, Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
-# Of one model's heads among each other, or without a number per head, or as dear as all the rest
-# together (neurons). Named in `analyses` they run all the same.
+# Analyses that compare a model's heads with each other, have no number per head, or cost as much as
+# all others together (neurons). They run if they are named in `analyses`.
 LEFT_OUT = ("divergence", "examples", "flow", "mixing", "neuron_sources", "neurons")
+
+
+@dataclass(frozen=True)
+class ComparisonJob:
+    """What a comparison needs to compute any shard.
+
+    reader  the model whose tokenizer and limit decide what is read
+    """
+
+    base: Model
+    tuned: Model
+    reader: Model
+    corpus: Corpus
+    plan: Plan
+    settings: Settings
+    work: ComparisonPlan
+    training: Training | None
 
 
 def compare(
@@ -58,10 +88,10 @@ def compare(
     execution: Execution | None = None,
     padded_to: int | None = None,
 ) -> Run:
-    """How alike the heads of two models are, and what changes from the first to the second.
+    """How similar the heads of two models are, and what changes from the first to the second.
 
-    base, tuned  of one shape, with one tokenizer; where `headscope finetune` made the second, what
-                 it wrote down of the training is read
+    base, tuned  of one shape, with one tokenizer; if `headscope finetune` made the second, its
+                 record of the training is read
     output       run folder; an unfinished run of the same spec is continued. None: in memory
     settings     as for `atlas`; without `analyses`, all but LEFT_OUT
     execution    as for `atlas`, in one process
@@ -94,11 +124,11 @@ def compare(
 
     with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
         job = replace(job, work=replace(work, linears=run.linears))
-        return compute_comparison(run, job, progress=execution.progress)
+        return _computed(run, job, progress=execution.progress)
 
 
 def _settled(settings: Settings, padded_to: int | None) -> Settings:
-    """Inputs that are padded to a length are no longer than that."""
+    """The settings; inputs that are padded to a length are no longer than that."""
     if padded_to is None or settings.max_length is not None:
         return settings
     return replace(settings, max_length=padded_to)
@@ -113,9 +143,9 @@ def _check_width(padded_to: int, *, limit: int, most: int) -> None:
 
 
 def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
-    """The analyses that both models allow, and that were asked for.
+    """The analyses that both models allow and that are asked for.
 
-    One whose options are given is asked for; a measure alone is meant for all.
+    Giving options of an analysis asks for it; its `measure` alone is meant for all.
     """
     named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
     if settings.analyses is None:
@@ -136,12 +166,7 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 def _work(
     model: Model, plan: Plan, settings: Settings, names: list[str], *, padded_to: int | None
 ) -> ComparisonPlan:
-    scope = Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
-        special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, None, model),
-        relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
-        neurons=model.shape.neurons,
-    )  # fmt: skip
+    scope = scope_of(model, plan, settings, frequency_ranks(plan, None, model))
     return ComparisonPlan(
         scope, tuple(names), model.shape.stack, settings.batch_tokens, padded_to=padded_to,
         options={name: dict(given) for name, given in settings.options.items()},
@@ -176,3 +201,63 @@ def _manifest(
         "base": base | {"architecture": job.base.architecture},
         "history": training_history(job.tuned.name),
     }
+
+
+# --- computing ------------------------------------------------------------------------------
+
+
+def _computed(run: RunInProgress, job: ComparisonJob, *, progress: Progress | None) -> Run:
+    """Compute what is missing, merge, label and keep; a finished run is only opened."""
+    meter = Meter(len(job.plan.shards), progress)
+    meter.advance(len(run.done))
+    if (finished := run.finished()) is not None:
+        return finished
+    base = run.manifest["base"]
+    return run.finish(
+        _results(job, _merged(run, job, meter)), title="headscope compare",
+        base_model=printable(base["name"]), base_revision=base["revision"],
+        base_sha256=base["sha256"],
+    )  # fmt: skip
+
+
+def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
+    """The sums of all shards, added in their order."""
+    merged, pair = PairState(job.work), PairReader(job.base, job.tuned, job.work)
+    reader = Reader(job.reader, job.corpus, job.settings)
+    for shard in job.plan.shards:
+        if shard.number in run.done:
+            pair.sides.load(run.kept(shard.number))
+        else:
+            run.keep(shard.number, pair.read(shard.number, reader.examples(shard)))
+            meter.advance(1)
+        merged.merge(pair.sides)
+    return merged
+
+
+def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
+    """All groups: those of the second model's atlas, and those of the comparison."""
+    sides = {}
+    with keeping_draws():
+        for side, analyses in merged.analyses.items():
+            sides[side] = {a.name: with_n(a, job.plan.annotations) for a in analyses}
+    scope = job.work.scope
+    changed = change_of(
+        sides[BEFORE], sides[AFTER], shape=(scope.layers, scope.heads), documents=scope.documents,
+        replicates=scope.replicates,
+    )  # fmt: skip
+    results = {name: _as_in_atlas(group, job.tuned) for name, group in sides[AFTER].items()}
+    records = merged.similarity.most.records
+    most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
+    similar = merged.similarity.result(job.training)
+    results["similarity"] = xr.merge([similar, listed(most, job.reader)])
+    maps = example_maps({BEFORE: job.base, AFTER: job.tuned}, job.work, most)
+    more = {"change": changed, "examples": maps}
+    return results | {name: group for name, group in more.items() if group is not None}
+
+
+def _as_in_atlas(group: xr.Dataset, model: Model) -> xr.Dataset:
+    """A result as an atlas has it: without replicates, tokens by name."""
+    kept = group.drop_vars([name for name in group.data_vars if str(name).endswith(DRAWS)])
+    dims = [dim for dim in kept.dims if str(dim).startswith("replicate_")]
+    kept = kept.drop_vars([dim for dim in dims if dim in kept.coords])
+    return with_token_names(kept, model.tokens)
