@@ -81,8 +81,8 @@ class Scope:
     special_tokens  special tokens of the tokenizer by category: {"cls": "[CLS]"}
     frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
     relations       labels of the corpus's trees, the most frequent first
-    showcase        a few inputs whose maps are shown
-    showcase_tokens [input] their tokens, as written in the vocabulary
+    stored_inputs        a few inputs whose maps are shown
+    stored_tokens [input] their tokens, as written in the vocabulary
     replicates      bootstrap replicates
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
@@ -94,8 +94,8 @@ class Scope:
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     frequency_rank: np.ndarray[Any, np.dtype[np.int64]] | None = None
     relations: tuple[str, ...] = ()
-    showcase: tuple[Example, ...] = ()
-    showcase_tokens: tuple[tuple[str, ...], ...] = ()
+    stored_inputs: tuple[Example, ...] = ()
+    stored_tokens: tuple[tuple[str, ...], ...] = ()
     replicates: int = REPLICATES
     seed: int = 0
     neurons: int = 0

@@ -105,8 +105,8 @@ def atlas(
     names = annotated_analyses(names, plan, settings)
     scope = replace(
         scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
-        showcase=plan.showcase,
-        showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
+        stored_inputs=plan.stored_inputs,
+        stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
     )
     spec = spec_of(model, plan, settings, names, frequency)
 

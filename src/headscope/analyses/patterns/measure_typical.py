@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headscope.analyses.examples.kept_inputs import folded
 from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable
 from headscope.core.top_records import TopRecords
 from headscope.corpus.document import Example
-from headscope.corpus.showcase import TOKENS, places
+from headscope.corpus.stored_inputs import TOKENS, folded, places
 from headscope.run.analysis import AnalysisPart, Scope
 
 PLACES = TOKENS.stop - 1  # at which an input is shown; a longer one is folded

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.kept import PUNCTUATION, Bools, Kept, kept_inputs
 from headscope.core.head_attention import OFFSETS, TARGETS, attention_to, spread
 from headscope.core.results import Floats, group, shape
+from headscope.core.stored_maps import PUNCTUATION, Bools, StoredInput, stored_inputs
 
 MAPS = 3  # of a head
 LINKS = 5
@@ -72,7 +72,7 @@ class TypicalMaps:
         patterns = group(tree, "patterns")
         self._typical = patterns if patterns is not None and "typical" in patterns else None
         self._special = {str(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
-        self._kept = [] if self._typical is not None else kept_inputs(tree)
+        self._kept = [] if self._typical is not None else stored_inputs(tree)
         self._means = _means(tree)
 
     @property
@@ -123,7 +123,7 @@ def _means(tree: xr.DataTree) -> Floats:
     return np.stack([*means[:-1], means[-1] / uniform])  # [quantity, layer, head]
 
 
-def _away(kept: Kept, maps: Floats, means: Floats) -> float:
+def _away(kept: StoredInput, maps: Floats, means: Floats) -> float:
     """The largest difference between a head's shares in one input and in the corpus.
 
     0 where nothing is known of the corpus: then the inputs stay in order.

@@ -1,4 +1,4 @@
-"""Which heads and layers does a task need? All of them switched off in turn, on every example.
+"""Switches every head and every layer off in turn and scores the task without it.
 
 run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
 run["ablation"]["difference"]
@@ -37,7 +37,7 @@ from headscope.experiments.ablation.variants import (
     single_heads,
     whole_layers,
 )
-from headscope.experiments.stored_maps import LONGEST, maps_of
+from headscope.experiments.input_maps import LONGEST, capture_maps
 from headscope.model.linears import linears
 from headscope.run.analysis import Scope
 from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment
@@ -54,7 +54,7 @@ PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a
 
 @dataclass(frozen=True)
 class AblationSettings:
-    """What is asked of every head.
+    """Settings of an ablation.
 
     replacement   one of replace.WAYS
     groups        heads to be off together, each ((layer, head), …) from 0
@@ -98,7 +98,7 @@ def ablate(
     command: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """All heads, all layers, and the groups asked for, switched off in turn.
+    """Switches off every head, every layer and the groups that were named, one after the other.
 
     output         run folder; an interrupted run of the same spec there goes on. None: in memory
     asked_linears  "auto", "onednn" or "stock"
@@ -158,14 +158,14 @@ class _AblationRun:
             settings.replicates, settings.seed,
         )  # fmt: skip
 
-    def _maps(self, found: xr.Dataset) -> xr.Dataset | None:
+    def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
         model, shape = self.model.model, self.model.model.shape
-        few = [self.encoded.examples[at] for at in most_moved(found)[:SHOWN]]
+        few = [self.encoded.examples[at] for at in most_moved(dataset)[:SHOWN]]
         if not few:
             return None
         scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
-        return maps_of(model, few, scope).assign_attrs(chosen="moved")
+        return capture_maps(model, few, scope).assign_attrs(chosen="moved")
 
     def _stand_in(self) -> StandIn:
         if self.settings.replacement != "mean":
@@ -221,7 +221,7 @@ def _text(row: TaskExample) -> str:
 
 
 def note_of(run: Mapping[str, xr.Dataset] | Run) -> str:
-    """How the variants of a run were computed, where that is worth a word; else nothing."""
+    """How the variants of a run were computed; '' for the usual way."""
     attrs = run["ablation"].attrs
     if attrs["way"] == "shared":
         return ""

@@ -54,7 +54,7 @@ def align(
     overwrite: bool = False,
     command: Sequence[str] = (),
 ) -> Run:
-    """A run with the group `alignment`, see `result.alignment_result`.
+    """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
     limit   the first so many pairs
@@ -92,7 +92,7 @@ def align(
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
-    """`links.counts_of` of a part, in batches of like length; in the order of the pairs."""
+    """`counts_of` of a part, in batches of like length; in the order of the pairs."""
     found: dict[int, State] = {}
     with linears(translator.network, kind):
         for rows in batches(encoded, budget=BATCH_TOKENS):
@@ -114,7 +114,7 @@ def _example(one: EncodedPair) -> Example:
 
 
 def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
-    """Of a batch of pairs, run with the reference target:
+    """Counts the links of a batch of pairs, run with the reference target.
 
     head     [pair, layer, head, setting, measure, COUNTED] links of each head
     layer    [pair, layer, setting, measure, COUNTED] links of each layer: by the mean weight of its

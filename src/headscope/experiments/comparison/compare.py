@@ -1,4 +1,4 @@
-"""Compare the heads of a checkpoint with those of the model that it was trained from.
+"""Compares a checkpoint with the model that it was trained from.
 
     run = compare(load("demo"), load("checkpoint"), demo_corpus(), output="run")
     run["similarity"], run["change"]
@@ -21,6 +21,7 @@ from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.errors import InputError
 from headscope.experiments.comparison.change import change_of
+from headscope.experiments.comparison.changed_inputs import ChangedInput, find_changed, listed
 from headscope.experiments.comparison.layer_change import Training, read_training
 from headscope.experiments.comparison.paired_reading import (
     AFTER,
@@ -28,9 +29,10 @@ from headscope.experiments.comparison.paired_reading import (
     ComparisonPlan,
     PairReader,
     PairState,
+    reading,
 )
 from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
-from headscope.experiments.comparison.shown import example_maps, find_changed, listed
+from headscope.experiments.input_maps import capture_maps
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import choose
 from headscope.run.atlas import (
@@ -56,26 +58,10 @@ from headscope.run.plan import Plan, Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
-# Analyses that compare a model's heads with each other, have no number per head, or cost as much as
-# all others together (neurons). They run if they are named in `analyses`.
+STORED = 4  # inputs that are stored with their maps
+# Of the heads of one model among each other, without a number per head, or as slow as all the rest
+# together (neurons). They run if they are named in `analyses`.
 LEFT_OUT = ("divergence", "examples", "flow", "mixing", "neuron_sources", "neurons")
-
-
-@dataclass(frozen=True)
-class ComparisonJob:
-    """What a comparison needs to compute any shard.
-
-    reader  the model whose tokenizer and limit decide what is read
-    """
-
-    base: Model
-    tuned: Model
-    reader: Model
-    corpus: Corpus
-    plan: Plan
-    settings: Settings
-    work: ComparisonPlan
-    training: Training | None
 
 
 def compare(
@@ -88,10 +74,10 @@ def compare(
     execution: Execution | None = None,
     padded_to: int | None = None,
 ) -> Run:
-    """How similar the heads of two models are, and what changes from the first to the second.
+    """How alike the heads of two models are, and what changes from the first to the second.
 
-    base, tuned  of one shape, with one tokenizer; if `headscope finetune` made the second, its
-                 record of the training is read
+    base, tuned  of one shape, with one tokenizer; where `headscope finetune` made the second, what
+                 it wrote down of the training is read
     output       run folder; an unfinished run of the same spec is continued. None: in memory
     settings     as for `atlas`; without `analyses`, all but LEFT_OUT
     execution    as for `atlas`, in one process
@@ -124,11 +110,11 @@ def compare(
 
     with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
         job = replace(job, work=replace(work, linears=run.linears))
-        return _computed(run, job, progress=execution.progress)
+        return compute_comparison(run, job, progress=execution.progress)
 
 
 def _settled(settings: Settings, padded_to: int | None) -> Settings:
-    """The settings; inputs that are padded to a length are no longer than that."""
+    """Inputs that are padded to a length are no longer than that."""
     if padded_to is None or settings.max_length is not None:
         return settings
     return replace(settings, max_length=padded_to)
@@ -143,9 +129,9 @@ def _check_width(padded_to: int, *, limit: int, most: int) -> None:
 
 
 def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
-    """The analyses that both models allow and that are asked for.
+    """The analyses that both models allow, and that were asked for.
 
-    Giving options of an analysis asks for it; its `measure` alone is meant for all.
+    One whose options are given is asked for; a measure alone is meant for all.
     """
     named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
     if settings.analyses is None:
@@ -203,10 +189,27 @@ def _manifest(
     }
 
 
-# --- computing ------------------------------------------------------------------------------
+# --- the computation --------------------------------------------------------------------------
 
 
-def _computed(run: RunInProgress, job: ComparisonJob, *, progress: Progress | None) -> Run:
+@dataclass(frozen=True)
+class ComparisonJob:
+    """A comparison, planned.
+
+    reader  the model whose tokenizer and limit decide what is read
+    """
+
+    base: Model
+    tuned: Model
+    reader: Model
+    corpus: Corpus
+    plan: Plan
+    settings: Settings
+    work: ComparisonPlan
+    training: Training | None
+
+
+def compute_comparison(run: RunInProgress, job: ComparisonJob, *, progress: Progress | None) -> Run:
     """Compute what is missing, merge, label and keep; a finished run is only opened."""
     meter = Meter(len(job.plan.shards), progress)
     meter.advance(len(run.done))
@@ -235,7 +238,7 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    """All groups: those of the second model's atlas, and those of the comparison."""
+    """All groups: those of the second model's atlas, and what the comparison says."""
     sides = {}
     with keeping_draws():
         for side, analyses in merged.analyses.items():
@@ -245,19 +248,36 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
         sides[BEFORE], sides[AFTER], shape=(scope.layers, scope.heads), documents=scope.documents,
         replicates=scope.replicates,
     )  # fmt: skip
-    results = {name: _as_in_atlas(group, job.tuned) for name, group in sides[AFTER].items()}
+    results = {name: _as_in_atlas(found, job.tuned) for name, found in sides[AFTER].items()}
     records = merged.similarity.most.records
     most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)
     results["similarity"] = xr.merge([similar, listed(most, job.reader)])
-    maps = example_maps({BEFORE: job.base, AFTER: job.tuned}, job.work, most)
+    maps = _stored_inputs({BEFORE: job.base, AFTER: job.tuned}, job.work, most)
     more = {"change": changed, "examples": maps}
-    return results | {name: group for name, group in more.items() if group is not None}
+    return results | {name: found for name, found in more.items() if found is not None}
 
 
-def _as_in_atlas(group: xr.Dataset, model: Model) -> xr.Dataset:
+def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
     """A result as an atlas has it: without replicates, tokens by name."""
-    kept = group.drop_vars([name for name in group.data_vars if str(name).endswith(DRAWS)])
+    kept = dataset.drop_vars([name for name in dataset.data_vars if str(name).endswith(DRAWS)])
     dims = [dim for dim in kept.dims if str(dim).startswith("replicate_")]
     kept = kept.drop_vars([dim for dim in dims if dim in kept.coords])
     return with_token_names(kept, model.tokens)
+
+
+def _stored_inputs(
+    models: dict[str, Model], work: ComparisonPlan, changed: Sequence[ChangedInput]
+) -> xr.Dataset | None:
+    """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
+    few = tuple(one.example for one in changed[:STORED])
+    if not few:
+        return None
+    found = {}
+    for side, model in models.items():
+        with reading([model], work):
+            found[side] = capture_maps(model, few, work.scope)
+    maps = found[BEFORE]["token_attention"]
+    title = models[BEFORE].name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    versus = maps.assign_attrs(versus=f"attention, {title}")
+    return found[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")

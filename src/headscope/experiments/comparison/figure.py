@@ -1,4 +1,4 @@
-"""How alike are the heads of two models, and did those layers change that learned most?
+"""Draws how alike the heads of two models are, and what each layer learned.
 
 Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning.
 Beside the change of each layer stands how much it learned: its gradients, and how far its weights

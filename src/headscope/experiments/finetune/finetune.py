@@ -1,4 +1,4 @@
-"""What does a model learn from a task, and which of its layers change by it?
+"""Trains a model on a task and records which of its layers change.
 
 transformers' Trainer with the settings of Kovaleva et al. (2019): 3 epochs, batches of 32. Beside
 the checkpoint stands `finetuned.json`: scores before and after, settings, and for every part of the

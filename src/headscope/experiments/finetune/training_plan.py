@@ -1,4 +1,4 @@
-"""Check a request for a training, and find what is finished or left unfinished of it."""
+"""Checks what is to be trained, and finds a training that is finished or was stopped."""
 
 from __future__ import annotations
 

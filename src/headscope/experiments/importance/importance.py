@@ -60,7 +60,7 @@ PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a
 
 @dataclass(frozen=True)
 class ImportanceSettings:
-    """What is computed.
+    """Settings of a run of importance.
 
     methods       of result.METHODS; None: all of them for a task, and without AttAttr for text,
                   where a step costs a pass through the whole vocabulary
@@ -110,7 +110,7 @@ def importance(
     ablation: Run | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """How much a task's loss depends on each head of a checkpoint.
+    """Computes how much a task's loss depends on each head of a checkpoint.
 
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     ablation  of the same checkpoint and task, to hold the importances against
@@ -142,7 +142,7 @@ def importance_to_text(
     settings: ImportanceSettings | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """How much the loss of a language model depends on each head.
+    """Computes how much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
     """

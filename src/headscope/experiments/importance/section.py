@@ -6,16 +6,17 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.core.wording import capital
 from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital
+from headscope.page.tabulate import Cell, Column, Rows, Table
 
 LISTED = 12  # heads in the table; all are in the folder `tables`
 UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from others
 
 
 def importance_table(importance: xr.Dataset) -> Table:
-    """The most important heads by the first method, and what the others say of them."""
+    """The most important heads by the first method, with the numbers of the others."""
     methods = [str(name) for name in importance["method"].values if str(name) not in UNLISTED]
     parts = {name: estimate(importance, "head_importance", method=name) for name in methods}
     first = parts[methods[0]].value

@@ -57,7 +57,7 @@ def probe(
     progress: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """All probes that can be run, trained and tested.
+    """Trains and tests all probes that can be run.
 
     train, test, dev  CoNLL-U or CoNLL-X files; without dev, a tenth of train is held out where it
                       is needed: for several epochs, and for the structural probe

@@ -1,4 +1,4 @@
-"""Which inputs did a run keep to be looked at, and what stands in them?"""
+"""Reads the inputs that a run stores with all their maps, from the group `examples`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUNCTUATION = (".", ",")
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredInput:
     """One input of the group `examples`; a place holds a token, or many where it was folded.
 
     text        what was read, without special tokens
@@ -66,7 +66,7 @@ class Kept:
         return np.asarray(~self.special & (self.count == 1))
 
 
-def kept_inputs(tree: xr.DataTree) -> list[Kept]:
+def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
     """All inputs of which maps were kept, in order; none in runs of older versions."""
     dataset = group(tree, "examples")
     if dataset is None or "token_attention" not in dataset:
@@ -98,7 +98,7 @@ def kept_inputs(tree: xr.DataTree) -> list[Kept]:
         tokens = tuple(map(str, token))
         known = bool(np.isfinite(value_norm).all())
         found.append(
-            Kept(
+            StoredInput(
                 text=_text(tokens, form.tolist(), special > 0, word),
                 tokens=tokens,
                 special=special > 0,

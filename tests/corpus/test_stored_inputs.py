@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from headscope.corpus.document import Example, Word
-from headscope.corpus.showcase import (
+from headscope.corpus.stored_inputs import (
     INPUTS,
     SENTENCES,
-    Showcase,
+    StoredInputChoice,
     is_sentence,
     places,
     segments,
@@ -43,10 +43,10 @@ def sentence(name, words, *, seed=0):
 
 
 def chosen(examples, *, seed=0):
-    showcase = Showcase(seed=seed)
+    stored_inputs = StoredInputChoice(seed=seed)
     for example in examples:
-        showcase.consider(example)
-    return [example.id for example in showcase.chosen()]
+        stored_inputs.consider(example)
+    return [example.id for example in stored_inputs.chosen()]
 
 
 MIXED = [
@@ -98,11 +98,11 @@ def test_where_there_are_sentences_no_long_input_joins_them():
 
 
 def test_little_of_the_corpus_is_held():
-    showcase = Showcase(seed=0)
+    stored_inputs = StoredInputChoice(seed=0)
     for at in range(3000):
-        showcase.consider(sentence(f"s{at}", 9))
-        showcase.consider(plain(f"p{at}", 20 + at % 400))
-    held = [drawn for drawn in vars(showcase).values() if hasattr(drawn, "kept")]
+        stored_inputs.consider(sentence(f"s{at}", 9))
+        stored_inputs.consider(plain(f"p{at}", 20 + at % 400))
+    held = [drawn for drawn in vars(stored_inputs).values() if hasattr(drawn, "kept")]
     assert sum(len(drawn.kept) for drawn in held) <= 200 + 3 * INPUTS
 
 

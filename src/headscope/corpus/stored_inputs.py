@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.accumulators import Float64
 from headscope.corpus.contents import ROOT, has_tree, label
 from headscope.corpus.document import Example
 
@@ -37,7 +38,7 @@ class _LowestKeys:
         return [example for *_, example in self.kept]
 
 
-class Showcase:
+class StoredInputChoice:
     """Picks sentences of 6 to 14 words that together show as many relations as possible, and
     a few other inputs.
 
@@ -123,6 +124,14 @@ def places(example: Example) -> Ints:
     return np.array([
         *_ends(0, second, first_room), *_ends(second, tokens, most - first_room)
     ], np.int64)  # fmt: skip
+
+
+def folded(maps: Float64, first: Ints) -> Float64:
+    """[head, query, key] → [head, place, place]: sums over keys, means over queries."""
+    to = np.add.reduceat(maps, first, axis=2)  # [head, query, place]
+    sizes = np.diff(first, append=maps.shape[1])
+    folded: Float64 = np.add.reduceat(to, first, axis=1) / sizes[:, None]  # [head, place, place]
+    return folded
 
 
 def _ends(start: int, stop: int, room: int) -> list[int]:

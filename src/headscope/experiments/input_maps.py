@@ -1,4 +1,4 @@
-"""What did a model read in a few inputs, and how did its heads attend there?"""
+"""Captures how the heads of a model attend in a few inputs that a run stores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from headscope.run.analysis import Scope
 LONGEST = 400  # characters of an input where it is named
 
 
-def maps_of(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:
+def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:
     """The group `examples`: all maps of a few inputs, each read by itself.
 
     The model must be fit to be read (`model.evaluating`).
     """
     tokens = tuple(model.tokens(example.input_ids) for example in few)
-    analysis = Examples(replace(scope, showcase=tuple(few), showcase_tokens=tokens))
+    analysis = Examples(replace(scope, stored_inputs=tuple(few), stored_tokens=tokens))
     for example in few:
         batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
         look = partial(analysis.observe, batch=batch)
@@ -34,8 +34,8 @@ def maps_of(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:
     return analysis.result()
 
 
-def text_of(example: Example, model: Model) -> str:
-    """What was read, without special tokens; texts that these stand between are parted by /."""
+def input_text(example: Example, model: Model) -> str:
+    """The text of an input without special tokens; / stands where these separate two texts."""
     parts: list[list[str]] = [[]]
     for token, special in zip(model.tokens(example.input_ids), example.special, strict=True):
         if not special:

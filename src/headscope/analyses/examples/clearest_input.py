@@ -8,24 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.kept import Kept
 from headscope.core.claim import Claim
 from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, group
+from headscope.core.stored_maps import StoredInput
 
 STEPS = {"previous": -1, "next": 1, "self": 0}
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
 
 
 @dataclass(frozen=True)
-class Look:
+class ClearestInput:
     """Where to look at a head: number of the input, and the token that looks, if it is one."""
 
     example: int
     query: int | None = None
 
 
-def best_looks(tree: xr.DataTree, kept: Sequence[Kept]) -> list[Look]:
+def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[ClearestInput]:
     """One for every head, in order; nothing where no input was kept.
 
     By how much the head does in the input of what its strongest label says, or else the claim that
@@ -40,8 +40,8 @@ def best_looks(tree: xr.DataTree, kept: Sequence[Kept]) -> list[Look]:
 
 
 def _best(
-    tree: xr.DataTree, kept: Sequence[Kept], place: tuple[int, int], claim: Claim | None
-) -> Look:
+    tree: xr.DataTree, kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None
+) -> ClearestInput:
     maps = [one.attention[place].astype(np.float64) for one in kept]
     if claim is not None and claim.kind == "dependency":
         to_head = _looks_to_head(tree, claim.about)
@@ -52,10 +52,10 @@ def _best(
         ]
         if pairs:
             _, at, token = max(pairs)
-            return Look(-at, token)
+            return ClearestInput(-at, token)
     kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
     clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
-    return Look(int(np.argmax(clear)))
+    return ClearestInput(int(np.argmax(clear)))
 
 
 def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
@@ -67,7 +67,9 @@ def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
     return str(dataset["direction"].values[way]) == "dependent_to_head"
 
 
-def _pairs(kept: Kept, maps: Floats, relation: str, *, to_head: bool) -> list[tuple[Score, int]]:
+def _pairs(
+    kept: StoredInput, maps: Floats, relation: str, *, to_head: bool
+) -> list[tuple[Score, int]]:
     """The score and the first token of the word that looks, for every pair of a relation."""
     words = _between_words(kept, maps)
     found = []
@@ -83,7 +85,7 @@ def _pairs(kept: Kept, maps: Floats, relation: str, *, to_head: bool) -> list[tu
     return found
 
 
-def _between_words(kept: Kept, maps: Floats) -> Floats:
+def _between_words(kept: StoredInput, maps: Floats) -> Floats:
     """[word, word] sums over the tokens looked at, means over those that look; NaN for a word to
     itself, and for words that are not there.
     """
@@ -97,7 +99,7 @@ def _between_words(kept: Kept, maps: Floats) -> Floats:
     return words
 
 
-def _clearness(kept: Kept, maps: Floats, kind: str) -> float:
+def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
     """How much a head does of what a claim says, from 0 to 1; -1 where it cannot be told."""
     queries = kept.ordinary if kept.ordinary.any() else np.ones(len(maps), bool)
     if kind in STEPS:

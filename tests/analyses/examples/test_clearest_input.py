@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.analyses.examples.kept import Kept, kept_inputs
-from headscope.analyses.examples.looks import best_looks
+from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.core.head_labels import all_claims, head_labels
+from headscope.core.stored_maps import StoredInput, stored_inputs
 from report.synthetic import make_tree
 from report.synthetic_examples import PAIR, add_inputs
 from report.synthetic_language import add_language
@@ -20,7 +20,7 @@ def tree():
 
 @pytest.fixture(scope="module")
 def kept(tree):
-    return kept_inputs(tree)
+    return stored_inputs(tree)
 
 
 def claims(tree):
@@ -28,7 +28,7 @@ def claims(tree):
     return {place: found.main for place, found in head_labels(tree).items() if found.main}
 
 
-def expected(one: Kept, maps, kind):
+def expected(one: StoredInput, maps, kind):
     """How much of a claim there is in an input, by loops; None where it cannot be told."""
     n = len(one.tokens)
     rows = [i for i in range(n) if not one.special[i]]
@@ -78,30 +78,30 @@ def test_a_place_of_many_tokens_has_no_norm_and_is_not_ordinary(tree):
     changed = tree.copy(deep=True)
     changed["examples"]["token_count"].values[-1, 3] = 7
     changed["examples"]["value_norm"].values[-1, :, :, 3] = np.nan
-    pair = kept_inputs(changed)[-1]
+    pair = stored_inputs(changed)[-1]
     assert pair.value_norm is None
     assert not pair.ordinary[3]
-    assert kept_inputs(changed)[0].value_norm is not None
+    assert stored_inputs(changed)[0].value_norm is not None
 
 
 def test_an_input_that_was_never_seen_is_left_out(tree):
     changed = tree.copy(deep=True)
     changed["examples"]["token_attention"].values[1] = np.nan
-    assert len(kept_inputs(changed)) == len(kept_inputs(tree)) - 1
+    assert len(stored_inputs(changed)) == len(stored_inputs(tree)) - 1
 
 
 def test_runs_of_older_versions_kept_no_inputs():
     old = add_language(make_tree(6, 12))
-    assert kept_inputs(old) == []
-    assert best_looks(old, []) == []
-    assert kept_inputs(make_tree(2, 2)) == []
+    assert stored_inputs(old) == []
+    assert clearest_inputs(old, []) == []
+    assert stored_inputs(make_tree(2, 2)) == []
 
 
 # --- choosing -------------------------------------------------------------------------------
 
 
 def test_every_head_is_looked_at_where_it_does_most_of_what_is_claimed(tree, kept):
-    looks, known = best_looks(tree, kept), claims(tree)
+    looks, known = clearest_inputs(tree, kept), claims(tree)
     kinds = set()
     for unit, look in enumerate(looks):
         place = divmod(unit, 12)
@@ -125,7 +125,7 @@ def test_a_head_of_a_relation_is_looked_at_where_it_finds_the_word(tree, kept, d
     for place, claim in claims(tree).items():
         if claim.kind != "dependency" or ways[names.index(claim.about)] != direction:
             continue
-        look = best_looks(tree, kept)[place[0] * 12 + place[1]]
+        look = clearest_inputs(tree, kept)[place[0] * 12 + place[1]]
         pairs = [pair for one in kept for pair in answers(one, place, claim.about, direction)]
         if not pairs:
             continue
