@@ -27,8 +27,8 @@ from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import group
 from headscope.core.wording import percent
 from headscope.draw.arcs import (
-    Row,
     Stroke,
+    WordRow,
     draw_strokes,
     mirrored,
     reach,
@@ -85,7 +85,7 @@ class _Drawing:
 
     title: str
     words: list[str]
-    row: Row
+    row: WordRow
     above: list[Stroke]
     below: list[Stroke]
     key: list[tuple[str, str]]
@@ -123,7 +123,7 @@ def _words(sentence: Sentence) -> list[str]:
     return [clipped(word, LONGEST_WORD) for word in sentence.words]
 
 
-def _row(sentence: Sentence) -> Row | None:
+def _row(sentence: Sentence) -> WordRow | None:
     """None where the words do not fit a page."""
     words = _words(sentence)
     row = row_of(words, width=BREADTH, size=SIZE, least=LEAST)
