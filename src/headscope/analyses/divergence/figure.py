@@ -186,16 +186,16 @@ def _draw_gaps(divergence: xr.Dataset, axes: Axes) -> None:
 
 
 def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
-    found = estimate(divergence, "nearest_layer")
+    shares = estimate(divergence, "nearest_layer")
     chance = divergence["nearest_chance"].values
     rows = np.arange(len(ROWS))
-    axes.hlines(rows, found.low, found.high, color=color("all"), lw=2.2, alpha=0.35)
-    axes.plot(found.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
+    axes.hlines(rows, shares.low, shares.high, color=color("all"), lw=2.2, alpha=0.35)
+    axes.plot(shares.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
     axes.plot(chance, rows, "D", color=color("chance"), ms=4, mew=0, zorder=3)
     axes.set_yticks(rows, ROWS)
     axes.set_ylim(len(ROWS) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1.1 * float(max(np.nanmax(found.value), np.nanmax(chance))))
+    axes.set_xlim(0, 1.1 * float(max(np.nanmax(shares.value), np.nanmax(chance))))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set_xlabel("of all heads")
     legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)

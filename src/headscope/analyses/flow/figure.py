@@ -46,11 +46,11 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     flow = group(tree, "flow")
     if flow is None or not (methods := _present(flow)):
         return []
-    found = [
+    made = [
         Panel(_name(method), partial(_draw_shares, tree, flow, method), height=HEIGHT)
         for method in methods
     ]
-    return [*found, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
+    return [*made, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
 
 
 def caption(tree: xr.DataTree) -> str:

@@ -45,11 +45,11 @@ SOURCES = {
 def check_methods(given: Iterable[str], *, also: Iterable[str] = ()) -> tuple[str, ...]:
     """The methods, each once; raises InputError for one that is not known, or for none."""
     known = (*METHODS, *also)
-    found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-    if wrong := [name for name in found if name not in known] or not found:
+    names = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if wrong := [name for name in names if name not in known] or not names:
         told = repr(wrong[0]) if isinstance(wrong, list) else "no method"
         raise InputError(f"found {told}; wanted methods among {', '.join(known)}")
-    return found
+    return names
 
 
 def why_not(layer: LayerView, method: str) -> str:

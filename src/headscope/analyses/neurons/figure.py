@@ -40,14 +40,14 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     effective = estimate(neurons, "effective")
     overlap = estimate(neurons, "position_overlap")
     height = grid_height(effective.value)
-    found = [
+    made = [
         Panel("Neurons that count", partial(draw_grid, effective.value), height=height),
         Panel("The same elsewhere", partial(draw_grid, overlap.value), height=height),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "next") is not None:
-        found.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
-    return found
+        made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
+    return made
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -72,7 +72,7 @@ def verdict(tree: xr.DataTree) -> str:
     neurons = group(tree, "neurons")
     if neurons is None:
         return ""
-    found = []
+    sentences = []
     for target, signs in EXPECTED.items():
         both = [
             estimate(neurons, "rank_correlation", quantity=quantity, target=target)
@@ -84,13 +84,15 @@ def verdict(tree: xr.DataTree) -> str:
                 f"{_answer(sign, parts)} ({_rho(parts)})"
                 for sign, parts in zip(signs, both, strict=True)
             )
-            found.append(
+            sentences.append(
                 f"Attention to {goal} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
                 f"{WORDS[signs[1]][1]} ones: {same}."
             )
-    if not found:
+    if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
-    return " ".join([*found, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
+    return (
+        " ".join([*sentences, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
+    )
 
 
 def _answer(sign: int, parts: Estimate) -> str:
@@ -116,13 +118,13 @@ def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
         ("attend mainly to a neighbour", (roles == "next") | (roles == "previous")),
         ("are left", (roles != "sep") & (roles != "next") & (roles != "previous")),
     ]
-    found = [
+    medians = [
         f"{plain(float(np.median(effective[here])), '1')} neurons, overlap "
         f"{fixed(float(np.median(overlap[here])), 2)}, in the {here.sum()} that {words}"
         for words, kind in wanted
         if (here := kind & np.isfinite(effective) & np.isfinite(overlap)).any()
     ]
-    return f"Median heads: {'; '.join(found)}." if len(found) > 1 else ""
+    return f"Median heads: {'; '.join(medians)}." if len(medians) > 1 else ""
 
 
 def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
@@ -218,13 +220,13 @@ def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
     if neurons is None:
         return {}
     whole = neurons["embedding_separation"].sum("part", skipna=False)
-    found = {
+    sums = {
         str(contrast): whole.sel(contrast=contrast, part_other=list(SOURCES))
         .transpose("head", "part_other")
         .values
         for contrast in neurons["contrast"].values
     }
-    return {name: values for name, values in found.items() if np.isfinite(values).all()}
+    return {name: values for name, values in sums.items() if np.isfinite(values).all()}
 
 
 def _title(tree: xr.DataTree, contrast: str) -> str:

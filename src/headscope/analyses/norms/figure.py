@@ -150,11 +150,11 @@ def medians(counts: Floats, borders: Floats) -> Floats:
     borders  [value_norm_bin + 1]; inside a bin, pairs are taken as evenly spread
     """
     total = counts.sum(axis=1)
-    found = np.full(len(counts), np.nan)
+    middles = np.full(len(counts), np.nan)
     for row in np.flatnonzero(total > RARE * total.sum()):
         share = np.concatenate([[0.0], counts[row].cumsum() / total[row]])
-        found[row] = np.interp(0.5, share, borders)
-    return found
+        middles[row] = np.interp(0.5, share, borders)
+    return middles
 
 
 def _window(norms: xr.Dataset) -> tuple[slice, slice]:

@@ -91,8 +91,8 @@ def picture(weights: Map) -> npt.NDArray[np.uint8]:
     """[query, key] square root of the share of the largest weight, times 255."""
     wide = weights.astype(np.float32)
     shares = wide.clip(0) / (float(wide.max()) or 1.0)
-    found: npt.NDArray[np.uint8] = (np.sqrt(shares) * 255).round().astype(np.uint8)
-    return found
+    shades: npt.NDArray[np.uint8] = (np.sqrt(shares) * 255).round().astype(np.uint8)
+    return shades
 
 
 def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:
