@@ -22,7 +22,7 @@ from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of
 
-AT_ONCE = 48  # maps: what their layers hold stays in the cache, which halves the time
+AT_ONCE = 24  # maps: what their layers hold stays in the cache, which halves the time
 LEAST_TOKENS = 10  # a smaller map shows no pattern: none was labelled
 
 

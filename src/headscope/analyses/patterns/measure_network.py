@@ -101,7 +101,7 @@ class Classifier(nn.Module):
         for channels, stride in layers:
             parts.append(nn.Conv2d(before, channels, 3, stride=stride, padding=1))
             parts.append(nn.GroupNorm(GROUPS, channels))
-            parts.append(nn.ReLU())
+            parts.append(nn.ReLU(inplace=True))
             before = channels
         self.layers = nn.Sequential(*parts)
         self.head = nn.Sequential(nn.Dropout(DROPPED), nn.Linear(2 * before, len(NAMES)))
