@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_attention import OFFSETS, POSITION, SPECIAL
-from headscope.core.head_roles import BROAD_SHARE
+from headscope.core.head_attention import OFFSETS, TARGETS
+from headscope.core.head_roles import BROAD_SHARE, ORDER
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.views.example import Side, Stack
@@ -24,10 +24,9 @@ Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 Shares = dict[str, npt.NDArray[np.float64]]
 # (role, least share), a later one wins as in `head_roles`; `self` is ours, as a position.
-RULES = (
-    ("self", POSITION), ("next", POSITION), ("previous", POSITION), ("broad", BROAD_SHARE),
-    ("first", SPECIAL), ("cls", SPECIAL), ("sep", SPECIAL), ("punctuation", SPECIAL),
-)  # fmt: skip
+RULES = tuple(
+    (role, TARGETS[role].least if role in TARGETS else BROAD_SHARE) for role in ("self", *ORDER)
+)
 
 
 def stack_labels(stack: Stack, sides: Sequence[Side]) -> list[list[str]]:
@@ -70,10 +69,8 @@ def head_labels(
     queries = np.ones(len(special)) if special.all() else ~special * 1.0
     queries /= queries.sum()
     uniform = _uniform(attention)
-    names = {
-        "self": "itself", "next": "next token", "previous": "previous token", "broad": "broad",
-        "first": "first token", "cls": cls_name, "sep": sep_name, "punctuation": "punctuation",
-    }  # fmt: skip
+    names = {role: target.name for role, target in TARGETS.items()}
+    names |= {"self": "itself", "broad": "broad", "cls": cls_name, "sep": sep_name}
     chance, widest = _shares(uniform, queries, kinds), _entropy(uniform, queries)
     found = []
     for maps in attention:  # one layer at a time, to hold little

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.head_attention import OFFSETS, TARGETS
 from headscope.core.results import estimate, group
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
@@ -23,7 +24,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     opening = [("cls", cls)] if _present(tree, "cls") else [("first", "first token")]
     kinds = [*opening, ("sep", sep), ("punctuation", "punctuation")]
     wanted = [
-        ("To neighbours", [("previous", "previous token"), ("next", "next token")]),
+        ("To neighbours", [(word, TARGETS[word].name) for word, k in OFFSETS.items() if k]),
         ("To special tokens", kinds),
         (
             f"To {sep}, by who attends",
