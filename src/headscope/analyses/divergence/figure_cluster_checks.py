@@ -27,7 +27,7 @@ from headscope.analyses.divergence.figure_clusters import (
     spread,
 )
 from headscope.analyses.divergence.layers_alike import CLEAR, p_words
-from headscope.core.results import Floats, estimate, group, shape
+from headscope.core.results import Floats, estimate, group, needed, shape
 from headscope.core.wording import fixed, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
@@ -47,12 +47,8 @@ CHECKED_VARIABLES = (
 
 def number_panels(tree: xr.DataTree) -> list[Panel]:
     """The curve, the silhouettes of heads, and the stability of clusters where there is one."""
-    divergence, groups = group(tree, "divergence"), clusters(tree)
-    if (
-        divergence is None
-        or not groups
-        or not all(name in divergence for name in CHECKED_VARIABLES)
-    ):
+    divergence, groups = needed(tree, "divergence"), clusters(tree)
+    if not groups or not all(name in divergence for name in CHECKED_VARIABLES):
         return []
     made = [
         Panel("How many clusters", partial(_curve, divergence), height=0.9),
@@ -65,8 +61,8 @@ def number_panels(tree: xr.DataTree) -> list[Panel]:
 
 def number_caption(tree: xr.DataTree) -> str:
     """How to read the figure, what was chosen, and how sure it is."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "cluster_count" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "cluster_count" not in divergence:
         return ""
     count = int(divergence["cluster_count"])
     draws = divergence.sizes["draw"]
@@ -208,8 +204,8 @@ MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
 
 def tree_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
-    divergence = group(tree, "divergence")
-    if divergence is None or not all(name in divergence for name in CLUSTER_VARIABLES):
+    divergence = needed(tree, "divergence")
+    if not all(name in divergence for name in CLUSTER_VARIABLES):
         return []
     height = (1 + 0.06) / (1 + TREE + 3 * STRIP) + 0.02
     return [Panel("", partial(_draw_tree, tree, divergence), height=height)]
@@ -217,8 +213,8 @@ def tree_panels(tree: xr.DataTree) -> list[Panel]:
 
 def tree_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and how far the two ways to cluster agree."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "method_agreement" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "method_agreement" not in divergence:
         return ""
     groups, agreement = clusters(tree), float(divergence["method_agreement"])
     sizes = _cut_sizes(tree, len(groups))

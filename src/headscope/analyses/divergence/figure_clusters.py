@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 from headscope.analyses.divergence.clustering import Ints
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences
-from headscope.core.results import Floats, derived, group, head_name, shape
+from headscope.core.results import Floats, derived, head_name, needed, shape
 from headscope.core.wording import plain
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
@@ -40,11 +40,10 @@ WRAP = 56  # characters of a line
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
     groups = clusters(tree)
-    divergence = group(tree, "divergence")
-    if not groups or divergence is None:
+    if not groups:
         return []
     height = (1 + STRIP + FOOT) / (1 + TEXT + 3 * STRIP) + 0.02
-    return [Panel("", partial(_draw, tree, divergence, groups), height=height)]
+    return [Panel("", partial(_draw, tree, needed(tree, "divergence"), groups), height=height)]
 
 
 def caption(tree: xr.DataTree) -> str:

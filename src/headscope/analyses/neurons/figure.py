@@ -18,7 +18,7 @@ from matplotlib.ticker import PercentFormatter
 from headscope.core.accumulators import Estimate
 from headscope.core.head_attention import attention_to
 from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, needed
 from headscope.core.wording import fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height
@@ -34,8 +34,8 @@ WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many,
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """Two grids of heads, each head between both numbers, and overlap by where it looks."""
-    neurons = group(tree, "neurons")
-    if neurons is None or not np.isfinite(neurons["effective"].values).any():
+    neurons = needed(tree, "neurons")
+    if not np.isfinite(neurons["effective"].values).any():
         return []
     effective = estimate(neurons, "effective")
     overlap = estimate(neurons, "position_overlap")
@@ -52,9 +52,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what the run says to the article's question."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return ""
+    neurons = needed(tree, "neurons")
     width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
     return (
         f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
@@ -69,9 +67,7 @@ def caption(tree: xr.DataTree) -> str:
 
 def verdict(tree: xr.DataTree) -> str:
     """What the rank correlations say; computed from the run, whatever it says."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return ""
+    neurons = needed(tree, "neurons")
     sentences = []
     for target, signs in EXPECTED.items():
         both = [
@@ -216,9 +212,7 @@ def source_caption(tree: xr.DataTree) -> str:
 
 def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
     """Contrast → [head, source], summed over the parts of the query."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return {}
+    neurons = needed(tree, "neurons")
     whole = neurons["embedding_separation"].sum("part", skipna=False)
     sums = {
         str(contrast): whole.sel(contrast=contrast, part_other=list(SOURCES))
