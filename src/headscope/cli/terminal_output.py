@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from headscope.cli.options import RunOptions
     from headscope.corpus import AnnotatedCorpus, Corpus
-    from headscope.run.finished_run import Run
 
 
 def printable(text: str) -> str:
@@ -119,31 +116,6 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
 
 
 # --- a finished run -------------------------------------------------------------------------
-
-
-def conclude(
-    run: Run,
-    how: RunOptions,
-    *,
-    lines: Callable[[Run], Iterable[str]],
-    summary: Callable[[Run], Mapping[str, Any]],
-) -> None:
-    """Write the report, unless --no-report says otherwise, and print what the run came to.
-
-    lines    of text, before the one that says where the run is
-    summary  for --json, beside what the summaries of all commands hold
-    """
-    if not (how.no_report or run.has_report):
-        run.report()
-    report = f"{run.path}/report.html" if run.has_report else None
-    if how.as_json:
-        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-        told = {"run": str(run.path), "report": report, **kept, **summary(run)}
-        click.echo(json.dumps(told, ensure_ascii=True))
-        return
-    for line in lines(run):
-        say(line)
-    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
 
 
 def reading_lines(

@@ -13,14 +13,13 @@ from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, shown_relations
 from headscope.core.results import group, printable
-from headscope.core.wording import MISSING
+from headscope.core.wording import MISSING, capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import (
     Cell,
     Column,
     Rows,
     Table,
-    capital,
     ends,
     head_of,
     points,

@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.core.wording import capital
 from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital
+from headscope.page.tabulate import Cell, Column, Rows, Table
 
 LISTED = 12  # heads in the table; all are in the folder `tables`
 UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from others
