@@ -1,4 +1,4 @@
-"""Into how many clusters do heads fall, which head is typical of each, and how sure is that?
+"""Clusters of heads: into how many they fall, which head is typical of each, and how sure it is.
 
 Two ways to cluster: k-medoids, which names a typical head for each cluster, and average linkage,
 a tree. The number of clusters is the one whose mean silhouette stands farthest above that of

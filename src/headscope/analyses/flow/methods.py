@@ -1,4 +1,4 @@
-"""Which ways are there to say how much of a token's output comes from each token of the input?
+"""The ways to say how much of a token's output comes from each token of the input.
 
 Every method gives a layer matrix [query, key] of rows that sum to 1; see `measure_matrices` for
 how, and `measure_one_text` for what happens from layer to layer.

@@ -1,4 +1,4 @@
-"""Which few maps of a head are the most typical ones of their class, and how did they look?"""
+"""Which few maps of a head are the most typical ones of their class?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does an annotator label the maps of a session in a browser, and nobody else?
+"""The server with which one annotator, and nobody else, labels the maps of a session in a browser.
 
 A server on this machine alone. Its address holds a secret; requests that name another host (a page
 elsewhere that had its name point here) or another origin are refused, and only JSON is taken. It

@@ -1,4 +1,4 @@
-"""Where are the maps of a labelling session kept, what did each annotator say, and do they agree?
+"""A labelling session: its maps, what each annotator says of them, and how far annotators agree.
 
     SESSION/maps.npz          the maps, flat, with their sizes
     SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary

@@ -1,4 +1,4 @@
-"""How is the classifier that headscope brings made, and what does its card say?"""
+"""Makes the classifier that headscope brings, and its card."""
 
 from __future__ import annotations
 

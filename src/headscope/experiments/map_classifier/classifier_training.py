@@ -1,4 +1,4 @@
-"""How well is the class of a map told, on maps and on models that were not learned from?
+"""Trains the classifier, and scores it on maps and on models that it did not learn from.
 
 Cross-validation over maps (stratified by label and model), and leaving one model out; the score is
 macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline, learned on the

@@ -1,4 +1,4 @@
-"""Which maps are shown to an annotator: from every layer and kind of text alike?"""
+"""Draws the maps that annotators see, from every layer and kind of text alike."""
 
 from __future__ import annotations
 

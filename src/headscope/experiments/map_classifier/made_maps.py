@@ -1,4 +1,4 @@
-"""Which made maps does the network see first, so that a few real ones are enough for the rest?
+"""Made maps, from which the network learns first, so that a few real ones are enough for the rest.
 
 Columns, lines and squares of many kinds, added as scores to noise and turned into attention by a
 softmax, as a head would. They are for the first lessons only: no score counts them, and no label of
