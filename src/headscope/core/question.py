@@ -144,6 +144,7 @@ def check_question(question: Question) -> None:
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand
+_REFUSED_MEASURES: dict[str, str] = {}  # name of a question -> why its measure cannot be used
 
 
 def register(question: Question) -> Question:
@@ -168,8 +169,14 @@ def questions() -> list[Question]:
 
 
 def refused() -> list[str]:
-    """Why each announced question that cannot be used was left out, one sentence each."""
-    return list(_announced()[1])
+    """Why each question, or its measure, that cannot be used was left out, one sentence each."""
+    return [*_announced()[1], *_REFUSED_MEASURES.values()]
+
+
+def refuse_measure(name: str, why: str) -> None:
+    """Notes that the measure of a question is impossible, and warns of it; `why` is a sentence."""
+    _REFUSED_MEASURES[name] = why
+    warnings.warn(why, stacklevel=3)
 
 
 def named(name: str) -> Question | None:
