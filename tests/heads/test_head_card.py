@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 
 from heads.test_telling import plant
-from headscope.analyses.examples.kept import kept_inputs
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
 from headscope.core.head_labels import head_labels
+from headscope.core.stored_maps import stored_inputs
 from headscope.errors import InputError
 from headscope.heads.card_json import card_json
 from headscope.heads.head_card import best_relations, head_card
@@ -116,7 +116,7 @@ def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
 
 
 def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
-    maps, kept = TypicalMaps(whole), kept_inputs(whole)
+    maps, kept = TypicalMaps(whole), stored_inputs(whole)
     surface, entropy = whole["surface"].attention, whole["entropy"]
 
     def away(one, place):

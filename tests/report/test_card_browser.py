@@ -9,26 +9,22 @@ import pytest
 
 from headscope.analyses.patterns.typical_maps import TypicalMaps
 from headscope.heads.head_card import head_card
-from headscope.report.build import build_report
 from headscope.report.card_page import build_card
 from headscope.report.cards import LEVELS
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
+from report.synthetic import make_tree
 from report.synthetic_patterns import add_patterns
-from report.test_look_browser import HOSTILE
 
 EVIL = ["[CLS]", "</script><img src=x onerror=alert(1)>", "\u202egnp", "\ud800", "[SEP]"]
 
 
-@pytest.fixture(scope="module")
-def tree():
-    return add_inputs(add_language(make_tree(6, 12), hostile=True), pair=HOSTILE)
+@pytest.fixture
+def tree(hostile_tree):
+    return hostile_tree
 
 
-@pytest.fixture(scope="module")
-def report(tree, tmp_path_factory):
-    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+@pytest.fixture
+def report(hostile_report):
+    return hostile_report
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,7 @@ def test_fewer_maps_are_held_where_there_is_no_room(tree, monkeypatch):
     assert {len(rows) for rows in cards(tree)["maps"]["heads"]} == {1}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_without_maps_relations_and_divergence_has_cards_all_the_same():
     held = cards(make_tree(2, 3, groups=("entropy",)))
     assert held["maps"] is None
@@ -63,6 +64,7 @@ def test_a_run_without_maps_relations_and_divergence_has_cards_all_the_same():
     assert 'id="card"' in render(make_tree(2, 3, groups=("entropy",)), {})
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_cards_add_a_third_of_a_megabyte_at_most_to_a_report_of_144_heads():
     rng = np.random.default_rng(0)
     tokens = [f"token{at}" for at in range(39)]
@@ -80,6 +82,7 @@ def test_cards_add_a_third_of_a_megabyte_at_most_to_a_report_of_144_heads():
     assert size + script < 300_000
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_of_a_head_holds_its_card_and_those_of_all(tree, tmp_path):
     card = head_card(tree, 3, 4)
     path = build_card(tree, card, tmp_path / "new" / "card.html")
@@ -108,6 +111,7 @@ def test_hostile_names_stay_text(name):
     assert "unsafe" not in policy
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_every_row_of_the_table_is_where_an_address_leads_without_scripts(tree):
     html = render(tree, {})
     assert re.findall(r'<tr id="(L\d+H\d+)"', html) == [

@@ -10,9 +10,9 @@ import re
 import numpy as np
 import pytest
 
-from headscope.analyses.examples.kept import kept_inputs
 from headscope.core.head_labels import run_labels
-from headscope.page.policy import content_policy
+from headscope.core.stored_maps import stored_inputs
+from headscope.page.shell import content_policy
 from headscope.report import example_views as module
 from headscope.report.build import render
 from headscope.report.example_views import example_views
@@ -74,7 +74,7 @@ def test_the_parts_of_a_page_give_the_page(tree):
 
 
 def test_the_maps_of_a_report_are_those_that_were_kept(tree):
-    kept = kept_inputs(tree)
+    kept = stored_inputs(tree)
     held = example_views(tree, model="m").data
     assert len(held["pages"]) == len(kept)
     for one, page in zip(kept, held["pages"], strict=True):

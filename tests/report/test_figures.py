@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from headscope.analyses.norms.figure_cancellation import medians
+from headscope.analyses.norms.figure import medians
 from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.marks import LineEnd, bin_edges, end_labels
 from headscope.draw.style import COLORS, DOUBLE, MARKS, SINGLE, ramp

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.analyses.examples.kept import kept_inputs
-from headscope.analyses.examples.looks import best_looks
+from headscope.analyses.examples.clearest_input import clearest_inputs
+from headscope.core.stored_maps import stored_inputs
 from headscope.heads.telling import telling_heads
-from headscope.report.build import build_report
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
-
-EVIL = [
-    "</script><img src=x onerror=alert(1)>", "<!--<script>", "{{7*7}}", '","start":null,"',
-    "${alert(1)}", "\u2028", "\ud800", "]]>", "\u202eevil", "<iframe src=//x>",
-]  # fmt: skip
-HOSTILE = ["[CLS]", *EVIL[:5], "[SEP]", *EVIL[5:], "[SEP]"]
+from report.conftest import EVIL
 
 
-@pytest.fixture(scope="module")
-def tree():
-    return add_inputs(add_language(make_tree(6, 12), hostile=True), pair=HOSTILE)
+@pytest.fixture
+def tree(hostile_tree):
+    return hostile_tree
 
 
-@pytest.fixture(scope="module")
-def report(tree, tmp_path_factory):
-    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+@pytest.fixture
+def report(hostile_report):
+    return hostile_report
 
 
 @pytest.fixture
@@ -53,7 +44,7 @@ def look_at(page, unit):
 
 def told(tree, *, kind):
     """(unit, look) of the first telling head of a kind."""
-    looks = best_looks(tree, kept_inputs(tree))
+    looks = clearest_inputs(tree, stored_inputs(tree))
     units = [c.layer * 12 + c.head for c in telling_heads(tree) if c.kind == kind]
     return units[0], looks[units[0]]
 
@@ -61,7 +52,7 @@ def told(tree, *, kind):
 def test_a_telling_head_opens_in_its_input_with_the_values_that_were_kept(opened, tree):
     page = opened()
     claims = [c for c in telling_heads(tree) if c.kind == "dependency"]
-    looks, kept = best_looks(tree, kept_inputs(tree)), kept_inputs(tree)
+    looks, kept = clearest_inputs(tree, stored_inputs(tree)), stored_inputs(tree)
     claim, look = next(
         (c, looks[c.layer * 12 + c.head])
         for c in claims
@@ -83,7 +74,7 @@ def test_a_head_that_looks_at_a_position_opens_with_all_its_lines(opened, tree):
     unit, look = told(tree, kind="previous")
     frame = look_at(page, unit)
     assert frame.locator("#from .kept").count() == 0
-    tokens = kept_inputs(tree)[look.example].tokens
+    tokens = stored_inputs(tree)[look.example].tokens
     assert frame.locator("#from [role=option]").count() == len(tokens)
 
 
@@ -145,7 +136,7 @@ def test_an_input_opens_with_all_heads(opened, tree):
     page.get_by_role("button", name="All heads").first.click()
     frame = frame_of(page)
     assert frame.locator("#tab-model").get_attribute("aria-selected") == "true"
-    assert frame.locator("h1").text_content() == kept_inputs(tree)[0].text
+    assert frame.locator("h1").text_content() == stored_inputs(tree)[0].text
 
 
 def test_the_frame_is_as_high_as_what_it_holds(opened):
@@ -212,6 +203,6 @@ def test_a_page_outside_the_frame_cannot_change_its_height(opened):
 def test_without_scripts_the_inputs_are_listed(opened, tree):
     page = opened(java_script_enabled=False)
     listed = page.locator(".inputs li").all_text_contents()
-    assert len(listed) == len(kept_inputs(tree))
+    assert len(listed) == len(stored_inputs(tree))
     assert page.locator("#examples noscript").is_visible()
     assert page.locator("button.look-at:visible").count() == 0

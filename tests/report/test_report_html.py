@@ -17,8 +17,7 @@ import xarray as xr
 from headscope.core.dictionary import terms
 from headscope.core.results import title_name
 from headscope.core.terms import SOURCES
-from headscope.page.policy import island
-from headscope.page.templates import unbroken
+from headscope.page.shell import island, unbroken
 from headscope.report.build import build_report, render
 from headscope.report.summary import run_summary
 from report.synthetic import GROUPS, make_manifest, make_tree
@@ -142,6 +141,7 @@ def test_hostile_names_stay_text(name):
     assert tags <= {tag for tag, _ in plain.elements}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_names_are_shown_as_they_are():
     name = "<b>model</b> & 'co'"
     page = Page(render(make_tree(2, 3, groups=("entropy",), model=name), {}))
@@ -209,6 +209,7 @@ def test_the_manifest_is_told(page):
         assert words in text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_was_skipped_is_told_with_its_reason():
     counts = {"skipped": 3, "reasons": {"malformed": {"total": 2, "first": ["a", "b"]}}}
     assert "3 skipped (malformed: 2)" in render(make_tree(2, 3, groups=()), {"counts": counts})
@@ -253,6 +254,7 @@ def test_the_file_appears_whole(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["report.html"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_missing_numbers_are_a_dash_and_sort_last():
     tree = make_tree(2, 3, groups=("entropy",))
     entropy = tree["entropy"].to_dataset().copy(deep=True)
@@ -279,6 +281,7 @@ def test_intervals_do_not_break_over_lines():
     assert unbroken("[SEP], 87 % [85, 89] of") == "[SEP], 87\u00a0% [85,\u00a089] of"
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_an_analysis_of_ones_own_joins_grid_and_panel():
     tree = make_tree(2, 3, groups=("entropy",))
     values = (("layer", "head"), np.ones((2, 3)), {"long_name": "my number", "units": "1"})

@@ -36,12 +36,6 @@ PARTS = [
 ]
 
 
-@pytest.fixture
-def no_pictures(monkeypatch):
-    """A page without pictures of language, which take most of its time."""
-    monkeypatch.setattr("headscope.report.build.pictures", dict)
-
-
 @pytest.fixture(scope="module")
 def whole():
     """A run with everything."""

@@ -13,11 +13,12 @@ from headscope.cli.options import (
     RunOptions,
     check_run_folder,
     command_line,
+    conclude,
     output_option,
 )
 from headscope.cli.show_run import head_named
 from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
-from headscope.cli.terminal_output import ProgressBar, conclude
+from headscope.cli.terminal_output import ProgressBar
 from headscope.cli.typed_command import RESUMES, argument, group, option, several, typed_command
 
 if TYPE_CHECKING:

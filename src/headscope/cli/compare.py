@@ -16,13 +16,14 @@ from headscope.cli.options import (
     ModelOptions,
     RunOptions,
     check_run_folder,
+    conclude,
     execution_of,
     output_option,
     read_corpus,
     run_settings,
 )
 from headscope.cli.task_options import TaskOptions, asked_task, task_data
-from headscope.cli.terminal_output import ProgressBar, annotate, conclude, reading_lines
+from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines
 from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
 from headscope.errors import CorpusError, InputError
 

@@ -16,11 +16,12 @@ from headscope.cli.options import (
     check_run_folder,
     comma_separated,
     command_line,
+    conclude,
     output_option,
     read_corpus,
 )
 from headscope.cli.task_options import TaskOptions, asked_task, task_data
-from headscope.cli.terminal_output import ProgressBar, annotate, conclude
+from headscope.cli.terminal_output import ProgressBar, annotate
 from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
 from headscope.errors import InputError
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import click
+
+from headscope.cli.terminal_output import ProgressBar, say
 from headscope.cli.typed_command import flag, option, several
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
-    from headscope.cli.terminal_output import ProgressBar
     from headscope.corpus import Corpus
     from headscope.run.atlas import Execution
+    from headscope.run.finished_run import Run
     from headscope.run.settings import Settings
 
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
@@ -329,3 +333,31 @@ def _parsed(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+# --- what a run came to -----------------------------------------------------------------------
+
+
+def conclude(
+    run: Run,
+    how: RunOptions,
+    *,
+    lines: Callable[[Run], Iterable[str]],
+    summary: Callable[[Run], Mapping[str, Any]],
+) -> None:
+    """Write the report, unless --no-report says otherwise, and print what the run came to.
+
+    lines    of text, before the one that says where the run is
+    summary  for --json, beside what the summaries of all commands hold
+    """
+    if not (how.no_report or run.has_report):
+        run.report()
+    report = f"{run.path}/report.html" if run.has_report else None
+    if how.as_json:
+        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+        told = {"run": str(run.path), "report": report, **kept, **summary(run)}
+        click.echo(json.dumps(told, ensure_ascii=True))
+        return
+    for line in lines(run):
+        say(line)
+    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")

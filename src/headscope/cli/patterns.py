@@ -22,10 +22,9 @@ from headscope.cli.typed_command import argument, flag, group, option, typed_com
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
-    from headscope.analyses.patterns.agreement import Agreement
-    from headscope.analyses.patterns.session import Drawn, Session
     from headscope.corpus import Corpus
     from headscope.corpus.document import Example
+    from headscope.experiments.map_classifier.annotation_session import Agreement, Drawn, Session
     from headscope.model.model import Model
 
 
@@ -88,7 +87,7 @@ def annotate_command(given: AnnotateOptions) -> None:
     headscope patterns annotate -o session --annotator b
     headscope patterns annotate -o session --sheets
     """
-    from headscope.analyses.patterns.session import Session, checked_name
+    from headscope.experiments.map_classifier.annotation_session import Session, checked_name
 
     checked_name(given.annotator)
     resumed = Session.is_one(given.output)
@@ -113,8 +112,7 @@ class AgreementOptions:
 @typed_command("agreement", AgreementOptions)
 def agreement_command(given: AgreementOptions) -> None:
     """How far every two annotators of SESSION agree: Cohen's kappa, and where they differ."""
-    from headscope.analyses.patterns.agreement import agreement
-    from headscope.analyses.patterns.session import Session
+    from headscope.experiments.map_classifier.annotation_session import Session, agreement
 
     session = Session(given.session)
     names = session.annotators()
@@ -153,7 +151,7 @@ def _new_session(given: AnnotateOptions) -> Session:
     if given.maps < len(models):
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
     texts = dict(corpora_by_name(given.corpus, limit=given.limit))
-    from headscope.analyses.patterns.session import Session, shuffled
+    from headscope.experiments.map_classifier.annotation_session import Session, shuffled
 
     for corpus in texts.values():
         for note in annotate(corpus, quiet=given.quiet):
@@ -167,7 +165,7 @@ def _new_session(given: AnnotateOptions) -> Session:
 
 def _drawn(name: str, texts: dict[str, Corpus], count: int, given: AnnotateOptions) -> list[Drawn]:
     """That many maps of one model."""
-    from headscope.analyses.patterns.sample import draw
+    from headscope.experiments.map_classifier.drawn_maps import draw
     from headscope.model.model import load
 
     model = load(name, **asdict(given.loading))
@@ -205,7 +203,7 @@ def _introduce(session: Session, annotator: str, *, told_again: bool) -> None:
 
 def _sheets(session: Session, given: AnnotateOptions) -> None:
     from headscope.analyses.patterns.classes import CLASSES
-    from headscope.analyses.patterns.sheets import write_sheets
+    from headscope.experiments.map_classifier.annotation_sheets import write_sheets
 
     files = write_sheets(session)
     label_file = session.label_file(given.annotator)
@@ -224,10 +222,10 @@ def _sheets(session: Session, given: AnnotateOptions) -> None:
 
 def _serve(session: Session, given: AnnotateOptions) -> None:
     """Serves the page until Ctrl-C."""
-    from headscope.analyses.patterns.serve import Server
+    from headscope.experiments.map_classifier.annotation_server import AnnotationServer
 
     annotator = given.annotator
-    with Server(session, annotator, port=given.port) as server:
+    with AnnotationServer(session, annotator, port=given.port) as server:
         if given.as_json:
             click.echo(json.dumps({
                 "session": str(session.folder), "maps": len(session), "annotator": annotator,

@@ -15,8 +15,8 @@ from headscope.cli.terminal_output import annotate, say
 from headscope.cli.typed_command import argument, flag, group, option, several, typed_command
 
 if TYPE_CHECKING:
-    from headscope.analyses.patterns.card import Scores
     from headscope.corpus import Corpus
+    from headscope.experiments.map_classifier.classifier_card import Scores
     from headscope.run.finished_run import Run
 
 
@@ -51,10 +51,10 @@ def train_command(given: TrainOptions) -> None:
     headscope patterns train -o classifier
     headscope patterns train --labels session -o classifier
     """
-    from headscope.analyses.patterns.card import trained
-    from headscope.analyses.patterns.labelled_maps import bundled_labels, joined, labels_of
-    from headscope.analyses.patterns.session import Session
-    from headscope.analyses.patterns.weights import CARD, WEIGHTS, write_classifier
+    from headscope.analyses.patterns.measure_network import CARD, WEIGHTS, write_classifier
+    from headscope.experiments.map_classifier.annotation_session import Session
+    from headscope.experiments.map_classifier.classifier_card import trained
+    from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
     if given.without_bundled and not given.sessions:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")

@@ -16,9 +16,10 @@ from headscope.cli.options import (
     check_run_folder,
     comma_separated,
     command_line,
+    conclude,
     output_option,
 )
-from headscope.cli.terminal_output import ProgressBar, complain, conclude
+from headscope.cli.terminal_output import ProgressBar, complain
 from headscope.cli.typed_command import (
     RESUMES,
     argument,

@@ -117,7 +117,7 @@ def _tell(outcome: PaperOutcome) -> None:
         say(f"\n{section.title}")
         for one in outcome.of_group(section.id):
             ours = " ".join(filter(None, ours_text(one))) or "–"
-            published = " / ".join(p.text for p in one.claim.published) or "–"
+            published = one.claim.published_text or "–"
             claim = one.claim.text
             claim = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
             say(f"  {claim:<{WIDTH}} {ours:>22} {published:>12}  {short_status(one)}")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from headscope.cli.options import RunOptions
     from headscope.corpus import AnnotatedCorpus, Corpus
-    from headscope.run.finished_run import Run
 
 
 def printable(text: str) -> str:
@@ -36,7 +33,13 @@ def complain(text: str) -> None:
 
 
 def prepare() -> None:
-    """Keep the libraries' telemetry, bars and advice away; let any character be printed."""
+    """Keep the libraries' telemetry, bars and advice away; let any character be printed.
+
+    Threads that have nothing to do sleep. By default those of OpenMP, which torch and numba use,
+    spin while they wait for each other: a third of the processor time of a run, and far more on
+    a busy machine.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch is imported
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -113,31 +116,6 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
 
 
 # --- a finished run -------------------------------------------------------------------------
-
-
-def conclude(
-    run: Run,
-    how: RunOptions,
-    *,
-    lines: Callable[[Run], Iterable[str]],
-    summary: Callable[[Run], Mapping[str, Any]],
-) -> None:
-    """Write the report, unless --no-report says otherwise, and print what the run came to.
-
-    lines    of text, before the one that says where the run is
-    summary  for --json, beside what the summaries of all commands hold
-    """
-    if not (how.no_report or run.has_report):
-        run.report()
-    report = f"{run.path}/report.html" if run.has_report else None
-    if how.as_json:
-        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-        told = {"run": str(run.path), "report": report, **kept, **summary(run)}
-        click.echo(json.dumps(told, ensure_ascii=True))
-        return
-    for line in lines(run):
-        say(line)
-    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
 
 
 def reading_lines(

@@ -112,7 +112,7 @@ def _run(given: ZooOptions) -> Zoo:
 
 
 def _summary(zoo: Zoo) -> dict[str, Any]:
-    from headscope.papers.zoo.tables import as_json
+    from headscope.papers.zoo.outcome import as_json
 
     page = str(zoo.path / "report.html")
     runs = {label: str(run.path) for label, run in zoo.runs.items()}

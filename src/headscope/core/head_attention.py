@@ -7,6 +7,7 @@ analysis needs to know another. Absent results are None, or NaN throughout.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -16,6 +17,36 @@ from headscope.core.results import Floats, documents, estimate, group, token_nam
 
 LOOK, SPREAD = "surface", "entropy"
 SPECIALS = ("cls", "sep", "special")
+POSITION = 0.5  # Clark's notebook: next, previous
+SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a head's attention can go to, by the word of the data that is its key in TARGETS.
+
+    name    what a label calls it
+    goal    what a sentence calls it
+    offset  of a position: how many tokens on; None for kinds of tokens
+    least   the share from which a head is named after it
+    """
+
+    name: str
+    goal: str
+    offset: int | None = None
+    least: float = SPECIAL
+
+
+TARGETS = {
+    "self": Target("token itself", "the token itself", 0, POSITION),
+    "previous": Target("previous token", "the previous token", -1, POSITION),
+    "next": Target("next token", "the next token", 1, POSITION),
+    "first": Target("first token", "the first token"),
+    "cls": Target("[CLS]", "[CLS]"),
+    "sep": Target("[SEP]", "[SEP]"),
+    "punctuation": Target("punctuation", "full stops and commas"),
+}
+OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}
 

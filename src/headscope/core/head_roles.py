@@ -18,8 +18,6 @@ from headscope.core.results import derived, shape
 
 ROLES = ("previous", "next", "broad", "cls", "first", "sep", "punctuation", "other")
 ORDER = ("next", "previous", "broad", "first", "cls", "sep", "punctuation")
-POSITION = 0.5  # Clark's notebook: next, previous
-SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
 BROAD_SHARE = 0.9  # ours: of the uniform entropy
 CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 

@@ -62,7 +62,7 @@ def save_figures(
         for kind in ("svg", "png"):
             path = folder / f"{picture.name}.{kind}"
             written.append(write_whole(path, partial(write_picture, figure, kind)))
-        for name, sheet in [] if picture.sheets is None else picture.sheets(tree):
+        for name, sheet in () if picture.sheets is None else picture.sheets(tree):
             path = folder / name
             written.append(write_whole(path, partial(write_picture, sheet, "svg")))
     return written

@@ -13,10 +13,10 @@ from headscope.core.dictionary import unit_label
 from headscope.core.head_metrics import HeadMetric, chosen_metrics, head_metrics
 from headscope.core.results import Floats
 from headscope.core.wording import plain
+from headscope.draw.caption_words import over
 from headscope.draw.marks import cell_key, cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import over
 
 FEW = 4  # up to so many rows or columns are all numbered
 

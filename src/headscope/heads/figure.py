@@ -19,10 +19,10 @@ from headscope.analyses.patterns.typical_maps import TypicalMap
 from headscope.core.head_labels import UNLABELLED
 from headscope.core.results import model_name, printable
 from headscope.core.wording import by_unit, percent
+from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
-from headscope.draw.one_example import fitted, shades, width_of
 from headscope.draw.style import DOUBLE, color, house_style
-from headscope.draw.wording import clipped, over
+from headscope.draw.token_axes import fitted, shades, width_of
 from headscope.heads.head_card import CLASS_NAMES, HeadCard, Number
 
 WIDTH = 72 * DOUBLE  # points

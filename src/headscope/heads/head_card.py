@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.divergence.clusters import Cluster, Near, cluster_of, nearest_heads
+from headscope.analyses.divergence.clusters import Cluster, NearHead, cluster_of, nearest_heads
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
 from headscope.core.head_labels import HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, head_metrics
@@ -73,7 +73,7 @@ class HeadCard:
     numbers: list[Number]
     relations: list[Relation]
     classes: dict[str, Ends]
-    nearest: list[Near]
+    nearest: list[NearHead]
     maps: list[TypicalMap]
     source: str
     n: int

@@ -1,4 +1,4 @@
-"""What does an analysis know of the tokens it looks at?
+"""A batch of examples as padded tensors, and what each token is.
 
 A batch is a few examples of similar length, padded to the longest. Padding is weight 0 in every
 reduction: `mask` for keys and queries alike.

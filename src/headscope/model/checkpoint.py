@@ -1,4 +1,4 @@
-"""What is in this checkpoint, may it be read, and which bytes is it?
+"""Open a checkpoint safely: its configuration, tokenizer, network, and the hash of its bytes.
 
 Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
 is asked once which commit a name stands for.

@@ -24,7 +24,7 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
 from headscope.model.families import Site, find_sites, registered, unlisted_site
 from headscope.model.families.fallback import read_eagerly
-from headscope.model.layer import Given, LayerView
+from headscope.model.layer import LayerInput, LayerView
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -68,7 +68,7 @@ class Instrument(Reversible):
         self._calls: dict[str, int] = {}
         self._called: set[nn.Module] = set()
         self._residual: dict[nn.Module, torch.Tensor] = {}
-        self._given: dict[nn.Module, Given] = {}
+        self._given: dict[nn.Module, LayerInput] = {}
         self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
         self._outputs: dict[nn.Module, torch.Tensor] = {}
 
@@ -151,7 +151,7 @@ class Instrument(Reversible):
 
     def _given_hook(self, site: Site) -> Callable[..., None]:
         def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            given = Given(self.model, block, detached(args), detached(kwargs))
+            given = LayerInput(self.model, block, detached(args), detached(kwargs))
             self._given[site.attention] = given
 
         return hook

@@ -1,9 +1,9 @@
-"""What can be seen of one attention layer in one batch?
+"""One attention layer in one batch: its tensors, and what several analyses need of them.
 
-A `LayerView` holds the tensors that passed through the attention function and works out, once and
-only when asked, what several analyses share: entropies, column sums, the norms of the transformed
-vectors. f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value
-bias is inside, the bias of the output projection is not.
+A `LayerView` holds the tensors that passed through the attention function. Entropies, column sums
+and norms of the transformed vectors are computed once, when they are first asked for.
+f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): the value bias is
+inside, the bias of the output projection is not.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,70 +19,17 @@ from torch import nn
 
 from headscope.errors import ModelError
 from headscope.model import kernels
-from headscope.model.linears import Product
-
-if TYPE_CHECKING:
-    from headscope.model.batch import Batch
-    from headscope.model.families import Site
+from headscope.model.batch import Batch
+from headscope.model.families import Site
+from headscope.model.projection import Norm, OutputProjection
 
 LN2 = float(np.log(2.0))
 _ROWS = 128
 
 
-class OutputProjection:
-    """W_O of one layer, cut into heads.
-
-    weight  [head, dim, model]  float; f_h(x) = value_h @ weight[h]
-    bias    [model] or None
-    """
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        self.weight, self.bias = weight, bias
-        self._dtype = torch.promote_types(weight.dtype, torch.float32)
-
-    def through(self, norm: Norm) -> OutputProjection:
-        """W_O, then what a LayerNorm does to a part of its input; see `Norm.of_part`."""
-        return OutputProjection(norm.of_part(self.weight.double()).to(self._dtype), None)
-
-    @cached_property
-    def factor(self) -> torch.Tensor:
-        """[head, dim, dim] R with ‖v @ weight[h]‖ = ‖v @ R[h]‖: Wᵀ = QRᵀ, so lengths are kept."""
-        _, upper = torch.linalg.qr(self.weight.double().transpose(1, 2))  # [head, dim, dim]
-        factor: torch.Tensor = upper.transpose(1, 2).to(self._dtype)
-        return factor
-
-    @cached_property
-    def lengths(self) -> list[Product]:
-        """For each head, v -> v @ factor: [row, dim] -> [row, dim]."""
-        return [Product(factor) for factor in self.factor]
-
-    @cached_property
-    def products(self) -> list[Product]:
-        """For each head g, v -> v @ [W_g W_0ᵀ, …, W_g W_gᵀ]: [row, dim] -> [row, (g+1)·dim]."""
-        blocks = torch.einsum("gdm,hem->ghde", self.weight.double(), self.weight.double())
-        return [
-            Product(blocks[g, : g + 1].permute(1, 0, 2).flatten(1).to(self._dtype))  # [dim, h·dim]
-            for g in range(len(blocks))
-        ]
-
-
 @dataclass(frozen=True)
-class Norm:
-    """A LayerNorm after a sum; scale γ [model], variance offset, shift β [model] or None."""
-
-    scale: torch.Tensor
-    epsilon: float
-    shift: torch.Tensor | None = None
-
-    def of_part(self, vectors: torch.Tensor) -> torch.Tensor:
-        """[…, model] γ ⊙ (v - mean(v)): a part of the sum, but for the sum's standard deviation."""
-        scale = self.scale.to(vectors.dtype)
-        return (vectors - vectors.mean(-1, keepdim=True)) * scale
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a whole layer (attention, feed-forward and all) was given: enough to run it again."""
+class LayerInput:
+    """The input of a whole layer (attention, feed-forward and all): enough to run it again."""
 
     model: nn.Module
     block: nn.Module
@@ -104,7 +51,7 @@ class LayerView:
     residual    [example, query, model]      the residual stream that attention is added to
     output      [example, query, model]      what the output projection gave, bias included
     plain_projection    False if the projection was given something else than Σ_j α v_j
-    given       what the whole layer was given; None where that is not known
+    given       the input of the whole layer; None where that is not known
 
     Where queries and keys are seen, attention is, unless an intervention changed it,
     softmax(cap(scaling · q·k) + position_bias) over the keys of `seen`; cap(s) = softcap ·
@@ -131,7 +78,7 @@ class LayerView:
     softcap: float | None = None
     position_bias: torch.Tensor | None = None
     mask: torch.Tensor | None = None
-    given: Given | None = None
+    given: LayerInput | None = None
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
 
@@ -254,9 +201,19 @@ class LayerView:
             self._word_maps[key] = batch.words.maps(self.measured(measure), pieces=pieces)
         return self._word_maps[key]
 
-    def entropy(self, batch: Batch) -> torch.Tensor:
-        """[example, head, query] Shannon entropy in nats; 0 for padding queries."""
-        return self._scan(batch)[0]
+    def entropy(self, batch: Batch, *, smoothing: float = 0.0) -> torch.Tensor:
+        """[example, head, query] Shannon entropy in nats; 0 for padding queries.
+
+        smoothing  share s of uniform attention mixed in first: of (1-s)·p + s/n over the n real
+                   keys of each example, for padding queries too
+        """
+        if not smoothing:
+            return self._scan(batch)[0]
+        mask = batch.mask.to(self.attention.dtype)
+        n = mask.sum(-1)[:, None, None, None]
+        mixed = ((1 - smoothing) * self.attention + smoothing / n) * mask[:, None, None]
+        nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
+        return nats
 
     def column_sums(self, batch: Batch) -> torch.Tensor:
         """[example, head, class, key] attention received, summed over the queries of each class.

@@ -1,4 +1,4 @@
-"""Which matrix product is fastest here, and is it right?
+"""Choose the fastest matrix product on this machine, and check that it is right.
 
 On a CPU most of a forward pass is spent in `nn.Linear`. torch hands float32 products to the BLAS it
 was built with, which on some processors is half as fast as oneDNN with weights packed beforehand.
@@ -116,8 +116,8 @@ def _packed_forward(linear: nn.Linear) -> Callable[[torch.Tensor], torch.Tensor]
             return _multiply(inputs, weight, bias)
         if not backward:
             backward.append(_pack(linear.weight.T))
-        found: torch.Tensor = _Packed.apply(inputs, weight, backward[0], bias)  # type: ignore[no-untyped-call]
-        return found
+        product: torch.Tensor = _Packed.apply(inputs, weight, backward[0], bias)  # type: ignore[no-untyped-call]
+        return product
 
     return forward
 

@@ -1,4 +1,4 @@
-"""Which model is this, exactly, and is it safe to load?
+"""Load a model, and tell its size, its special tokens and the hash of its weights.
 
 `load` takes a hub id, a local folder, an already loaded model, or `demo` (all-MiniLM-L6-v2, from
 the package that `make atlas` installs, or from the hub). Weights are read from safetensors only,

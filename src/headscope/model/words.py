@@ -1,4 +1,4 @@
-"""How does attention between tokens become attention between words?
+"""Sum attention between tokens up to attention between words.
 
 Attention to a word is the sum over its tokens; attention from a word is the mean over its tokens
 (Clark et al. 2019, §4.1). Special tokens are words of their own, so every row still sums to 1.

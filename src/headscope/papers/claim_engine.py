@@ -117,7 +117,7 @@ class PaperClaim:
     key        unique in its list of claims
     place      who claimed it, or where it stands in the paper: "Table 1", "§3.2"
     text       what is claimed
-    runs       names of the runs without which it cannot be told
+    runs       names of the runs that it cannot do without
     measure    reads the number; raises Unmeasured
     published  values; none where the claim has no number
     unit       "%" or "share", "points" (a difference of shares), "heads", "nats", "1" or ""
@@ -140,6 +140,11 @@ class PaperClaim:
     number: str = ""
     bound: Bound | None = None
     headline: str = ""
+
+    @property
+    def published_text(self) -> str:
+        """All published values: `94.3`, `82.5 / 94.1`; "" where there is none."""
+        return " / ".join(value.text for value in self.published)
 
 
 Choice = ParamSpec("Choice")
@@ -269,7 +274,7 @@ def bound_verdict(claim: PaperClaim, measured: Measured) -> str:
 
 
 def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
-    """Holds a claim against its published values; a claim that cannot be told says why.
+    """Holds a claim against its published values; a claim without a number says why.
 
     With the paper's own model and data of its kind it is reproduced where a published value lies
     within our 95 % interval, widened by how far the reading of a figure may be wrong; else its
@@ -292,8 +297,8 @@ def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> Cl
     other = measured.elsewhere or runs.others.get(claim.data, "")
     agreeing = tuple(p for p in claim.published if agrees(p, measured, claim.unit))
     verdict = _published_verdict(claim, measured, runs.own and not other, agreeing)
-    told = replace(measured, elsewhere=other)
-    return ClaimOutcome(claim, verdict, told, "", agreeing, group)
+    measured = replace(measured, elsewhere=other)
+    return ClaimOutcome(claim, verdict, measured, "", agreeing, group)
 
 
 def failure(reason: str) -> str:

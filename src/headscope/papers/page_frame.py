@@ -6,10 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from headscope.page.policy import content_policy
+from headscope.page.shell import asset, content_policy, template, theme_css
 from headscope.page.svg import Styles
-from headscope.page.templates import asset, template
-from headscope.page.theme import theme_css
 
 PAPERS, SHARED = "headscope.papers", "headscope.report"  # packages with assets
 

@@ -169,10 +169,10 @@ def measured(
     more   other fields of Measured
     """
     ends = interval(draws, run)
-    told = {"n": counted(run), "count": documents(run.tree), **more}
+    fields = {"n": counted(run), "count": documents(run.tree), **more}
     if above is not None:
-        told["holds"] = surely_above(draws, run, above)
-    return Measured(float(ends.value), float(ends.low), float(ends.high), **told)
+        fields["holds"] = surely_above(draws, run, above)
+    return Measured(float(ends.value), float(ends.low), float(ends.high), **fields)
 
 
 def surely_above(draws: Float64, run: Run, bound: float = 0.0) -> bool:

@@ -16,11 +16,10 @@ from headscope.core.question import Question, questions
 from headscope.core.results import counted, derived_once, model_name, printable, shape
 from headscope.core.terms import SOURCES
 from headscope.core.whole_file import write_whole
+from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
-from headscope.draw.wording import over
 from headscope.heads.tables import write_tables
-from headscope.page.policy import content_policy, island
 from headscope.page.sections import (
     FINDINGS,
     LANGUAGE,
@@ -31,10 +30,9 @@ from headscope.page.sections import (
     malformed_notes,
     section,
 )
+from headscope.page.shell import asset, content_policy, island, template, theme_css
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
-from headscope.page.templates import asset, template
-from headscope.page.theme import theme_css
 from headscope.report import facts, heads
 from headscope.report.cards import cards
 from headscope.report.example_views import example_views

@@ -14,11 +14,9 @@ from markupsafe import Markup
 
 from headscope.core.results import model_name, printable, shape
 from headscope.core.whole_file import write_whole
-from headscope.draw.wording import over
+from headscope.draw.caption_words import over
 from headscope.heads.head_card import HeadCard
-from headscope.page.policy import content_policy, island
-from headscope.page.templates import asset, template
-from headscope.page.theme import theme_css
+from headscope.page.shell import asset, content_policy, island, template, theme_css
 from headscope.report import heads
 from headscope.report.cards import cards
 

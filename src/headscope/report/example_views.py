@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.kept import Kept, kept_inputs
-from headscope.analyses.examples.looks import Look, best_looks
+from headscope.analyses.examples.clearest_input import ClearestInput, clearest_inputs
 from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
-from headscope.page.policy import island
+from headscope.core.stored_maps import StoredInput, stored_inputs
+from headscope.page.shell import island
 
 if TYPE_CHECKING:
     from headscope.views.example import Shown
@@ -53,7 +53,7 @@ class Examples:
     """
 
     texts: list[str] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    looks: list[ClearestInput] = field(default_factory=list)
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     chosen: str = CHOSEN[""]
@@ -74,7 +74,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
     from headscope.views.page import build_page, page_script, page_style
     from headscope.views.payload import payload
 
-    kept, pages, taken = kept_inputs(tree), list[dict[str, Any]](), 0
+    kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
         data = payload(_shown(one, model), detail="none") | {"title": one.text}
@@ -86,7 +86,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
     if not pages:
         return Examples()
     kept = kept[: len(pages)]
-    looks = best_looks(tree, kept)
+    looks = clearest_inputs(tree, kept)
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
     found = Examples(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
@@ -97,7 +97,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
     return found
 
 
-def _changed(kept: list[Kept]) -> list[Changed]:
+def _changed(kept: list[StoredInput]) -> list[Changed]:
     """[input] the head of the largest 1 - cosine there."""
     found = []
     for one in kept:
@@ -119,7 +119,7 @@ def _parts(page: str, *between: str) -> list[str]:
     return [*parts, page]
 
 
-def _shown(kept: Kept, model: str) -> Shown:
+def _shown(kept: StoredInput, model: str) -> Shown:
     from headscope.views.example import Measure, Shown, Side, Stack
 
     side = Side(
@@ -135,7 +135,7 @@ def _shown(kept: Kept, model: str) -> Shown:
     return Shown(model, (side,), (stack,), _folded(kept))
 
 
-def _folded(kept: Kept) -> str:
+def _folded(kept: StoredInput) -> str:
     many = kept.count[kept.count > 1]
     if not len(many):
         return ""

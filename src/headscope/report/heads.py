@@ -22,8 +22,8 @@ from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.question import in_run, parts, title_of
 from headscope.core.results import Floats, counted, head_name, shape
 from headscope.core.wording import by_unit, fixed, plain
+from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.draw.wording import role_name
 from headscope.heads.telling import telling_heads
 from headscope.page.sections import OpeningPlan
 

@@ -6,7 +6,7 @@ import jinja2
 import xarray as xr
 
 from headscope.core.results import printable
-from headscope.draw.wording import over
+from headscope.draw.caption_words import over
 from headscope.report import facts, heads
 
 SHOWN = 5

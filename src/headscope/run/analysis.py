@@ -68,6 +68,7 @@ NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
 Accumulator = Sums | Counts | Largest | TopRecords
 Kind = TypeVar("Kind", bound="type[Analysis]")
+Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ class Scope:
     special_tokens  special tokens of the tokenizer by category: {"cls": "[CLS]"}
     frequency_rank  [vocabulary] rank of each token id, 1 = most frequent
     relations       labels of the corpus's trees, the most frequent first
-    showcase        a few inputs whose maps are shown
-    showcase_tokens [input] their tokens, as written in the vocabulary
+    stored_inputs        a few inputs whose maps are shown
+    stored_tokens [input] their tokens, as written in the vocabulary
     replicates      bootstrap replicates
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
@@ -92,8 +93,8 @@ class Scope:
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     frequency_rank: np.ndarray[Any, np.dtype[np.int64]] | None = None
     relations: tuple[str, ...] = ()
-    showcase: tuple[Example, ...] = ()
-    showcase_tokens: tuple[tuple[str, ...], ...] = ()
+    stored_inputs: tuple[Example, ...] = ()
+    stored_tokens: tuple[tuple[str, ...], ...] = ()
     replicates: int = REPLICATES
     seed: int = 0
     neurons: int = 0
@@ -208,14 +209,20 @@ def ratio_of(total: Sums, count: Sums) -> Float64:
     return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
 
 
-def register(kind: Kind) -> Kind:
-    """Class decorator: makes an analysis known in this process, as a question without figures.
+def register(announced: Announced) -> Announced:
+    """Makes a question known in this process; or an analysis class, as one without figures.
 
-    raises  InputError if it needs what nobody provides, or its name is that of another question
+    As a class decorator it gives the class back.
+
+    raises  InputError if it needs what nobody provides, announces what is impossible, or has the
+            name of another question
     """
-    _check_needs(kind)
-    question.register(question.Question(name=kind.name, measure=kind))
-    return kind
+    if isinstance(announced, question.Question):
+        question.register(announced)
+    else:
+        _check_needs(announced)
+        question.register(question.Question(name=announced.name, measure=announced))
+    return announced
 
 
 def known_analyses() -> dict[str, type[Analysis]]:

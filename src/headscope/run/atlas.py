@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
 from headscope.core.labelled import with_token_names
-from headscope.corpus import Corpus, batches
+from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
-from headscope.model.batch import Batch
 from headscope.model.linears import CHOICES as LINEARS
-from headscope.model.linears import choose as choose_linears
-from headscope.model.model import Model, evaluating, forward
+from headscope.model.model import Model, evaluating
 from headscope.run.analysis import (
     CORPUS_NEEDS,
     MODEL_NEEDS,
@@ -32,7 +29,7 @@ from headscope.run.analysis import (
     choose,
     known_analyses,
 )
-from headscope.run.engine.compute import ShardJob, threads_of
+from headscope.run.engine.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.engine.gather import gather
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
@@ -109,17 +106,18 @@ def atlas(
     scope = Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, frequency, model),
-        relations=plan.annotations.labels, showcase=plan.showcase,
-        showcase_tokens=tuple(model.tokens(e.input_ids) for e in plan.showcase),
+        relations=plan.annotations.labels, stored_inputs=plan.stored_inputs,
+        stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
         replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
     )  # fmt: skip
     spec = spec_of(model, plan, settings, names, frequency)
 
     def manifest() -> Manifest:
-        linears = fastest_linears(model, corpus, plan, settings, execution.linears)
+        inputs = longest_inputs(model, corpus, plan, settings)
         return new_manifest(
             spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
-            shards=len(plan.shards), analyses=names, linears=linears,
+            shards=len(plan.shards), analyses=names,
+            linears=fastest_linears(model, inputs, asked=execution.linears),
             threads=execution.threads_each, command=execution.command,
         )  # fmt: skip
 
@@ -182,26 +180,10 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
     return read_ranks(Path(frequency), len(model.tokenizer))
 
 
-def fastest_linears(
-    model: Model, corpus: Corpus, plan: Plan, settings: Settings, asked: str
-) -> str:
-    """Time the linear maps on the longest inputs of the first shard; returns the faster kind.
-
-    In one thread, whatever the run will use: on a busy machine threads wait for each other longer
-    than they compute, and the choice would change from run to run.
-    """
+def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings) -> list[Example]:
+    """The batch with the longest inputs of the first shard."""
     examples = Reader(model, corpus, settings).examples(plan.shards[0])
-    rows = list(batches(examples, budget=settings.batch_tokens))[-1]
-    batch = Batch.of(
-        [examples[r] for r in rows], model.vocabulary, replicates=0, device=model.device
-    )
-
-    def once() -> torch.Tensor:
-        output = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-        return output[0][batch.mask]  # type: ignore[no-any-return]
-
-    with threads_of(1):
-        return choose_linears(model.network, once, asked=asked)
+    return [examples[row] for row in list(batches(examples, budget=settings.batch_tokens))[-1]]
 
 
 def _computed(

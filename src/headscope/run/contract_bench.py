@@ -51,7 +51,7 @@ class Bench:
             special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
             frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
             relations=Annotations.of(self.examples).labels,
-            showcase=tuple(e for e in self.examples if e.words)[:2],
+            stored_inputs=tuple(e for e in self.examples if e.words)[:2],
             replicates=20,
             neurons=WIDTH // HEADS,
         )

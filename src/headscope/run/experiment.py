@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import xarray as xr
@@ -23,10 +23,12 @@ import xarray as xr
 import headscope
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
-from headscope.model.model import Model
+from headscope.model.model import Model, evaluating
+from headscope.run.engine.compute import fastest_linears
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
+from headscope.run.settings import BATCH_TOKENS
 from headscope.run.store import RunFolder
 from headscope.tasks.task_data import TaskData
 
@@ -42,7 +44,8 @@ class ExperimentRequest:
     settings  everything else that decides the numbers: values that JSON knows
     cut       how many examples were shortened
     counts    further counts for the manifest: what was skipped, or read in windows
-    linears   gives the fastest kind of linear maps; called once, when a run begins
+    linears   "auto", "onednn" or "stock"; "auto" is decided once, when a run begins
+    batch_tokens  of a usual forward pass, for that decision
     line      the command line
     """
 
@@ -55,10 +58,12 @@ class ExperimentRequest:
     replicates: int = 1000
     cut: int = 0
     counts: Mapping[str, Any] = field(default_factory=dict)
-    linears: Callable[[], str] = lambda: "stock"
+    linears: str = "stock"
+    batch_tokens: int = BATCH_TOKENS
     line: Sequence[str] = ()
 
 
+T = TypeVar("T")
 Compute = Callable[[RunInProgress], Mapping[str, xr.Dataset]]
 
 
@@ -79,12 +84,29 @@ def run_experiment(
     folder = None if output is None else RunFolder(output)
     spec = _spec(request)
     begin = partial(_manifest, request, spec)
-    with run_in_progress(folder, spec, begin, overwrite=overwrite) as run:
+    with (
+        evaluating(request.model.network),
+        run_in_progress(folder, spec, begin, overwrite=overwrite) as run,
+    ):
         if (finished := run.finished()) is not None:
             return finished
         results = compute(run)
         run.manifest["analyses"] = sorted(results)
         return run.finish(results, title=f"headscope {request.command}")
+
+
+def in_parts(items: Iterable[T], size: Callable[[T], int], *, tokens: int) -> Iterator[list[T]]:
+    """Items in their order, as many together as hold about so many tokens; `size` of an item."""
+    part: list[T] = []
+    held = 0
+    for item in items:
+        part.append(item)
+        held += size(item)
+        if held >= tokens:
+            yield part
+            part, held = [], 0
+    if part:
+        yield part
 
 
 def of_task(data: TaskData) -> dict[str, Any]:
@@ -112,6 +134,13 @@ def _spec(request: ExperimentRequest) -> dict[str, Any]:
     }
 
 
+def _linears(request: ExperimentRequest) -> str:
+    """The kind of linear maps to use, timed on a batch of examples of middle length."""
+    middle = sorted(request.examples, key=len)[len(request.examples) // 2]
+    batch = [middle] * max(1, request.batch_tokens // len(middle))
+    return fastest_linears(request.model, batch, asked=request.linears)
+
+
 def _manifest(request: ExperimentRequest, spec: dict[str, Any]) -> Manifest:
     counts = EncodeCounts(
         documents=len({e.document for e in request.examples}),
@@ -121,7 +150,7 @@ def _manifest(request: ExperimentRequest, spec: dict[str, Any]) -> Manifest:
     manifest = new_manifest(
         spec, request.model, corpus=request.corpus, shards=0,
         counts={**counts, "cut": request.cut, **request.counts}, analyses=[],
-        linears=request.linears(), threads=torch.get_num_threads(), command=request.line,
+        linears=_linears(request), threads=torch.get_num_threads(), command=request.line,
     )  # fmt: skip
     return manifest | {"history": training_history(request.model.name)}
 

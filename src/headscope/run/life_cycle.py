@@ -26,6 +26,7 @@ from headscope.run.settings import differences, fingerprint
 from headscope.run.store import RunFolder, State
 
 Progress = Callable[[int, int], None]
+INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
 
 
 class Meter:
@@ -118,14 +119,12 @@ class RunInProgress:
         if self.folder is not None:
             self.folder.write_manifest(self.manifest)
 
-    def stopped(self) -> RunStopped:
-        """What Ctrl-C ends in: an error that says what is kept and how to go on."""
+    def stopped(self) -> str:
+        """How far the run is and how to go on; "" for a run in memory that counts no shards."""
         if shards := self.manifest.get("shards"):
             kept = " and kept: the same command goes on from here" if self.folder else ""
-            return RunStopped(f"stopped; {len(self.done)} of {shards} shards are finished{kept}")
-        if self.folder is None:
-            return RunStopped("stopped; nothing is kept: the run was in memory")
-        return RunStopped("stopped; the same command goes on from what is finished")
+            return f"stopped; {len(self.done)} of {shards} shards are finished{kept}"
+        return "stopped; the same command goes on from what is finished" if self.folder else ""
 
 
 @contextmanager
@@ -135,6 +134,7 @@ def run_in_progress(
     new_manifest: Callable[[], Manifest],
     *,
     overwrite: bool,
+    instead: str = INSTEAD,
 ) -> Iterator[RunInProgress]:
     """Hold a run folder for the run of one spec.
 
@@ -142,6 +142,7 @@ def run_in_progress(
     spec          everything that decides the numbers
     new_manifest  gives the manifest of a run that begins; not called where one is continued
     overwrite     replace a run of another spec
+    instead       what to do where the folder holds a run of another spec
     raises        RunFolderError where another process writes, or where the folder holds something
                   else or a run of another spec; RunStopped on Ctrl-C
     """
@@ -149,7 +150,7 @@ def run_in_progress(
         manifest = None
         if folder is not None:
             folder.prepare(overwrite=overwrite and _differs(folder, spec))
-            manifest = _manifest_of_spec(folder, spec)
+            manifest = _manifest_of_spec(folder, spec, instead)
         if manifest is not None:
             run = RunInProgress(folder, manifest)
         else:
@@ -158,10 +159,14 @@ def run_in_progress(
         try:
             yield run
         except KeyboardInterrupt as error:
-            raise run.stopped() from error
+            if text := run.stopped():
+                raise RunStopped(text) from error
+            raise
 
 
-def _manifest_of_spec(folder: RunFolder, spec: Mapping[str, Any]) -> Manifest | None:
+def _manifest_of_spec(
+    folder: RunFolder, spec: Mapping[str, Any], instead: str = INSTEAD
+) -> Manifest | None:
     """The manifest of the run in a folder, None without one; RunFolderError for another spec's."""
     manifest = folder.manifest()
     if manifest is None or manifest["fingerprint"] == fingerprint(spec):
@@ -169,8 +174,7 @@ def _manifest_of_spec(folder: RunFolder, spec: Mapping[str, Any]) -> Manifest | 
     where = differences(manifest["spec"], spec)
     raise RunFolderError(
         f"{folder.path} holds a run of another spec "
-        f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n"
-        "nothing of it can be reused: choose another folder with -o, or --overwrite it"
+        f"({'; '.join(where[:3])}{'; …' if len(where) > 3 else ''})\n{instead}"
     )
 
 

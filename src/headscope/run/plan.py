@@ -20,7 +20,7 @@ from scipy.stats import rankdata
 
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
-from headscope.corpus.showcase import Showcase
+from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.errors import CorpusError
 from headscope.model.model import Model
 from headscope.run.settings import Settings
@@ -48,7 +48,7 @@ class Plan:
     counts        documents, examples, tokens; what was skipped or windowed, and why
     token_counts  [vocabulary] how often each token id occurs
     annotations   which annotations the corpus has
-    showcase      a few inputs whose maps are shown
+    stored_inputs      a few inputs whose maps are shown
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
@@ -56,7 +56,7 @@ class Plan:
     counts: EncodeCounts
     token_counts: npt.NDArray[np.int64]
     annotations: Annotations
-    showcase: tuple[Example, ...]
+    stored_inputs: tuple[Example, ...]
     digest: str
 
 
@@ -81,7 +81,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     encoder = encoder_for(model, settings)
     token_counts = np.zeros(len(model.tokenizer), np.int64)
     digest = hashlib.sha256()
-    annotations, showcase = Annotations(), Showcase(seed=settings.seed)
+    annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
     shards: list[Shard] = []
     first = tokens = read = 0
     for document in islice(corpus, settings.limit):
@@ -91,7 +91,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             tokens += len(example)
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
             annotations.add(example)
-            showcase.consider(example)
+            stored_inputs.consider(example)
             _feed(digest, example)
         if tokens >= settings.shard_tokens:
             shards.append(Shard(len(shards), first, read - first, tokens))
@@ -104,7 +104,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             f"({encoder.counts.skipped} passages skipped)"
         )
     return Plan(
-        tuple(shards), encoder.counts, token_counts, annotations, showcase.chosen(),
+        tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
         digest.hexdigest(),
     )  # fmt: skip
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from headscope.analyses.flow.methods import check_methods
-from headscope.corpus.document import Document, Example, Passage
-from headscope.corpus.encoder import Encoder
-from headscope.errors import CorpusError, InputError
+from headscope.corpus.document import Example
+from headscope.errors import InputError
 from headscope.model.batch import Batch
+from headscope.model.encode_text import encoded
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, forward
@@ -61,25 +61,6 @@ def show(
     stacks = _stacks(model, example, decoder_ids, windows, flows)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
     return Shown(model.name, shown, stacks, " ".join(filter(None, left_out)))
-
-
-def encoded(model: Model, text: str, text_pair: str | None) -> Example:
-    """The text as the model reads it; raises InputError for one that is empty or does not fit."""
-    if not text.strip():
-        raise InputError("found an empty text; wanted something to read")
-    # Segments as the tokenizer cuts them, also where the model does not tell them apart.
-    encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
-    document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
-    try:
-        found = encoder.encode(document)
-    except CorpusError as error:  # its advice is for corpora
-        told = str(error).partition(";")[0]
-        raise InputError(f"{told}; wanted a text that fits whole: shorten it") from error
-    if not found:
-        raise InputError(
-            f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"
-        )
-    return found[0]
 
 
 def _side(model: Model, example: Example, word: Ints) -> Side:

@@ -16,7 +16,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from headscope.core.results import head_name
-from headscope.draw.one_example import (
+from headscope.draw.caption_words import clipped
+from headscope.draw.style import DASHES, DOUBLE, SINGLE, color, house_style
+from headscope.draw.token_axes import (
     EDGE,
     SIZE,
     TYPE,
@@ -31,8 +33,6 @@ from headscope.draw.one_example import (
     sides_of,
     width_of,
 )
-from headscope.draw.style import DASHES, DOUBLE, SINGLE, color, house_style
-from headscope.draw.wording import clipped
 from headscope.errors import InputError
 
 HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")

@@ -10,8 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headscope.draw.caption_words import clipped
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
-from headscope.draw.one_example import (
+from headscope.draw.style import DOUBLE, SINGLE, color, house_style
+from headscope.draw.token_axes import (
     EDGE,
     SIZE,
     TYPE,
@@ -26,8 +28,6 @@ from headscope.draw.one_example import (
     sides_of,
     width_of,
 )
-from headscope.draw.style import DOUBLE, SINGLE, color, house_style
-from headscope.draw.wording import clipped
 from headscope.errors import InputError
 
 TOKENS_SHARE = 0.2  # of the width that the tokens beside the map take at most

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headscope.draw.one_example import Bools, Floats, check_weights, sides_of
+from headscope.draw.token_axes import Bools, Floats, check_weights, sides_of
 from headscope.errors import InputError
 
 MOST_KEYS, MOST_NEURONS = 40, 256  # that a page holds

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
-from headscope.draw.one_example import EDGE, SIZE, Bools, Floats, fitted, width_of
+from headscope.draw.caption_words import clipped
 from headscope.draw.style import DOUBLE, SINGLE, color, house_style
-from headscope.draw.wording import clipped
+from headscope.draw.token_axes import EDGE, SIZE, Bools, Floats, fitted, width_of
 from headscope.views.figure_neuron_row import NeuronRow, neuron_row, scaling_words
 
 PITCH = 11.0  # points from row to row

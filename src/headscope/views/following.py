@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headscope.analyses.flow.measure_one_text import Floats as Float64
+from headscope.analyses.flow.measure_one_text import LayerMatrices
 from headscope.analyses.flow.methods import LABELS
-from headscope.analyses.flow.watch import Floats as Float64
-from headscope.analyses.flow.watch import Watch
 from headscope.model.batch import Batch
 from headscope.views.example import Measure
 
@@ -25,13 +25,13 @@ class Following:
     """
 
     names: Sequence[str]
-    watch: Watch
+    watch: LayerMatrices
 
     @classmethod
     def of(cls, names: Sequence[str], batch: Batch) -> Following:
         """Nothing seen yet; `batch` is the one example as it is run."""
         methods = dict.fromkeys(OF if name == MAX_FLOW else name for name in names)
-        return cls(names, Watch(tuple(methods), batch))
+        return cls(names, LayerMatrices(tuple(methods), batch))
 
     def measures(self, window: slice) -> tuple[Measure, ...]:
         """One measure for each name: maps [layer, 1, query, key] of the tokens in the window.

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_roles import BROAD_SHARE, POSITION, SPECIAL
+from headscope.core.head_attention import OFFSETS, POSITION, SPECIAL
+from headscope.core.head_roles import BROAD_SHARE
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.views.example import Side, Stack
@@ -27,7 +28,6 @@ RULES = (
     ("self", POSITION), ("next", POSITION), ("previous", POSITION), ("broad", BROAD_SHARE),
     ("first", SPECIAL), ("cls", SPECIAL), ("sep", SPECIAL), ("punctuation", SPECIAL),
 )  # fmt: skip
-OFFSETS = {"self": 0, "next": 1, "previous": -1}
 
 
 def stack_labels(stack: Stack, sides: Sequence[Side]) -> list[list[str]]:

@@ -9,8 +9,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from headscope.page.policy import content_policy, island
-from headscope.page.theme import theme_css
+from headscope.page.shell import content_policy, island, theme_css
 
 # One module in one scope: what a file uses when it is read must stand before it.
 SCRIPTS = (

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from headscope.analyses.divergence.cluster_names import MIXED
 from headscope.analyses.divergence.clusters import (
+    MIXED,
     cluster_of,
     cluster_table,
     clusters,
     nearest_heads,
 )
-from headscope.analyses.divergence.layer_claim import has_layers, layers_verdict, neighbour_labels
+from headscope.analyses.divergence.layers_alike import has_layers, layers_verdict, neighbour_labels
 from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 

@@ -8,7 +8,7 @@ from matplotlib.patches import Rectangle
 
 from draw.drawn import texts
 from headscope.analyses.divergence.clusters import clusters
-from headscope.analyses.divergence.figure_cluster_number import verdict
+from headscope.analyses.divergence.figure_cluster_checks import verdict
 from headscope.analyses.divergence.figure_clusters import HUES, ordered_units, spread
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes

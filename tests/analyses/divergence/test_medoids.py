@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from analyses.divergence.made_heads import blobs, cloud
-from headscope.analyses.divergence.clustering import agreement
-from headscope.analyses.divergence.medoids import k_medoids
+from headscope.analyses.divergence.clustering import agreement, k_medoids
 from reference import clusters as reference
 
 

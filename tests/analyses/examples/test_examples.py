@@ -10,9 +10,10 @@ import torch
 import xarray as xr
 
 from analyses.running import observe
-from headscope.analyses.examples import kept_inputs
+from headscope.analyses.examples import measure
 from headscope.analyses.examples.measure import Examples
 from headscope.corpus import Example
+from headscope.corpus.stored_inputs import folded, places
 from headscope.model.batch import Batch
 from headscope.run.analysis import Scope
 from headscope.run.check_analysis import check_analysis
@@ -24,12 +25,16 @@ NETWORK = tiny_network(torch.float64)
 
 
 def kept(
-    examples: list[Example], *, showcase: list[Example] | None = None, times: int = 1, **options
+    examples: list[Example],
+    *,
+    stored_inputs: list[Example] | None = None,
+    times: int = 1,
+    **options,
 ) -> xr.Dataset:
     """The result over the examples, `times` over, two a batch; all are shown by default."""
-    shown = tuple(examples if showcase is None else showcase)
+    shown = tuple(examples if stored_inputs is None else stored_inputs)
     names = tuple(tuple(f"t{token}" for token in e.input_ids) for e in shown)
-    scope = Scope(2, 3, 1, showcase=shown, showcase_tokens=names, replicates=3)
+    scope = Scope(2, 3, 1, stored_inputs=shown, stored_tokens=names, replicates=3)
     analysis = Examples(scope, **options)
     for start in range(0, len(examples) * times, 2):
         rows = [examples[at % len(examples)] for at in range(start, start + 2)]
@@ -106,8 +111,8 @@ def test_the_middle_of_a_long_input_is_attended_to_by_the_sum_and_attends_by_the
     example = long(90, second=40)
     rng = np.random.default_rng(0)
     maps = rng.dirichlet(np.ones(90), (3, 90))  # [head, query, key]
-    found = kept_inputs.folded(maps, kept_inputs.places(example))
-    first = kept_inputs.places(example).tolist()
+    found = folded(maps, places(example))
+    first = places(example).tolist()
     groups = [range(a, b) for a, b in zip(first, [*first[1:], 90], strict=True)]
     for head in range(3):
         for row, of in enumerate(groups):
@@ -118,9 +123,9 @@ def test_the_middle_of_a_long_input_is_attended_to_by_the_sum_and_attends_by_the
 
 
 def test_a_folded_place_says_how_many_tokens_it_holds_and_has_no_norm(monkeypatch):
-    monkeypatch.setattr("headscope.corpus.showcase.TOKENS", range(4, 9))
+    monkeypatch.setattr("headscope.corpus.stored_inputs.TOKENS", range(4, 9))
     example = tiny_examples()[0]  # 12 tokens
-    found = kept([example, tiny_examples()[2]], showcase=[example]).isel(input=0)
+    found = kept([example, tiny_examples()[2]], stored_inputs=[example]).isel(input=0)
     held = found.token_count.values
     assert held.sum() == 12
     assert len(held) == 8
@@ -142,7 +147,7 @@ def test_an_input_seen_again_is_averaged_and_one_never_seen_is_missing():
     never = replace(examples[0], id="never", document="never")
     once, thrice = kept(examples[:2]), kept(examples[:2], times=3)
     xr.testing.assert_allclose(once, thrice)
-    found = kept(examples[:2], showcase=[never, examples[0]])
+    found = kept(examples[:2], stored_inputs=[never, examples[0]])
     assert np.isnan(found.token_attention.sel(input="never")).all()
     assert np.isnan(found.attention.sel(example="never")).all()
     assert np.isfinite(found.token_attention.sel(input=examples[0].id)).all()
@@ -151,7 +156,7 @@ def test_an_input_seen_again_is_averaged_and_one_never_seen_is_missing():
 def test_inputs_beyond_the_room_for_maps_are_not_kept(monkeypatch):
     examples = [e for e in tiny_examples() if len(e) > 2]
     two = sum(6 * len(e) ** 2 for e in examples[:2])
-    monkeypatch.setattr(kept_inputs, "MOST_WEIGHTS", two)
+    monkeypatch.setattr(measure, "MOST_WEIGHTS", two)
     found = kept(examples)
     assert found.input.values.tolist() == [e.id for e in examples[:2]]
     assert found.sizes["example"] == len(examples)
@@ -159,7 +164,7 @@ def test_inputs_beyond_the_room_for_maps_are_not_kept(monkeypatch):
 
 def test_norms_are_missing_where_a_family_does_not_give_them():
     example = tiny_examples()[0]
-    scope = Scope(2, 3, 1, showcase=(example,), replicates=3)
+    scope = Scope(2, 3, 1, stored_inputs=(example,), replicates=3)
     analysis = Examples(scope)
     batch = Batch.of([example], VOCABULARY, replicates=3)
     for view in observe(NETWORK, batch):

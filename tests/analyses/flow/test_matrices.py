@@ -10,7 +10,7 @@ import torch
 
 from analyses.flow.layers import families_layers
 from analyses.running import blocks, observe, planted
-from headscope.analyses.flow.matrices import layer_matrix
+from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import METHODS, check_methods, why_not
 from headscope.errors import InputError, ModelError
 from headscope.model.batch import Batch

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import headscope as hs
+from headscope.analyses.flow.measure_one_text import max_flow
 from headscope.analyses.flow.methods import METHODS
-from headscope.analyses.flow.paths import max_flow
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model
 from model.families.tiny import tiny

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope.analyses.flow.paths import MOST_TOKENS, UNITS, max_flow, rollout
+from headscope.analyses.flow.measure_one_text import MOST_TOKENS, UNITS, max_flow, rollout
 from headscope.errors import InputError
 
 networkx = pytest.importorskip("networkx")

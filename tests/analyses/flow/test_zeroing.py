@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from analyses.flow.layers import families_layers
-from headscope.analyses.flow import zeroing
-from headscope.analyses.flow.matrices import layer_matrix
+from headscope.analyses.flow import measure_matrices
+from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.errors import ModelError
 from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
@@ -180,17 +180,17 @@ def test_how_many_tokens_are_zeroed_at_once_does_not_matter(
 ) -> None:
     views, batch = families_layers("BERT")
     wanted = layer_matrix(views[0], batch, "value_zeroing")
-    monkeypatch.setattr(zeroing, "_at_once", lambda _layer: at_once)
+    monkeypatch.setattr(measure_matrices, "_at_once", lambda _layer: at_once)
     found = layer_matrix(views[0], batch, "value_zeroing")
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
 
 
 def test_memory_is_bounded_whatever_the_length() -> None:
     views, _ = families_layers("BERT")
-    copies = zeroing._at_once(views[0])
+    copies = measure_matrices._at_once(views[0])
     tokens, heads = views[0].attention.shape[2], views[0].attention.shape[1]
     assert copies >= 1
-    assert copies * tokens * (heads * tokens + 10 * 32) <= zeroing.MOST_NUMBERS
+    assert copies * tokens * (heads * tokens + 10 * 32) <= measure_matrices.MOST_NUMBERS
 
 
 def test_weights_that_were_changed_stay_changed() -> None:

@@ -13,9 +13,9 @@ import xarray as xr
 from matplotlib.patches import Rectangle
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
+from headscope.draw.caption_words import clipped
 from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.style import COLORS, DOUBLE, house_style, ramp
-from headscope.draw.wording import clipped
 from headscope.page.svg import Styles, inline_panel
 from report.synthetic_language import (
     LANGUAGE_GROUPS,

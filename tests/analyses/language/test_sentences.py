@@ -17,8 +17,7 @@ from headscope.analyses.dependency.relation_heads import (
     parsed_sentences,
     relation_heads,
 )
-from headscope.draw.figures import draw, pictures
-from headscope.draw.sentence import (
+from headscope.draw.arcs import (
     LABEL_GAP,
     Arc,
     mirrored,
@@ -27,6 +26,7 @@ from headscope.draw.sentence import (
     row_of,
     text_width,
 )
+from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
 from report.synthetic_language import make_language, make_language_tree
 

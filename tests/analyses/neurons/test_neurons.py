@@ -19,9 +19,9 @@ import xarray as xr
 from scipy.stats import spearmanr
 
 from analyses.running import observe, run
-from headscope.analyses.neurons.keys_seen import CONTRASTS
 from headscope.analyses.neurons.measure import TOP, Neurons
-from headscope.analyses.neurons.neuron_sets import _by_product, _compiled, chance
+from headscope.analyses.neurons.measure_keys import CONTRASTS
+from headscope.analyses.neurons.measure_parts import _by_product, _compiled, chance
 from headscope.corpus import Encoder
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, ModelError

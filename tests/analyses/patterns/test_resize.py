@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope.analyses.patterns.resize import SIDE, seen, seen_bytes
+from headscope.analyses.patterns.measure_network import SIDE, seen, seen_bytes
 from reference.patterns import picture
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score
 
-from headscope.errors import InputError, ModelError, RunFolderError
+from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablate as module
 from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
 from headscope.experiments.ablation.prune import Pruning, prune
@@ -152,7 +152,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
         return own(*given)
 
     monkeypatch.setattr(module, "sweep", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RunStopped, match="goes on from what is finished"):
         ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
     before = [place for places in calls[: STOP - 1] for place in places]
     calls[:] = [None] * STOP

@@ -28,7 +28,7 @@ def html(run):
 
 
 def test_the_page_begins_with_what_changed(html):
-    assert "<title>tuned &lt;b&gt;: what every head does otherwise than base</title>" in html
+    assert "<title>What tuned &lt;b&gt; does otherwise than base</title>" in html
     assert html.index('id="comparison"') < html.index('id="telling"')
     for part in ("similarity", "training", "change", "words-change", "changed-examples"):
         assert f'<section id="{part}" class="part"' in html

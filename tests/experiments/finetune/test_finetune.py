@@ -31,6 +31,7 @@ from headscope.experiments.finetune import training
 from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable, working_folder
 from headscope.experiments.finetune.finetune import finetune
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
+from headscope.experiments.finetune.training_plan import STATES
 from headscope.tasks.metrics import score
 from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task_model import load_for_task
@@ -359,13 +360,13 @@ def test_a_training_goes_on_wherever_it_was_stopped(step, base, whole, tmp_path)
 
 def test_a_training_stopped_before_its_first_state_begins_again(base, whole, tmp_path):
     killed(base, tmp_path / "ckpt", step=3, seconds=1e9)
-    assert training.last_state(working_folder(tmp_path / "ckpt")) is None
+    assert training.last_state(working_folder(tmp_path / "ckpt") / STATES) is None
     resumed(base, tmp_path / "ckpt", step=1, whole=whole)
 
 
 def test_a_state_that_a_kill_left_half_written_is_passed_over(base, tmp_path):
     killed(base, tmp_path / "ckpt", step=6)
-    folder = working_folder(tmp_path / "ckpt")
+    folder = working_folder(tmp_path / "ckpt") / STATES
     good = training.last_state(folder)
     half = folder / "checkpoint-9"
     shutil.copytree(good, half)
@@ -377,7 +378,7 @@ def test_a_state_that_a_kill_left_half_written_is_passed_over(base, tmp_path):
 def test_an_unfinished_training_of_other_settings_is_not_mixed_in(base, tmp_path):
     killed(base, tmp_path / "ckpt", step=4)
     with pytest.raises(
-        RunFolderError, match=r"unfinished training .*settings.rate: 0.001, now 0.002"
+        RunFolderError, match=r"settings.rate: 0.001, now 0.002\)\nit is an unfinished training"
     ) as e:
         finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST | {"rate": 2e-3})
     assert len(str(e.value).splitlines()) <= 3

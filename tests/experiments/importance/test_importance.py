@@ -11,7 +11,7 @@ import torch
 from scipy.stats import spearmanr
 
 from experiments.importance.conftest import STOCK
-from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError
+from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.importance import importance as module
 from headscope.experiments.importance import stream
 from headscope.experiments.importance.correlation import EFFECTS, correlations, effect_of
@@ -254,7 +254,7 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
         return own(self, places)
 
     monkeypatch.setattr(module.ImportanceRun, "_part", stopping)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(RunStopped, match="goes on from what is finished"):
         importance(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     told = []
     again = Execution(linears="stock", progress=lambda *x: told.append(x))

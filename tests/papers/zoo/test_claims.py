@@ -21,7 +21,7 @@ from headscope.papers.claim_engine import (
 )
 from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
 from headscope.papers.zoo.claims import CLAIMS, MODEL_RUN
-from headscope.papers.zoo.depth_curves import depth_curves, depths, middle
+from headscope.papers.zoo.measures import depth_curves, depths, middle
 from headscope.papers.zoo.outcome import how_many
 from headscope.papers.zoo.page import bound_words, cell
 from papers.zoo.trees import entropy, model_run, norms, surface

@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Estimate
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, by_measure
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
-from headscope.draw.wording import INTERVALS, by_measure
 
 TYPES = {
     "all": "all mentions", "pronoun": "pronouns", "proper": "proper nouns", "nominal": "nominals",

@@ -26,12 +26,16 @@ from headscope.analyses.dependency.relation_heads import (
 )
 from headscope.core.relation_names import LEAST_WORDS, TOTALS
 from headscope.core.results import Floats, group
+from headscope.draw.caption_words import by_measure, clipped
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture, compose
+<<<<<<< HEAD
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import color
 from headscope.draw.wording import INTERVALS, by_measure, clipped
+=======
+>>>>>>> main
 
 MOST_ROWS = 30
 LONGEST_LABEL = 16
@@ -185,9 +189,10 @@ def _panel(dependency: xr.Dataset, best: RelationHead) -> Panel:
     return Panel(clipped(best.relation, LONGEST_TITLE), draw, height=grid_height(grid))
 
 
-def sheets(tree: xr.DataTree) -> list[tuple[str, Figure]]:
+def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
     """The heat map of every relation, by its path in the folder of figures."""
-    return [(f"dependency/{file}", figure) for _, file, figure in relation_figures(tree)]
+    for _, file, figure in relation_figures(tree):
+        yield f"dependency/{file}", figure
 
 
 BEST_HEADS = Picture(

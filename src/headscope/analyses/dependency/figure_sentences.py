@@ -28,11 +28,19 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import group
 from headscope.core.wording import percent
+from headscope.draw.arcs import (
+    Row,
+    Stroke,
+    draw_strokes,
+    mirrored,
+    reach,
+    right_to_left,
+    row_of,
+    text_width,
+)
+from headscope.draw.caption_words import clipped, quantity
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.sentence import Row, mirrored, right_to_left, row_of, text_width
-from headscope.draw.strokes import Stroke, draw_strokes, reach
 from headscope.draw.style import DOUBLE, color, house_style
-from headscope.draw.wording import clipped, quantity
 
 HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")
 PAGE = 72 * DOUBLE  # points

@@ -1,7 +1,8 @@
 """Which heads attend alike?
 
-Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of heads, and the map
-that multidimensional scaling makes of it, coloured by layer and by what the heads do.
+Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of heads; the map that
+multidimensional scaling makes of it, coloured by layer and by what the heads do; and whether the
+heads of one layer attend alike, more than heads of different layers.
 """
 
 from __future__ import annotations
@@ -12,19 +13,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 
-from headscope.analyses.divergence import (
-    figure_cluster_number,
-    figure_cluster_tree,
-    figure_clusters,
-    figure_layers,
-)
+from headscope.analyses.divergence import figure_cluster_checks, figure_clusters
+from headscope.analyses.divergence.layers_alike import PERMUTATIONS, has_layers, layers_verdict
 from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, group, shape
-from headscope.draw.marks import cell_key, legend
+from headscope.core.results import Floats, estimate, group, shape
+from headscope.draw.caption_words import INTERVALS, over, role_name
+from headscope.draw.marks import band_line, cell_key, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
-from headscope.draw.wording import over, role_name
 
 LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 
@@ -44,11 +42,9 @@ def map_panels(tree: xr.DataTree) -> list[Panel]:
 def map_caption(tree: xr.DataTree) -> str:
     """How to read the map."""
     divergence = group(tree, "divergence")
-    stress = (
-        ""
-        if divergence is None or "mds_stress" not in divergence
-        else (f", stress {float(divergence['mds_stress']):.2f}")
-    )
+    stress = ""
+    if divergence is not None and "mds_stress" in divergence:
+        stress = f", stress {float(divergence['mds_stress']):.2f}"
     return (
         "Each mark is one head; near means that the two distribute attention alike "
         "(multidimensional scaling of the Jensen–Shannon divergence in nats"
@@ -148,11 +144,76 @@ MATRIX = Picture(
     "divergence_matrix", "How far heads differ", ("divergence",), matrix_panels, matrix_caption,
     columns=1,
 )  # fmt: skip
+
+
+ROWS = ("same layer", "neighbouring layer", "farther layer")
+
+
+def layer_panels(tree: xr.DataTree) -> list[Panel]:
+    """Divergence by distance of layers, and where the most alike head is."""
+    divergence = group(tree, "divergence")
+    if divergence is None or not has_layers(tree):
+        return []
+    return [
+        Panel("Farther layers, less alike?", partial(_draw_gaps, divergence), height=0.7),
+        Panel("Where the most alike head is", partial(_draw_nearest, divergence), height=0.7),
+    ]
+
+
+def layer_caption(tree: xr.DataTree) -> str:
+    """How to read the figure, and what held."""
+    return (
+        "(a) Mean divergence of two heads by the distance of their layers, 0 in the same layer; "
+        "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
+        "alike head is in the same, a neighbouring or a farther layer, and what chance gives. "
+        f"Bands and whiskers are {INTERVALS}; p: layers dealt out anew among the heads, "
+        f"{PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), §6, saw "
+        "heads of a layer near each other on the map of BERT."
+    )
+
+
+def _draw_gaps(divergence: xr.Dataset, axes: Axes) -> None:
+    gaps = estimate(divergence, "js_by_layer_gap")
+    js = divergence["js"].values
+    mean = float(js[np.triu_indices(len(js), 1)].mean())
+    axes.axhline(mean, color=color("muted"), lw=0.8, ls=(0, (4, 2)))
+    band_line(axes, np.arange(len(gaps.value), dtype=np.float64), gaps, "all")
+    axes.set_ylim(0)
+    axes.set_xticks(range(0, len(gaps.value), 1 if len(gaps.value) <= 12 else 4))
+    axes.set_xlabel("layers apart")
+    axes.set_ylabel(f"divergence ({divergence['js'].attrs.get('units', 'nats')})")
+    faint_grid(axes)
+
+
+def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
+    found = estimate(divergence, "nearest_layer")
+    chance = divergence["nearest_chance"].values
+    rows = np.arange(len(ROWS))
+    axes.hlines(rows, found.low, found.high, color=color("all"), lw=2.2, alpha=0.35)
+    axes.plot(found.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
+    axes.plot(chance, rows, "D", color=color("chance"), ms=4, mew=0, zorder=3)
+    axes.set_yticks(rows, ROWS)
+    axes.set_ylim(len(ROWS) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, 1.1 * float(max(np.nanmax(found.value), np.nanmax(chance))))
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+    axes.set_xlabel("of all heads")
+    legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)
+
+
+LAYERS = Picture(
+    "layers_alike",
+    "Are the heads of a layer alike?",
+    ("divergence",),
+    layer_panels,
+    layer_caption,
+    columns=2,
+)
 FIGURES = (
     MAP,
     MATRIX,
     figure_clusters.PICTURE,
-    figure_cluster_tree.PICTURE,
-    figure_cluster_number.PICTURE,
-    figure_layers.PICTURE,
+    figure_cluster_checks.TREE_PICTURE,
+    figure_cluster_checks.NUMBER_PICTURE,
+    LAYERS,
 )

@@ -16,14 +16,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from headscope.analyses.divergence.clustering import Ints
 from headscope.analyses.divergence.clusters import Cluster, clusters
-from headscope.analyses.divergence.medoids import Ints
 from headscope.core.results import Floats, estimate, group, head_name, shape
 from headscope.core.wording import plain
+from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, ramp
-from headscope.draw.wording import clipped, over
 
 LN2 = float(np.log(2))  # nats: the largest divergence there can be
 HUES = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headscope.analyses.divergence import clustering, layers_alike
-from headscope.analyses.divergence.medoids import Ints
+from headscope.analyses.divergence.clustering import Ints
 from headscope.core.accumulators import Estimate, Float64, estimate_by_spread, ratio
 from headscope.core.labelled import Variable
 
@@ -27,7 +27,7 @@ Row = tuple[Value, tuple[str, ...], str, str, str]  # as the fields of a Variabl
 
 
 @dataclass(frozen=True)
-class Scope:
+class ClusterScope:
     """What is known beside the divergences.
 
     layer      [unit]
@@ -56,7 +56,7 @@ def cluster_results(
         return {}, {}
     kept = draws if documents > 1 else draws[:1]
     kept = kept[np.isfinite(kept).all(1) & kept.any(1)]  # a replicate may have drawn no document
-    scope = Scope((np.arange(units) // heads).astype(np.int64), documents, seed, unit)
+    scope = ClusterScope((np.arange(units) // heads).astype(np.int64), documents, seed, unit)
     rows = {**_clusters(kept, scope), **_layers(kept, scope)}
     coords = {
         "k": clustering.counts_for(units), "method": clustering.METHODS,
@@ -75,7 +75,7 @@ def distances_of(pairs: Float64) -> Float64:
 # --- clusters -------------------------------------------------------------------------------
 
 
-def _clusters(draws: Float64, scope: Scope) -> Mapping[str, Row]:
+def _clusters(draws: Float64, scope: ClusterScope) -> Mapping[str, Row]:
     own = distances_of(draws[0])
     counts = clustering.counts_for(len(own))
     by_draw = [_clustered(distances_of(pairs), counts) for pairs in draws]
@@ -115,7 +115,7 @@ def _clustered(distances: Float64, counts: Sequence[int]) -> tuple[Float64, Ints
     return np.stack(curves), np.stack(labels)  # [method, k], [method, k, unit]
 
 
-def _members(draws: Float64, labels: Ints, scope: Scope) -> Mapping[str, Row]:
+def _members(draws: Float64, labels: Ints, scope: ClusterScope) -> Mapping[str, Row]:
     """Which heads, which medoid, how well apart and how surely; labels [replicate + 1, unit]."""
     order = clustering.by_depth(labels[0], scope.layer)
     number, count = np.argsort(order)[labels[0]], len(order)  # [unit]
@@ -177,11 +177,11 @@ def _stability(labels: Ints) -> Estimate:
 # --- layers ---------------------------------------------------------------------------------
 
 
-def _layers(draws: Float64, scope: Scope) -> Mapping[str, Row]:
+def _layers(draws: Float64, scope: ClusterScope) -> Mapping[str, Row]:
     layer = scope.layer
     both = layers_alike.within_and_between(draws, layer)
-    tested = layers_alike.permuted(distances_of(draws[0]) ** 2, layer, seed=scope.seed)
-    near = [layers_alike.nearest(distances_of(pairs)) for pairs in draws]
+    tested = layers_alike.permuted_layers(distances_of(draws[0]) ** 2, layer, seed=scope.seed)
+    near = [layers_alike.nearest_unit(distances_of(pairs)) for pairs in draws]
     shares = np.stack([layers_alike.nearest_shares(one, layer) for one in near])
 
     def spread(values: Float64) -> Estimate:
@@ -216,7 +216,7 @@ def _layers(draws: Float64, scope: Scope) -> Mapping[str, Row]:
     }  # fmt: skip
 
 
-def _bounded(draws: Float64, scope: Scope, *, least: float) -> Estimate:
+def _bounded(draws: Float64, scope: ClusterScope, *, least: float) -> Estimate:
     """The value of the first draw with its interval, clipped to what there can be."""
     found = estimate_by_spread(draws, documents=scope.documents)
     return Estimate(found.value, np.maximum(found.low, least), np.minimum(found.high, 1))

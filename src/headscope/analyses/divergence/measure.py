@@ -16,7 +16,6 @@ import torch
 import xarray as xr
 
 from headscope.analyses.divergence.head_clusters import cluster_results
-from headscope.analyses.entropy.measure import smoothed_entropy
 from headscope.core.accumulators import Estimate, Float64, estimate_by_spread
 from headscope.core.labelled import Variable, labelled
 from headscope.model import kernels
@@ -59,10 +58,7 @@ class Divergence(Analysis):
         """Keep this layer's maps until the batch's last layer has been seen."""
         if layer.index == 0:
             self._entropy = []
-        if self.smoothing:
-            nats = smoothed_entropy(layer.attention, batch, self.smoothing)
-        else:
-            nats = layer.entropy(batch)
+        nats = layer.entropy(batch, smoothing=self.smoothing)
         self._entropy.append(batch.mean_over_queries(nats))
         first = layer.index * self.scope.heads
         kept = self._buffer(layer.attention)[:, first : first + self.scope.heads]

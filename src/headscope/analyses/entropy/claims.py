@@ -8,16 +8,15 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
-from headscope.core.head_attention import attention_to, spread
-from headscope.core.head_roles import BROAD_SHARE, POSITION
+from headscope.core.head_attention import POSITION, TARGETS, attention_to, spread
+from headscope.core.head_roles import BROAD_SHARE
 from headscope.core.results import at, documents, group, shape, surely
 from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import number, percent, plain
 
 NAME = "entropy"
 NARROW_SHARE = 0.5  # ours: of the uniform entropy
-# Targets that explain why a head attends to few tokens.
-TARGETS = ("previous", "next", "self", "first", "punctuation", "cls", "sep", "special")
+EXPLAINING = (*TARGETS, "special")  # why a head attends to few tokens
 
 RULES = {
     "broad": LabelRule(
@@ -28,7 +27,7 @@ RULES = {
     "narrow": LabelRule(
         "few tokens, no one target",
         number="1 − entropy, of that of uniform attention", least=1 - NARROW_SHARE, source=OURS,
-        asks=f"no one target has {POSITION:g} of the attention", unless=(*TARGETS, "sink"),
+        asks=f"no one target has {POSITION:g} of the attention", unless=(*EXPLAINING, "sink"),
     ),
 }  # fmt: skip
 
@@ -97,7 +96,7 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
 def _explained(tree: xr.DataTree) -> npt.NDArray[np.bool_]:
     """[layer, head] whether some single target takes more than half of the attention."""
     explained = np.zeros(shape(tree), dtype=bool)
-    for target in TARGETS:
+    for target in EXPLAINING:
         share = attention_to(tree, target)
         if share is not None:
             explained |= share.value > POSITION

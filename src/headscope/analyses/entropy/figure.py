@@ -14,10 +14,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import faint_grid, head_scatter, layer_axis, mean_line
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over, special
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import torch
 import xarray as xr
 from scipy.special import gammaln
 
@@ -45,10 +44,7 @@ class Entropy(Analysis):
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's mean entropy and that of its first row."""
-        if self.smoothing:
-            nats = smoothed_entropy(layer.attention, batch, self.smoothing)
-        else:
-            nats = layer.entropy(batch)  # [example, head, query]
+        nats = layer.entropy(batch, smoothing=self.smoothing)  # [example, head, query]
         values = np.stack([batch.mean_over_queries(nats), to_float64(nats[..., 0])], -1)
         self.total.add(values, batch.bootstrap, at=(layer.index,))
         if layer.index == 0:
@@ -77,12 +73,3 @@ def _uniform(batch: Batch, *, causal: bool) -> Float64:
     """[example] mean entropy of uniform attention: ln n, or ln(n!)/n where the future is hidden."""
     n = batch.lengths.astype(np.float64)
     return gammaln(n + 1) / n if causal else np.log(n)
-
-
-def smoothed_entropy(attention: torch.Tensor, batch: Batch, smoothing: float) -> torch.Tensor:
-    """[example, head, query] nats of (1-s)·p + s/n over the n real keys of each example."""
-    mask = batch.mask.to(attention.dtype)
-    n = mask.sum(-1)[:, None, None, None]
-    mixed = ((1 - smoothing) * attention + smoothing / n) * mask[:, None, None]
-    nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
-    return nats

@@ -1,34 +1,38 @@
 """How does every head attend within a few inputs that are worth looking at?
 
-They are chosen before the model runs (`corpus.showcase`), so that a report can show them from the
-results alone.
+They are chosen before the model runs (`corpus.stored_inputs`), so that a report can show them from
+the results alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from headscope.analyses.examples.kept_inputs import KeptInputs
+from headscope.core.accumulators import Float64
 from headscope.core.labelled import Variable, labelled
 from headscope.core.results import printable
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
-from headscope.corpus.showcase import is_sentence
+from headscope.corpus.stored_inputs import Ints, folded, is_sentence, places, segments
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.words import PIECES
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, AnalysisPart, Scope, check_option
 
 BEYOND = -2  # as head of a word that the sentence does not have
+MOST_WEIGHTS = 2**23  # 64 MiB of sums; inputs beyond are not kept
+PLACES = ("input", "token")
 
 
 class Examples(Analysis):
-    """Maps of the scope's showcase: of all inputs by token, of sentences with trees by word too.
+    """Maps of the stored inputs: of all by token, of sentences with trees by word too.
 
-    By word, special tokens are left out; by token, the measure is attention (`KeptInputs`). The
+    By word, special tokens are left out; by token, the measure is attention (`StoredMaps`). The
     sentences are the first of the inputs.
 
     pieces, measure  by word, as for `dependency`
@@ -44,9 +48,9 @@ class Examples(Analysis):
         check_option("pieces", pieces, PIECES)
         check_option("measure", measure, MEASURES)
         self.options = {"measure": measure, "pieces": pieces}
-        self.sentences = [e for e in scope.showcase if is_sentence(e)]
-        others = [e for e in scope.showcase if not is_sentence(e)]
-        self.inputs = KeptInputs(scope, [*self.sentences, *others])
+        self.sentences = [e for e in scope.stored_inputs if is_sentence(e)]
+        others = [e for e in scope.stored_inputs if not is_sentence(e)]
+        self.inputs = StoredMaps(scope, [*self.sentences, *others])
         self.shown = {(e.document, e.id): at for at, e in enumerate(self.sentences)}
         self.most = max((len(e.words or ()) for e in self.sentences), default=0)
         shape = (len(self.shown), scope.layers, scope.heads, self.most, self.most)
@@ -108,3 +112,126 @@ def _columns(example: Example) -> tuple[list[str], list[str], list[int]]:
     words = example.words or ()
     relations = [label(example, index) for index in range(len(words))]
     return [word.form for word in words], relations, [word.head for word in words]
+
+
+# --- maps by token ----------------------------------------------------------------------------
+
+
+class StoredMaps(AnalysisPart):
+    """The maps of some inputs, and the norms ‖f(x)‖ where the family gives them.
+
+    An input of more than 40 tokens is folded: its middle stands at one place, which is attended to
+    by the sum over its tokens and attends by their mean; its norm is NaN.
+    """
+
+    def __init__(self, scope: Scope, examples: Sequence[Example]) -> None:
+        named = scope.stored_tokens or [tuple(map(str, e.input_ids)) for e in scope.stored_inputs]
+        names = {(e.document, e.id): t for e, t in zip(scope.stored_inputs, named, strict=True)}
+        self.examples = _few(examples, scope.layers * scope.heads)
+        self.names = [names[e.document, e.id] for e in self.examples]
+        self.at = {(e.document, e.id): at for at, e in enumerate(self.examples)}
+        self.places = [places(e) for e in self.examples]
+        self.counts = np.array([len(p) for p in self.places], np.int64)
+        # One row of numbers for all inputs, so that none is filled up to the longest.
+        self.rows = np.cumsum([0, *self.counts])
+        self.squares = np.cumsum([0, *self.counts**2])
+        grid = (scope.layers, scope.heads)
+        self.weights = scope.sums(*grid, int(self.squares[-1]), replicates=0)
+        self.norms = scope.sums(*grid, int(self.rows[-1]), replicates=0)
+        self.seen = scope.sums(len(self.examples), replicates=0)
+        self.normed = scope.sums(len(self.examples), replicates=0)
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Keep what is to be kept of one layer; an input seen again is averaged."""
+        has_norms = {"values", "projection"} <= layer.offers
+        for row, example in enumerate(batch.examples):
+            at = self.at.get((example.document, example.id))
+            if at is None:
+                continue
+            n, once, where = len(example), batch.bootstrap[[row]], (layer.index,)
+            maps = layer.attention[row, :, :n, :n].double().cpu().numpy()
+            weights = folded(maps, self.places[at])  # [head, place, place]
+            self.weights.add(_among(weights, self.squares, at), once, at=where)
+            if has_norms:
+                norms = layer.value_norm[row, :, :n].double().cpu().numpy()  # [head, token]
+                chosen = norms[:, self.places[at]]  # [head, place]
+                self.norms.add(_among(chosen, self.rows, at), once, at=where)
+            if layer.index == 0:
+                self.seen.add(np.ones(1), once, at=(at,))
+                self.normed.add(np.full(1, float(has_norms)), once, at=(at,))
+
+    def variables(self, source: str) -> dict[str, Variable]:
+        """token_attention[input, layer, head, token, token_other], value_norm[…, token]."""
+        layers, heads = self.weights.sums.shape[1:3]
+        most = int(self.counts.max(initial=0))
+        maps = np.full((len(self.counts), layers, heads, most, most), np.nan, np.float32)
+        norms = np.full((len(self.counts), layers, heads, most), np.nan, np.float32)
+        for at, count in enumerate(self.counts.tolist()):
+            times, normed = self.seen.sums[0, at], self.normed.sums[0, at]
+            if times > 0:
+                flat = self.weights.sums[0, ..., self.squares[at] : self.squares[at + 1]] / times
+                maps[at, :, :, :count, :count] = flat.reshape(layers, heads, count, count)
+            if normed > 0:
+                norms[at, :, :, :count] = (
+                    self.norms.sums[0, ..., self.rows[at] : self.rows[at + 1]] / normed
+                )
+                norms[at, :, :, :count][..., self._sizes(at) > 1] = np.nan
+        dims = ("input", "layer", "head", "token")
+        words = "attention between the tokens of an input"
+        return {
+            "token_attention": Variable(
+                maps, (*dims, "token_other"), words, "probability", source
+            ),
+            "value_norm": Variable(
+                norms, dims, "norm of f(x) of a token", "1", "Kobayashi et al. 2020, eq. 4"
+            ),
+        }  # fmt: skip
+
+    def coords(self) -> dict[str, tuple[tuple[str, ...], npt.NDArray[np.generic], dict[str, str]]]:
+        """What stands at the places [input, token]."""
+        size = (len(self.counts), int(self.counts.max(initial=0)))
+        token, form = np.full(size, "", object), np.full(size, "", object)
+        word = np.full(size, -1)
+        special, segment, count = (np.zeros(size, np.int64) for _ in range(3))
+        for at, example in enumerate(self.examples):
+            first, n = self.places[at], self.counts[at]
+            sizes = self._sizes(at)
+            count[at, :n], segment[at, :n] = sizes, segments(example)[first]
+            special[at, :n] = example.special[first] & (sizes == 1)
+            names = zip(first.tolist(), sizes.tolist(), strict=True)
+            token[at, :n] = [
+                self.names[at][place] if size == 1 else f"… {size} tokens …"
+                for place, size in names
+            ]
+            if example.words is not None and example.word_index is not None:
+                word[at, :n] = np.where(sizes == 1, example.word_index[first], -1)
+                text = [w.form + " " * w.space_after for w in example.words]
+                form[at, :n] = ["" if w < 0 else text[w] for w in word[at, :n].tolist()]
+        told = {
+            "token_text": (token.astype(str), "as the vocabulary has it"),
+            "word_text": (form.astype(str), "the word of the token, with the space after it"),
+            "token_count": (count, "tokens at a place; 0: no place"),
+            "token_word": (word, "-1: none"),
+            "special": (special, "1: added by the tokenizer"),
+            "segment": (segment, "0 or 1"),
+        }
+        return {
+            name: (PLACES, array, {"long_name": words}) for name, (array, words) in told.items()
+        }
+
+    def _sizes(self, at: int) -> Ints:
+        """[place] how many tokens stand there."""
+        return np.diff(self.places[at], append=len(self.examples[at]))
+
+
+def _few(examples: Sequence[Example], heads: int) -> list[Example]:
+    """The first inputs, as far as there is room for the maps of so many heads."""
+    sizes = np.cumsum([len(places(e)) ** 2 for e in examples])
+    return [e for e, size in zip(examples, sizes, strict=True) if size * heads <= MOST_WEIGHTS]
+
+
+def _among(values: Float64, starts: Ints, at: int) -> Float64:
+    """[1, head, number] what one input gives, [head, …], at its part of the row of all inputs."""
+    row = np.zeros((1, len(values), int(starts[-1])))
+    row[0, :, starts[at] : starts[at + 1]] = values.reshape(len(values), -1)  # [head, number]
+    return row

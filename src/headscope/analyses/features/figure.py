@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import plain
+from headscope.draw.caption_words import INTERVALS, inputs, quantity, special
 from headscope.draw.head_grid import best_place, largest
 from headscope.draw.marks import (
     MANY_LAYERS,
@@ -28,7 +29,6 @@ from headscope.draw.marks import (
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import SINGLE, color, marker
-from headscope.draw.wording import INTERVALS, inputs, quantity, special
 
 NAMES = {
     "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",

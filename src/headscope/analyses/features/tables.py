@@ -8,7 +8,7 @@ import xarray as xr
 from headscope.analyses.language.tables import scale_of
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, group, head_name, shape
-from headscope.draw.wording import INTERVALS, over, quantity, special
+from headscope.draw.caption_words import INTERVALS, over, quantity, special
 from headscope.page.tabulate import (
     Cell,
     Column,

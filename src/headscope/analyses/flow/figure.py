@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.flow.methods import LABELS
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import (
     LineEnd,
     band_line,
@@ -26,7 +27,6 @@ from headscope.draw.marks import (
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
-from headscope.draw.wording import INTERVALS, over, special
 
 TARGETS = ("self", "previous", "next", "cls", "sep", "punctuation", "other")
 SHORT = {"self": "itself", "previous": "previous", "next": "next"}

@@ -1,7 +1,7 @@
 """Which ways are there to say how much of a token's output comes from each token of the input?
 
-Every method gives a layer matrix [query, key] of rows that sum to 1; see `matrices` for how, and
-`paths` for what happens from layer to layer.
+Every method gives a layer matrix [query, key] of rows that sum to 1; see `measure_matrices` for
+how, and `measure_one_text` for what happens from layer to layer.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from matplotlib.patches import Rectangle
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import number
+from headscope.draw.caption_words import INTERVALS, quantity
 from headscope.draw.head_grid import draw_grid, grid_height, largest
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
-from headscope.draw.wording import INTERVALS, quantity
 
 TOP = 8  # heads
 BOX = 0.5  # rows

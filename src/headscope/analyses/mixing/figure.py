@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
-from headscope.draw.wording import INTERVALS, over
 
 LINES = {
     "attn_w": ("grey", "o"),

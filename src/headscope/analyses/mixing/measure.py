@@ -16,7 +16,7 @@ have no attnresln_n; models that change attention before adding it have none wit
 
 Frequency: Spearman's correlation of a token's frequency rank with its ratio, mean over the layers
 that have one, over all occurrences. Ranks of ratios are taken from histograms, as in
-`norm_relations`; attnres_w has the ranks of attn_w, of which it is half.
+`core.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.norms.norm_relations import (
+from headscope.core.accumulators import Counts, Float64, LogBins, ratio, spearman
+from headscope.core.labelled import Variable, labelled
+from headscope.core.rank_histograms import (
     COARSE_RANK,
     RANK,
     around,
     ranked_cells,
     ranked_counts,
 )
-from headscope.core.accumulators import Counts, Float64, LogBins, ratio, spearman
-from headscope.core.labelled import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView, compiled

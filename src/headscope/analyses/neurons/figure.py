@@ -1,7 +1,8 @@
 """Do delimiter heads use few, fixed neurons, and next-word heads many, changing ones?
 
-How many neurons each head uses and how far they stay the same from position to position; and,
-from Vig (2019), what that has to do with where the head attends.
+How many neurons each head uses and how far they stay the same from position to position; from Vig
+(2019), what that has to do with where the head attends; and the first layer's scores, split by what
+the key's word, position and segment embeddings bring.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from headscope.analyses.neurons import figure_sources
 from headscope.core.accumulators import Estimate
+from headscope.core.head_attention import attention_to
 from headscope.core.head_roles import ROLES, head_roles
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed, plain
+from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.draw.wording import INTERVALS, over, role_name, special, with_interval
 
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
 EXPECTED = {"sep": (-1, 1), "next": (1, -1), "previous": (1, -1)}
@@ -44,7 +45,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
         Panel("The same elsewhere", partial(draw_grid, overlap.value), height=height),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
-    if group(tree, "surface") is not None:
+    if attention_to(tree, "next") is not None:
         found.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
     return found
 
@@ -152,10 +153,9 @@ def _whiskers(x: Estimate, y: Estimate, here: npt.NDArray[np.bool_]) -> tuple[Fl
 
 
 def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
-    surface = group(tree, "surface")
-    assert surface is not None
     overlap = neurons["position_overlap"].values
-    shares = {target: estimate(surface, "attention", target=target).value for target in EXPECTED}
+    parts = {target: attention_to(tree, target) for target in EXPECTED}
+    shares = {target: part.value for target, part in parts.items() if part is not None}
     there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
     for target in there:
         axes.plot(
@@ -179,4 +179,85 @@ def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
 PICTURE = Picture(
     "neurons", "How many neurons make a score", ("neurons",), panels, caption, columns=2
 )
-FIGURES = (PICTURE, figure_sources.PICTURE)
+
+
+SOURCES = ("word", "position", "segment")
+_SPREAD = 0.28  # of a row: heads side by side, so that all show
+
+
+def source_panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel per contrast that the run has."""
+    return [
+        Panel(_title(tree, contrast), partial(_draw_sources, values), height=0.62)
+        for contrast, values in _by_key(tree).items()
+    ]
+
+
+def source_caption(tree: xr.DataTree) -> str:
+    """How to read the figure, and which part brings most."""
+    parts = []
+    for contrast, values in _by_key(tree).items():
+        size = np.abs(values).sum(axis=0)
+        if size.sum() > 0:
+            words = ", ".join(
+                f"{name} {fixed(100 * share, 0)} %"
+                for name, share in zip(SOURCES, size / size.sum(), strict=True)
+            )
+            parts.append(f"{_title(tree, contrast)}: {words}")
+    return (
+        "First layer, a mark per head: how much more score keys of the kind get than the other "
+        "keys of the input, split by the part of the key’s embedding that it comes from (the three "
+        "add up exactly; the biases are the same for every key). Shares of all heads’ absolute "
+        f"contributions: {'; '.join(parts)}. {over(tree)}. After Vig (2019)."
+    )
+
+
+def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
+    """Contrast → [head, source], summed over the parts of the query."""
+    neurons = group(tree, "neurons")
+    if neurons is None:
+        return {}
+    whole = neurons["embedding_separation"].sum("part", skipna=False)
+    found = {
+        str(contrast): whole.sel(contrast=contrast, part_other=list(SOURCES))
+        .transpose("head", "part_other")
+        .values
+        for contrast in neurons["contrast"].values
+    }
+    return {name: values for name, values in found.items() if np.isfinite(values).all()}
+
+
+def _title(tree: xr.DataTree, contrast: str) -> str:
+    return {
+        "sep": f"{special(tree, 'sep')} from the rest",
+        "same_segment": "Same segment from the other",
+        "next": "Next token from the rest",
+    }[contrast]
+
+
+def _draw_sources(values: Floats, axes: Axes) -> None:
+    heads = len(values)
+    shifts = np.linspace(-_SPREAD, _SPREAD, heads) if heads > 1 else np.zeros(1)
+    axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
+    for at in range(len(SOURCES)):
+        axes.plot(
+            values[:, at],
+            at + shifts,
+            "o",
+            color=color("blue"),
+            ms=3.4,
+            mew=0,
+            alpha=0.75,
+            zorder=3,
+        )
+    axes.set_yticks(range(len(SOURCES)), SOURCES)
+    axes.set_ylim(len(SOURCES) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("difference of scores")
+
+
+SOURCES_PICTURE = Picture(
+    "neuron_sources", "Where first-layer scores come from", ("neurons",), source_panels,
+    source_caption, columns=3,
+)  # fmt: skip
+FIGURES = (PICTURE, SOURCES_PICTURE)

@@ -16,10 +16,17 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.neurons.keys_seen import CONTRASTS, KeysSeen
-from headscope.analyses.neurons.neuron_roles import QUANTITIES, TARGETS, Roles
-from headscope.analyses.neurons.neuron_sets import SET, chance, important, mean_overlap
-from headscope.analyses.neurons.neuron_sources import Sources
+from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
+from headscope.analyses.neurons.measure_parts import (
+    QUANTITIES,
+    SET,
+    TARGETS,
+    EmbeddingSources,
+    TargetCorrelation,
+    chance,
+    important,
+    mean_overlap,
+)
 from headscope.core.accumulators import Estimate, Float64, Sums, estimate, estimate_by_spread, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.errors import HeadscopeError
@@ -62,7 +69,7 @@ class Neurons(Analysis):
             self.sums(*kinds, scope.heads) for _ in range(2)
         )
         self.separation_count = self.sums(*kinds)
-        self.sources, self.roles = Sources(scope), Roles(scope)
+        self.sources, self.roles = EmbeddingSources(scope), TargetCorrelation(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's means for one layer."""

@@ -1,7 +1,8 @@
 """Do the tokens that get the attention also contribute the most?
 
-Kobayashi et al. (2020), Figure 3: by category of token and layer, the summed attention beside the
-summed norm of what it brings in.
+Kobayashi et al. (2020): by category of token and layer, the summed attention beside the summed norm
+of what it brings in (Figure 3); attention against the value norm of the token attended to, for
+every pair of tokens (Table 2); value norm and received attention by frequency rank.
 """
 
 from __future__ import annotations
@@ -9,20 +10,32 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.analyses.norms import figure_cancellation, figure_frequency
 from headscope.core.accumulators import Estimate
-from headscope.core.results import estimate, group
-from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, over_heads, percent_axis
+from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
+from headscope.draw.marks import (
+    band_line,
+    bin_edges,
+    cells,
+    doubling_axis,
+    faint_grid,
+    layer_axis,
+    legend,
+    log_axis,
+    over_heads,
+    percent_axis,
+)
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.wording import INTERVALS, over, special
+from headscope.draw.style import color
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def weight_panels(tree: xr.DataTree) -> list[Panel]:
     """Attention; weighted norm, mean over heads; norm of the sum over heads."""
     norms = group(tree, "norms")
     if norms is None:
@@ -33,13 +46,13 @@ def panels(tree: xr.DataTree) -> list[Panel]:
         ("layer_weighted_norm", "All heads together ‖Σαf(x)‖"),
     ]
     return [
-        Panel(title, partial(_draw, tree, norms, variable), height=0.82)
+        Panel(title, partial(_draw_weight, tree, norms, variable), height=0.82)
         for variable, title in wanted
         if variable in norms
     ]
 
 
-def caption(tree: xr.DataTree) -> str:
+def weight_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     norms = group(tree, "norms")
     array = None if norms is None else norms["weighted_norm"]
@@ -68,7 +81,7 @@ def mean_of_heads(parts: Estimate) -> Estimate:
     return Estimate(over_heads(parts.value), over_heads(parts.low), over_heads(parts.high))
 
 
-def _draw(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
+def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
     there = present(norms, variable)
     for category in there:
         parts = mean_of_heads(estimate(norms, variable, category=category))
@@ -83,7 +96,158 @@ def _draw(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> No
     legend(axes, [(category, special(tree, category)) for category in there])
 
 
-PICTURE = Picture(
-    "weight_against_norm", "Weight against norm", ("norms",), panels, caption, columns=3
+WEIGHT = Picture(
+    "weight_against_norm",
+    "Weight against norm",
+    ("norms",),
+    weight_panels,
+    weight_caption,
+    columns=3,
 )
-FIGURES = (PICTURE, figure_cancellation.PICTURE, figure_frequency.PICTURE)
+
+
+HISTOGRAM = "attention_value_norm_histogram"
+PAIRS_SPEARMAN = "spearman_attention_value_norm"
+RARE = 1e-3  # share of the pairs below which a bin is not worth the space
+
+
+def cancellation_panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel per category that has pairs."""
+    norms = group(tree, "norms")
+    if norms is None or HISTOGRAM not in norms:
+        return []
+    window = _window(norms)
+    return [
+        Panel(
+            f"To {special(tree, category)}",
+            partial(_draw_pairs, norms, category, window),
+            height=1.05,
+            key_above=True,
+        )
+        for category in norms["category"].values.tolist()
+        if float(norms[HISTOGRAM].sel(category=category).sum()) > 0
+    ]
+
+
+def cancellation_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    norms = group(tree, "norms")
+    pairs = float(norms[HISTOGRAM].sum()) if norms is not None and HISTOGRAM in norms else 0
+    rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "") if norms is not None else ""
+    return (
+        "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
+        "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
+        "own maximum); the line is the median norm at each weight. A falling line and a negative "
+        f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; "
+        f"{INTERVALS}; {pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
+    )
+
+
+def medians(counts: Floats, borders: Floats) -> Floats:
+    """The median norm of each attention bin; NaN where fewer than RARE of the pairs fall.
+
+    counts   [attention_bin, value_norm_bin]
+    borders  [value_norm_bin + 1]; inside a bin, pairs are taken as evenly spread
+    """
+    total = counts.sum(axis=1)
+    found = np.full(len(counts), np.nan)
+    for row in np.flatnonzero(total > RARE * total.sum()):
+        share = np.concatenate([[0.0], counts[row].cumsum() / total[row]])
+        found[row] = np.interp(0.5, share, borders)
+    return found
+
+
+def _window(norms: xr.Dataset) -> tuple[slice, slice]:
+    """The bins from the first to the last that hold more than RARE of the pairs of a category."""
+    counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
+    share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
+    weights, lengths = share.sum(axis=2).max(axis=0), share.sum(axis=1).max(axis=0)
+    return _span(weights > RARE), _span(lengths > RARE)
+
+
+def _span(chosen: npt.NDArray[np.bool_]) -> slice:
+    there = np.flatnonzero(chosen)
+    return slice(int(there[0]), int(there[-1]) + 1)
+
+
+def _draw_pairs(norms: xr.Dataset, category: str, window: tuple[slice, slice], axes: Axes) -> None:
+    table = norms[HISTOGRAM].sel(category=category).transpose("attention_bin", "value_norm_bin")
+    weights = bin_edges(table["attention_bin"].values.astype(np.float64))
+    lengths = bin_edges(table["value_norm_bin"].values.astype(np.float64))
+    counts = table.values[window].astype(np.float64)
+    weights = weights[window[0].start : window[0].stop + 1]
+    lengths = lengths[window[1].start : window[1].stop + 1]
+    log_axis(axes, decades=2)
+    doubling_axis(axes)
+    cells(axes, weights, lengths, np.sqrt(counts.T / counts.max()), top=1.0)
+    middles = np.sqrt(weights[1:] * weights[:-1])
+    axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
+    rho = estimate(norms, PAIRS_SPEARMAN, category=category)
+    words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
+    axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=7)
+    axes.set_xlabel("attention α")
+    axes.set_ylabel("value norm ‖f(x)‖")
+
+
+CANCELLATION = Picture(
+    "cancellation",
+    "Does the norm cancel the weight?",
+    ("norms",),
+    cancellation_panels,
+    cancellation_caption,
+    columns=4,
+)
+
+
+PROFILE, RANK_SPEARMAN = "frequency_profile", "spearman_frequency"
+WORDS = {
+    "value_norm": ("Value norm by rank", "value norm ‖f(x)‖", "cls"),
+    "attention": ("Received attention by rank", "mean attention received", "sep"),
+}
+
+
+def frequency_panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel per quantity."""
+    norms = group(tree, "norms")
+    if norms is None or PROFILE not in norms:
+        return []
+    return [
+        Panel(WORDS[quantity][0], partial(_draw_profile, norms, quantity), height=0.66)
+        for quantity in WORDS
+        if quantity in norms["quantity"].values
+    ]
+
+
+def frequency_caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    return (
+        "Tokens grouped by frequency rank (1 = most frequent, doubling bins): mean over token "
+        "occurrences, heads and layers of the value norm (model’s own unit) and of the attention "
+        f"received per query (share); ρ: Spearman with rank over all occurrences; bands and "
+        f"brackets: {INTERVALS}; {over(tree)}. After Kobayashi et al. (2020)."
+    )
+
+
+def _draw_profile(norms: xr.Dataset, quantity: str, axes: Axes) -> None:
+    _, label, word = WORDS[quantity]
+    parts = estimate(norms, PROFILE, quantity=quantity)
+    band_line(axes, norms["rank_bin"].values.astype(np.float64), parts, word)
+    log_axis(axes)
+    axes.set_xlabel("frequency rank")
+    axes.set_ylabel(label)
+    axes.set_ylim(0)
+    faint_grid(axes)
+    rho = estimate(norms, RANK_SPEARMAN, quantity=quantity)
+    words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
+    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
+
+
+FREQUENCY = Picture(
+    "frequency",
+    "Does frequency matter?",
+    ("norms",),
+    frequency_panels,
+    frequency_caption,
+    columns=2,
+)
+FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)

@@ -4,7 +4,7 @@ Beside each attention weight α_ij stands ‖f(x_j)‖, the norm of the vector i
 product ‖α_ij f(x_j)‖ (Kobayashi et al. 2020). Per category of key: mean over queries of the sum
 over the keys of the category (attention, weighted norm) or mean over those keys (value norm); then
 over examples. An example without the category counts 0 for what it receives and is left out of the
-mean value norm. Spread of ‖f‖, cancellation and word frequency: see `norm_relations`.
+mean value norm. Spread of ‖f‖, cancellation and word frequency: see `measure_relations`.
 
 The largest and smallest ‖f‖ of a head have no interval: a resample of the documents can only miss
 them, never exceed them, so that its percentiles would all lie on one side of the value.
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.norms.norm_relations import Cancellation, Frequency
+from headscope.analyses.norms.measure_relations import Cancellation, Frequency
 from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import inputs, quantity
 from headscope.draw.head_grid import best_place, draw_grid, grid_height, largest
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.wording import inputs, quantity
 
 TITLES = {
     "subject_to_verb": "Subject to verb",

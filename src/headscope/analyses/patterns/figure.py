@@ -17,10 +17,10 @@ from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
 from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
-from headscope.draw.wording import over
 
 WIDTH = 0.78  # of a bar, as a share of its place
 GAP = 0.5  # between the bars of two models

@@ -1,8 +1,8 @@
 """Of which class are the maps of each head: vertical, diagonal, both, block, or none of these?
 
 Kovaleva et al. (2019), section 4.1: a small convolutional network, learned from maps that were
-labelled by eye, tells every map's class. Theirs was not published; ours is `patterns.network`, and
-its card says how far it can be trusted.
+labelled by eye, tells every map's class. Theirs was not published; ours is
+`patterns.measure_network`, and its card says how far it can be trusted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import torch
 import xarray as xr
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.resize import seen
-from headscope.analyses.patterns.typical import Typical
-from headscope.analyses.patterns.weights import read_classifier
+from headscope.analyses.patterns.measure_network import read_classifier, seen
+from headscope.analyses.patterns.measure_typical import TypicalMapRecords
 from headscope.core.accumulators import Float64, estimate
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, ratio_of
 
-AT_ONCE = 48  # maps: what their layers hold stays in the cache, which halves the time
+AT_ONCE = 24  # maps: what their layers hold stays in the cache, which halves the time
 LEAST_TOKENS = 10  # a smaller map shows no pattern: none was labelled
 
 
@@ -50,7 +49,7 @@ class Patterns(Analysis):
         self.maps = self.sums(scope.layers, scope.heads, len(NAMES))
         self.sure = self.sums(scope.layers, scope.heads)
         self.count = self.sums()
-        self.typical = Typical(scope, NAMES)
+        self.typical = TypicalMapRecords(scope, NAMES)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Tell the class of every map of the layer."""

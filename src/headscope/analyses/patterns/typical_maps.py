@@ -2,8 +2,8 @@
 
 Those that the run kept as most typical of the head's map class (group `patterns`). Where it kept
 none, the inputs of the group `examples` in which the head's attention is divided most nearly as in
-the whole corpus: by its shares to the targets of `surface` and its entropy, as a share of the
-largest there could be.
+the whole corpus: by its shares to TARGETS and its entropy, as a share of the largest there could
+be.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.kept import PUNCTUATION, Bools, Kept, kept_inputs
-from headscope.core.results import Floats, estimate, group
+from headscope.core.head_attention import OFFSETS, TARGETS, attention_to, spread
+from headscope.core.results import Floats, group, shape
+from headscope.core.stored_maps import PUNCTUATION, Bools, StoredInput, stored_inputs
 
 MAPS = 3  # of a head
 LINKS = 5
-OFFSETS = {"self": 0, "previous": -1, "next": 1}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class TypicalMaps:
         patterns = group(tree, "patterns")
         self._typical = patterns if patterns is not None and "typical" in patterns else None
         self._special = {str(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
-        self._kept = [] if self._typical is not None else kept_inputs(tree)
+        self._kept = [] if self._typical is not None else stored_inputs(tree)
         self._means = _means(tree)
 
     @property
@@ -114,23 +114,16 @@ class TypicalMaps:
         return [found[at] for at in order[:MAPS]]
 
 
-TARGETS = (*OFFSETS, "first", "cls", "sep", "punctuation")
-
-
 def _means(tree: xr.DataTree) -> Floats:
     """[quantity, layer, head] the corpus's shares of TARGETS and entropy; NaN where not known."""
-    layers, heads = int(tree.attrs["layers"]), int(tree.attrs["heads"])
-    found = np.full((len(TARGETS) + 1, layers, heads), np.nan)
-    surface, entropy = group(tree, "surface"), group(tree, "entropy")
-    if surface is not None:
-        for at, target in enumerate(TARGETS):
-            found[at] = estimate(surface, "attention", target=target).value
-    if entropy is not None and float(entropy["uniform"]) > 0:
-        found[-1] = estimate(entropy, "entropy", query="all").value / float(entropy["uniform"])
-    return found
+    nats, uniform = spread(tree)
+    parts = [attention_to(tree, target) for target in TARGETS]
+    shares = [None if part is None else part.value for part in (*parts, nats)]
+    means = [np.full(shape(tree), np.nan) if share is None else share for share in shares]
+    return np.stack([*means[:-1], means[-1] / uniform])  # [quantity, layer, head]
 
 
-def _away(kept: Kept, maps: Floats, means: Floats) -> float:
+def _away(kept: StoredInput, maps: Floats, means: Floats) -> float:
     """The largest difference between a head's shares in one input and in the corpus.
 
     0 where nothing is known of the corpus: then the inputs stay in order.

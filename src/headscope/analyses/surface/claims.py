@@ -10,8 +10,12 @@ import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
 from headscope.core.head_attention import (
+    OFFSETS,
+    POSITION,
     SHARED_PART,
+    SPECIAL,
     SPECIALS,
+    TARGETS,
     attention_documents,
     attention_to,
     has_cls,
@@ -19,61 +23,31 @@ from headscope.core.head_attention import (
     special_name,
     uniform_share,
 )
-from headscope.core.head_roles import POSITION, SPECIAL
+from headscope.core.head_roles import ORDER
 from headscope.core.results import at, group, surely
 from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
 
 NAME = "surface"
-# kind → its name as a label, and in a sentence
-GOALS = {
-    "previous": ("previous token", "the previous token"),
-    "next": ("next token", "the next token"),
-    "self": ("token itself", "the token itself"),
-    "first": ("first token", "the first token"),
-    "punctuation": ("punctuation", "full stops and commas"),
-}
-KINDS = (*GOALS, *SPECIALS)
+KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
+NUMBERS = {"self": "attention of tokens to themselves"}
+SOURCES = {"self": f"{OURS}, as for a position", "first": f"{OURS}, as for [CLS]"}
+ASKS = {"first": "the tokenizer has no [CLS]"}
 
 RULES = {
-    "previous": LabelRule(
-        "previous token",
-        number="attention to the previous token", least=POSITION, source=f"{CLARK}, §6",
-    ),
-    "next": LabelRule(
-        "next token",
-        number="attention to the next token", least=POSITION, source=f"{CLARK}, §6",
-    ),
-    "self": LabelRule(
-        "token itself",
-        number="attention of tokens to themselves", least=POSITION,
-        source=f"{OURS}, as for a position",
-    ),
-    "first": LabelRule(
-        "first token",
-        number="attention to the first token", least=SPECIAL, source=f"{OURS}, as for [CLS]",
-        asks="the tokenizer has no [CLS]",
-    ),
-    "cls": LabelRule(
-        "[CLS]",
-        number="attention to [CLS]", least=SPECIAL, source=f"{CLARK}, §6", unless=("sink",),
-    ),
-    "sep": LabelRule(
-        "[SEP]",
-        number="attention to [SEP]", least=SPECIAL, source=f"{CLARK}, §6", unless=("sink",),
-    ),
-    "special": LabelRule(
-        "[CLS] and [SEP]",
-        number="attention to [CLS] and [SEP] together", least=SPECIAL,
-        source=f"{OURS}, as for each", asks=f"either has {SHARED_PART:g} of it",
-        unless=("cls", "sep", "sink"),
-    ),
-    "punctuation": LabelRule(
-        "punctuation",
-        number="attention to full stops and commas", least=SPECIAL, source=f"{CLARK}, §6",
-    ),
+    kind: LabelRule(
+        target.name, number=NUMBERS.get(kind, f"attention to {target.goal}"), least=target.least,
+        source=SOURCES.get(kind, f"{CLARK}, §6"), asks=ASKS.get(kind, ""),
+        unless=("sink",) if kind in SPECIALS else (),
+    )
+    for kind, target in TARGETS.items()
 }  # fmt: skip
+RULES["special"] = LabelRule(
+    "[CLS] and [SEP]",
+    number="attention to [CLS] and [SEP] together", least=SPECIAL, source=f"{OURS}, as for each",
+    asks=f"either has {SHARED_PART:g} of it", unless=("cls", "sep", "sink"),
+)  # fmt: skip
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
@@ -89,13 +63,10 @@ def roles(
     """Role → [layer, head] which heads have it, by their largest target."""
     if group(tree, NAME) is None:
         return {}
-    least = {"next": POSITION, "previous": POSITION, "cls": SPECIAL, "sep": SPECIAL}
-    least["punctuation"] = SPECIAL
-    if not has_cls(tree):
-        least["first"] = SPECIAL
-    shares: dict[str, Any] = {role: attention_to(tree, role) for role in least}
+    named = [role for role in ORDER if role in TARGETS and (role != "first" or not has_cls(tree))]
+    shares: dict[str, Any] = {role: attention_to(tree, role) for role in named}
     return {
-        role: (share.value if by_value else surely(share)) > least[role]
+        role: (share.value if by_value else surely(share)) > TARGETS[role].least
         for role, share in shares.items()
     }
 
@@ -105,11 +76,12 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
     if share is None or (kind == "first" and has_cls(tree)) or not np.isfinite(share.value).any():
         return []
     reference = ordinary_attention(tree, kind)
-    if kind in ("previous", "next", "self", "first"):
+    if kind in OFFSETS or kind == "first":
         reference = max(reference, uniform_share(tree))
-    name, goal = GOALS.get(kind) or (
-        special_name(tree, kind, otherwise=PAPERS), special_name(tree, kind)
-    )  # fmt: skip
+    if kind in SPECIALS:
+        name, goal = special_name(tree, kind, otherwise=PAPERS), special_name(tree, kind)
+    else:
+        name, goal = TARGETS[kind].name, TARGETS[kind].goal
 
     def say(layer: int, head: int) -> Phrases:
         words = percent(*at(share, layer, head))

@@ -12,9 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.wording import INTERVALS, over, special
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:

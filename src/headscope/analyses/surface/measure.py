@@ -14,17 +14,15 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.core import head_attention
 from headscope.core.accumulators import Float64
+from headscope.core.head_attention import OFFSETS
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
-TARGETS = (
-    "self", "previous", "next", "first", "cls", "sep", "punctuation",
-    "sep_from_sep", "sep_from_other",
-)  # fmt: skip
-_OFFSETS = {"self": 0, "previous": -1, "next": 1}
+TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
 
 
 class Surface(Analysis):
@@ -56,7 +54,7 @@ class Surface(Analysis):
         received = to_float64(columns @ categories)  # [example, head, class, category]
         both = received.sum(2)  # [example, head, category]
         first = to_float64(columns[..., 0].sum(-1))
-        means = {name: _diagonal(layer.attention, batch, k) for name, k in _OFFSETS.items()}
+        means = {name: _diagonal(layer.attention, batch, k) for name, k in OFFSETS.items()}
         per_query = {
             **means, "first": first,
             "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],

@@ -1,7 +1,7 @@
-"""Which heads does a task need? Heads are replaced, one by one or together, and the score is seen.
+"""Which heads does a task need? Heads are switched off, alone or together, and the task is scored.
 
-variants ─► sweep (shared: from the changed layer up, or naive) ─► outputs ─► effects ─► a run
-`prune` removes them one after another, and `disable` for good, in a checkpoint.
+variants ─► variant_answers (from the changed layer up, see `shared`, or naive) ─► effects ─► a run
+`prune` removes heads one after another; `pruned_checkpoint` writes a model without them.
 """
 
 from headscope.core.question import Question

@@ -1,4 +1,4 @@
-"""Which heads and layers does a task need? All of them switched off in turn, on every example.
+"""Switches every head and every layer off in turn and scores the task without it.
 
 run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
 run["ablation"]["difference"]
@@ -6,8 +6,9 @@ run["ablation"]["difference"]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,6 @@ from headscope.experiments.ablation.variant_answers import (
     Way,
     answering,
     choose_way,
-    fastest_linears,
     mean_mixtures,
     small_batches,
     sweep,
@@ -37,13 +37,12 @@ from headscope.experiments.ablation.variants import (
     single_heads,
     whole_layers,
 )
-from headscope.experiments.stored_maps import LONGEST, maps_of
+from headscope.experiments.input_maps import LONGEST, capture_maps
 from headscope.model.linears import linears
-from headscope.model.model import evaluating
 from headscope.run.analysis import Scope
-from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
+from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment
 from headscope.run.finished_run import Run
-from headscope.run.life_cycle import RunInProgress
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.store import State
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData, TaskExample
@@ -55,7 +54,7 @@ PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a
 
 @dataclass(frozen=True)
 class AblationSettings:
-    """What is asked of every head.
+    """Settings of an ablation.
 
     replacement   one of replace.WAYS
     groups        heads to be off together, each ((layer, head), …) from 0
@@ -99,7 +98,7 @@ def ablate(
     command: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """All heads, all layers, and the groups asked for, switched off in turn.
+    """Switches off every head, every layer and the groups that were named, one after the other.
 
     output         run folder; an interrupted run of the same spec there goes on. None: in memory
     asked_linears  "auto", "onednn" or "stock"
@@ -111,17 +110,14 @@ def ablate(
     groups = [frozenset(group) for group in settings.groups]
     check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
-    work = _AblationRun(model, encoded, data, settings, groups, progress)
+    meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), progress)
+    work = _AblationRun(model, encoded, data, settings, groups, meter)
     request = ExperimentRequest(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
-        cut=encoded.cut, line=command,
-        linears=lambda: fastest_linears(
-            model.model, encoded.examples, batch_tokens=settings.batch_tokens, asked=asked_linears
-        ),
+        cut=encoded.cut, line=command, linears=asked_linears, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
-    with evaluating(model.model.network):
-        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass
@@ -133,7 +129,7 @@ class _AblationRun:
     data: TaskData
     settings: AblationSettings
     groups: list[Variant]
-    progress: Callable[[int, int], None] | None
+    meter: Meter
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The group `ablation`, and `examples`: maps of those whose answers change most."""
@@ -162,14 +158,14 @@ class _AblationRun:
             settings.replicates, settings.seed,
         )  # fmt: skip
 
-    def _maps(self, found: xr.Dataset) -> xr.Dataset | None:
+    def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
         model, shape = self.model.model, self.model.model.shape
-        few = [self.encoded.examples[at] for at in most_moved(found)[:SHOWN]]
+        few = [self.encoded.examples[at] for at in most_moved(dataset)[:SHOWN]]
         if not few:
             return None
         scope = Scope(shape.layers, shape.heads, special_tokens=model.special_tokens)
-        return maps_of(model, few, scope).assign_attrs(chosen="moved")
+        return capture_maps(model, few, scope).assign_attrs(chosen="moved")
 
     def _stand_in(self) -> StandIn:
         if self.settings.replacement != "mean":
@@ -199,11 +195,10 @@ class _AblationRun:
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
         found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
-        rounds = 2 if settings.pairs else 1  # the second is of the pairs
-        done = len(examples) if first else 0
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
             small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
-            for number, some in enumerate(_in_parts(small, examples)):
+            tokens = partial(_tokens, examples)
+            for number, some in enumerate(in_parts(small, tokens, tokens=PART_TOKENS)):
 
                 def make(some: list[list[int]] = some) -> State:
                     told = [sweep(model, examples, at, variants, answers) for at in some]
@@ -211,10 +206,12 @@ class _AblationRun:
 
                 at = [place for places in some for place in places]
                 found[:, at] = run.part(first + number, make)["answers"]
-                done += len(at)
-                if self.progress:
-                    self.progress(done, rounds * len(examples))
+                self.meter.advance(len(at))
         return found
+
+
+def _tokens(examples: Sequence[Example], places: Sequence[int]) -> int:
+    return sum(len(examples[at]) for at in places)
 
 
 def _text(row: TaskExample) -> str:
@@ -223,22 +220,8 @@ def _text(row: TaskExample) -> str:
     return printable(" ".join(both.split()))[:LONGEST]
 
 
-def _in_parts(small: Sequence[list[int]], examples: Sequence[Example]) -> Iterator[list[list[int]]]:
-    """Batches, so many together that they hold about PART_TOKENS tokens."""
-    part: list[list[int]] = []
-    tokens = 0
-    for places in small:
-        part.append(places)
-        tokens += sum(len(examples[at]) for at in places)
-        if tokens >= PART_TOKENS:
-            yield part
-            part, tokens = [], 0
-    if part:
-        yield part
-
-
 def note_of(run: Mapping[str, xr.Dataset] | Run) -> str:
-    """How the variants of a run were computed, where that is worth a word; else nothing."""
+    """How the variants of a run were computed; '' for the usual way."""
     attrs = run["ablation"].attrs
     if attrs["way"] == "shared":
         return ""

@@ -1,4 +1,4 @@
-"""How much does a score change when heads are off, and is that more than chance?
+"""Measures how much a score changes when heads are off, and tests whether that is more than chance.
 
 Every variant answers the same examples as the whole model, so differences are paired. Intervals are
 the bootstrap's over examples. That a difference is none is tested exactly where the score is an
@@ -74,7 +74,7 @@ def effects(
     task: Task, labels: npt.NDArray[np.generic], answers: npt.NDArray[np.floating], *,
     replicates: int, seed: int = 0,
 ) -> Effects:  # fmt: skip
-    """Every variant held against the whole model.
+    """Compares every variant with the whole model.
 
     labels   [example]
     answers  [variant + 1, example, output] logits; first the whole model's

@@ -1,4 +1,4 @@
-"""What came of switching heads off, in sentences with numbers?
+"""Says in sentences with numbers what switching heads off and removing them changed.
 
 The score of the whole model; which heads and layers it needs; what their absence does to answers;
 how many heads can go. The sentences say what was found, whatever it is.
@@ -72,7 +72,7 @@ def question(tree: xr.DataTree) -> tuple[str, str]:
 
 
 def whole_finding(ablation: xr.Dataset) -> str:
-    """The score of the whole model, beside what needs no model."""
+    """The score of the whole model, and that of the most frequent answer."""
     n, name = ablation.sizes["example"], _capital(metric_name(ablation))
     told = f"{name} of the whole model on {task_name(ablation)} is {score_text(ablation)}"
     frequent = most_frequent(ablation)

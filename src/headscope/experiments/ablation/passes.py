@@ -1,4 +1,4 @@
-"""What happens in one pass of a network: layers are watched, or skipped, or get what is ready?
+"""One pass of a network: its layers are kept, skipped, or given their mixtures ready-made.
 
 `Watch` is the pass of the whole model, which keeps what its variants need; `Again` one of several
 variants that change the same lowest layer. `shared` says what they are for.

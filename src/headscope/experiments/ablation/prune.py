@@ -1,11 +1,11 @@
-"""How many heads can a task do without, and which?
+"""Finds how many heads a task can do without, and which.
 
     asked = Pruning(model, choosing, scoring, settings)
     run = prune(asked)                                # the curves: run["pruning"]
     write_pruned(asked, run["pruning"], "pruned")     # a checkpoint without the heads
 
-Heads are chosen by some examples and scored on others. `removal` has the orders, `disable` what it
-means to remove a head.
+Heads are chosen by some examples and scored on others. `removal_curves` has the orders, and
+`pruned_checkpoint` what it means to remove a head.
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     batch_of,
     choose_way,
-    fastest_linears,
 )
 from headscope.experiments.ablation.variants import Head, single_heads
-from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
@@ -54,9 +52,9 @@ ORDERS = ("greedy", "alone", "given", "random")
 
 @dataclass(frozen=True)
 class PruningSettings:
-    """How heads are removed.
+    """Settings of a pruning.
 
-    orders      of removal.ORDERS
+    orders      of ORDERS
     allowance   points (hundredths) of the score that may be lost
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones
@@ -91,7 +89,7 @@ class PruningSettings:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What is asked.
+    """A pruning: its model, examples and settings.
 
     choosing    examples by which heads are chosen; none of them should be in `scoring`
     scoring     examples that the curves are scored on
@@ -129,7 +127,7 @@ def prune(
     command: Sequence[str] = (),
     told: Callable[[str], object] = lambda _: None,
 ) -> Run:
-    """Scores on the way from all heads to none, in several orders.
+    """Removes the heads in several orders and scores the model on the way.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
     told    called with a few words before each part of the work
@@ -151,13 +149,10 @@ def prune(
     request = ExperimentRequest(
         "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
         seed=settings.seed, replicates=settings.replicates, cut=scoring.cut, line=command,
-        linears=lambda: fastest_linears(
-            model, scoring.examples, batch_tokens=settings.batch_tokens, asked=asked.asked_linears
-        ),
+        linears=asked.asked_linears, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     work = _PruningRun(asked, choosing, scoring, told)
-    with evaluating(model.network):
-        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass

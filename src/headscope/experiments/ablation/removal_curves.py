@@ -52,7 +52,7 @@ Float64 = npt.NDArray[np.float64]
 class Pruner:
     """A model, the examples by which heads are chosen, and how it is run.
 
-    way           how single heads are switched off, see `sweep.choose_way`
+    way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
     told          called after each look at the examples
@@ -116,7 +116,7 @@ def alone(pruner: Pruner) -> dict[Head, float]:
 
 
 def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[Head]:
-    """All heads; of each step's candidates those go whose loss rises least then.
+    """All heads in the order in which they are removed: at each step those that are missed least.
 
     step   heads removed between two looks; candidates are LOOKED_AT times as many, those whose loss
            rose least when they were last looked at (lazy greedy: Minoux 1978)

@@ -1,4 +1,4 @@
-"""What stands in for a head that is switched off?
+"""What stands in for a head that is switched off.
 
 A head gives every query the mixture Σ_j α_ij v_j of its value vectors. Three things may stand in:
 

@@ -1,4 +1,4 @@
-"""What does a run of `headscope ablate` hold? Its answers as labelled numbers.
+"""Makes labelled numbers of the answers of a run of `headscope ablate`.
 
 Of every head `x[layer, head]`, of every layer `layer_x[layer]`, and of groups of heads, where some
 were asked for, `group_x[group]`; x being what `Effects` has. The answers themselves are kept as
@@ -32,7 +32,7 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class AblatedTask:
-    """What was asked: the task, its examples, and which heads were off together.
+    """What an ablation is computed for: the task, its examples, the groups of heads.
 
     ids     [example]
     texts   [example] what was read

@@ -52,7 +52,7 @@ def kicker(tree: xr.DataTree) -> str:
 
 
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
-    """The checkpoint before and after it was taught, and what needs no model."""
+    """Scores of the checkpoint before and after training, and of the most frequent answer."""
     history, found = manifest.get("history"), group(tree, "ablation")
     rows = []
     frequent = None if found is None else most_frequent(found)

@@ -1,4 +1,4 @@
-"""What does a model answer with heads switched off, without computing anything twice?
+"""Answers of a model with heads switched off, without computing anything twice.
 
 A variant that changes layer l is, below l, the whole model. So each batch runs once, keeping what
 every layer gave and every head's mixture; then, for the variants of a layer together, the model's

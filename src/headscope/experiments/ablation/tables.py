@@ -27,10 +27,10 @@ def effect_table(tree: xr.DataTree) -> pd.DataFrame:
              difference with ci_low and ci_high, p, q, verdict, lost, gained, loss,
              loss_difference with its interval, loss_p, loss_q, loss_verdict
     """
-    found = group(tree, "ablation")
-    if found is None:
+    ablation = group(tree, "ablation")
+    if ablation is None:
         return pd.DataFrame()
-    parts = [_effects(found, prefix, rows) for prefix, rows in _rows(found).items()]
+    parts = [_effects(ablation, prefix, rows) for prefix, rows in _rows(ablation).items()]
     table = pd.concat(parts, ignore_index=True)
     for column in ("layer", "head"):
         table[column] = table[column].astype("Int64")
@@ -44,10 +44,10 @@ def flip_table(tree: xr.DataTree) -> pd.DataFrame:
              (right before), "gained" (right now), "other" (wrong both times); of a regression the
              numbers, and only changes by MOVED of the labels' range or more, "nearer" or "farther"
     """
-    found = group(tree, "ablation")
-    if found is None:
+    ablation = group(tree, "ablation")
+    if ablation is None:
         return pd.DataFrame()
-    parts = [_flips(found, prefix, rows) for prefix, rows in _rows(found).items()]
+    parts = [_flips(ablation, prefix, rows) for prefix, rows in _rows(ablation).items()]
     table = pd.concat(parts, ignore_index=True)
     for column in ("layer", "head"):
         table[column] = table[column].astype("Int64")

@@ -1,4 +1,4 @@
-"""Words for the scores, tasks and verdicts of an ablation, and which examples it changes most."""
+"""Writes the scores, tasks and verdicts of an ablation, and finds the examples that change most."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str,
 
 def verdict_words(tree: xr.DataTree, unit: int) -> list[str]:
     """What a head is for the task, `helpful by the loss`; nothing where that is not known."""
-    found = group(tree, "ablation")
-    if found is None:
+    ablation = group(tree, "ablation")
+    if ablation is None:
         return []
-    by = {"verdict": metric_name(found), "loss_verdict": "the loss"}
-    words = {name: str(found[name].values.ravel()[unit]) for name in by}
+    by = {"verdict": metric_name(ablation), "loss_verdict": "the loss"}
+    words = {name: str(ablation[name].values.ravel()[unit]) for name in by}
     return [f"{word} by {by[name]}" for name, word in words.items() if word in VERDICTS[:2]]
 
 
@@ -49,13 +49,13 @@ def metric_name(result: xr.Dataset) -> str:
 
 
 def task_name(result: xr.Dataset) -> str:
-    """The task as papers write it: `SST-2`; one of the user's as it is."""
+    """The name of the task as papers write it, `SST-2`; a task of the user keeps its name."""
     name = str(result.attrs["task"])
     return CASES.get(name, name.upper()) if name in GLUE else name
 
 
 def in_percent(result: xr.Dataset) -> bool:
-    """Whether the score is a share, told in percent and its changes in points."""
+    """Whether the score is a share, written in percent, and its changes in points."""
     return str(result.attrs["metric"]) in ("accuracy", "f1")
 
 
@@ -75,14 +75,14 @@ def points_text(result: xr.Dataset, value: float, *, signed: bool = False) -> st
 
 
 def best_order(pruning: xr.Dataset) -> str:
-    """The order, not by chance, in which most heads can go; of equals the first."""
+    """The order in which most heads can go, random ones left out; the first of equals."""
     names = chosen_orders(pruning)
     can = [float(pruning["can_go"].sel(order=name)) for name in names]
     return names[int(np.argmax(can))]
 
 
 def chosen_orders(pruning: xr.Dataset) -> list[str]:
-    """The orders of removal that are not by chance."""
+    """The orders of removal that are not random."""
     names = [str(name) for name in pruning["order"].values]
     return [name for name in names if not name.startswith(RANDOM)]
 

@@ -1,4 +1,4 @@
-"""What do the words of the results on heads that are switched off mean?"""
+"""The words of the results on heads that are switched off, explained."""
 
 from __future__ import annotations
 

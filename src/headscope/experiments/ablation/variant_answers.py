@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from headscope.experiments.ablation.shared import SharedPrefix
 from headscope.experiments.ablation.variants import Variant, lowest_layer
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
-from headscope.model.linears import choose as choose_linears
 from headscope.model.model import Model, evaluating, forward
 
 BATCH_TOKENS = 2048  # of one forward pass, padding and all variants in it included
@@ -151,21 +149,6 @@ def _shared(
             answers = prefix.variants(batch, kept, layer, [variants[at] for at in some])
             found[[at + 1 for at in some]] = answers
     return found  # [variant + 1, example, output]
-
-
-def fastest_linears(
-    model: Model, examples: Sequence[Example], *, batch_tokens: int, asked: str = "auto"
-) -> str:
-    """The kind of linear maps to use, timed on a pass of the usual size; see `linears.choose`."""
-    middle = sorted(examples, key=len)[len(examples) // 2]
-    batch = batch_of(model, [middle] * max(1, batch_tokens // len(middle)))
-
-    def once() -> torch.Tensor:
-        answer: Any = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-        logits: torch.Tensor = answer.logits
-        return logits
-
-    return choose_linears(model.network, once, asked=asked)
 
 
 def batch_of(model: Model, examples: Sequence[Example]) -> Batch:

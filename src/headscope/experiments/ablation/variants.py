@@ -1,4 +1,4 @@
-"""Which heads are switched off together?
+"""The sets of heads that are switched off together.
 
 A variant of a model is a set of heads (layer, head), counted from 0, that are off in it.
 """
@@ -25,7 +25,7 @@ def whole_layers(layers: int, heads: int) -> list[Variant]:
 
 
 def pairs(heads: Sequence[tuple[int, int]]) -> list[Variant]:
-    """Every two of these."""
+    """Every pair of these heads."""
     return [frozenset(two) for two in combinations(heads, 2)]
 
 

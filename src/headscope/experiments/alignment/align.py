@@ -32,7 +32,6 @@ from headscope.experiments.alignment.translator import EncodedPair, PairSide, Tr
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
-from headscope.model.model import evaluating
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
@@ -55,7 +54,7 @@ def align(
     overwrite: bool = False,
     command: Sequence[str] = (),
 ) -> Run:
-    """A run with the group `alignment`, see `result.alignment_result`.
+    """Computes a run with the group `alignment`, see `result.alignment_result`.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
     limit   the first so many pairs
@@ -89,12 +88,11 @@ def align(
         scores = scores_of(state, ids, replicates=replicates, seed=seed)
         return {"alignment": alignment_result(scores, pairs=len(fitting))}
 
-    with evaluating(translator.network):
-        return run_experiment(request, compute, output=output, overwrite=overwrite)
+    return run_experiment(request, compute, output=output, overwrite=overwrite)
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
-    """`links.counts_of` of a part, in batches of like length; in the order of the pairs."""
+    """`counts_of` of a part, in batches of like length; in the order of the pairs."""
     found: dict[int, State] = {}
     with linears(translator.network, kind):
         for rows in batches(encoded, budget=BATCH_TOKENS):
@@ -116,7 +114,7 @@ def _example(one: EncodedPair) -> Example:
 
 
 def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
-    """Of a batch of pairs, run with the reference target:
+    """Counts the links of a batch of pairs, run with the reference target.
 
     head     [pair, layer, head, setting, measure, COUNTED] links of each head
     layer    [pair, layer, setting, measure, COUNTED] links of each layer: by the mean weight of its

@@ -1,4 +1,4 @@
-"""Which layers align words, and is it the heads of long vectors that do (Kobayashi et al. 2020)?"""
+"""Draws which layers and heads align words, and how long their vectors are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, group
+from headscope.draw.caption_words import over, with_interval
 from headscope.draw.marks import (
     LineEnd,
     band_line,
@@ -19,7 +20,6 @@ from headscope.draw.marks import (
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.draw.wording import over, with_interval
 
 LINES = {"weight": ("mean", "weights"), "norm": ("strongest", "norms")}
 TITLES = {"AWO": "the word generated (AWO)", "AWI": "the word read (AWI)"}
@@ -27,14 +27,16 @@ TITLES = {"AWO": "the word generated (AWO)", "AWI": "the word read (AWI)"}
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """Layers, then heads, for each setting."""
-    found = group(tree, "alignment")
-    if found is None:
+    alignment = group(tree, "alignment")
+    if alignment is None:
         return []
     layers = [
-        Panel(f"Layers: {TITLES[setting]}", partial(_layers, found, setting)) for setting in TITLES
+        Panel(f"Layers: {TITLES[setting]}", partial(_layers, alignment, setting))
+        for setting in TITLES
     ]
     heads = [
-        Panel(f"Heads: {TITLES[setting]}", partial(_heads, found, setting)) for setting in TITLES
+        Panel(f"Heads: {TITLES[setting]}", partial(_heads, alignment, setting))
+        for setting in TITLES
     ]
     return [*layers, *heads]
 
@@ -50,11 +52,11 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def _layers(found: xr.Dataset, setting: str, axes: Axes) -> None:
-    layers = np.arange(found.sizes["layer"], dtype=np.float64)
+def _layers(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
+    layers = np.arange(alignment.sizes["layer"], dtype=np.float64)
     ends = []
     for measure, (word, text) in LINES.items():
-        parts = estimate(found, "layer_aer", setting=setting, measure=measure)
+        parts = estimate(alignment, "layer_aer", setting=setting, measure=measure)
         band_line(axes, layers, parts, word)
         ends.append(LineEnd(float(parts.value[-1]), text, word, marker(word)))
     layer_axis(axes, len(layers))
@@ -62,9 +64,9 @@ def _layers(found: xr.Dataset, setting: str, axes: Axes) -> None:
     end_labels(axes, ends, top=1.0)
 
 
-def _heads(found: xr.Dataset, setting: str, axes: Axes) -> None:
-    norm = estimate(found, "mean_norm")
-    aer = estimate(found, "aer", setting=setting, measure="norm")
+def _heads(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
+    norm = estimate(alignment, "mean_norm")
+    aer = estimate(alignment, "aer", setting=setting, measure="norm")
     word, _ = LINES["norm"]
     x = norm.value.ravel()  # [unit]
     axes.vlines(x, aer.low.ravel(), aer.high.ravel(), color=color(word), lw=0.7, alpha=0.35)
@@ -73,7 +75,7 @@ def _heads(found: xr.Dataset, setting: str, axes: Axes) -> None:
     axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
     percent_axis(axes, "alignment error rate", top=1.0)
     faint_grid(axes)
-    rho = estimate(found, "spearman", setting=setting)
+    rho = estimate(alignment, "spearman", setting=setting)
     words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
 

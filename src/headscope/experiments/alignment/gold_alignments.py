@@ -1,4 +1,4 @@
-"""Which words of a sentence and its translation belong together, as people say?
+"""Reads sentences, their translations, and the links that people drew between the words.
 
     gold = read_gold([folder])    # de, en, alignmentDeEn.talp
     gold.pairs[0].sure            # {(0, 0), (1, 2)}: word of the source, word of the target

@@ -129,7 +129,7 @@ class AlignmentScores:
 def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> AlignmentScores:
     """The scores of all pairs.
 
-    state  as `links.counts_of`, of pairs with these ids
+    state  as `align.counts_of`, of pairs with these ids
     """
     weights = bootstrap_weights(ids, replicates=replicates, seed=seed)  # [pair, replicate + 1]
     first = halves(ids, seed=seed) == 0  # [pair]

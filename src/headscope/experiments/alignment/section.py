@@ -17,12 +17,12 @@ BY = {"weight": "weights", "norm": "norms"}
 
 def findings(tree: xr.DataTree) -> list[str]:
     """Of each setting: the best layer by weights and by norms."""
-    found = tree.children["alignment"].to_dataset()
+    alignment = tree.children["alignment"].to_dataset()
     lines = []
     for setting, words in WORDS.items():
         told = [
-            f"{_number(found, 'best_aer', setting=setting, measure=m)} by {name} (layer "
-            f"{_best(found, setting, m)})"
+            f"{_number(alignment, 'best_aer', setting=setting, measure=m)} by {name} (layer "
+            f"{_best(alignment, setting, m)})"
             for m, name in BY.items()
         ]
         lines.append(
@@ -32,17 +32,17 @@ def findings(tree: xr.DataTree) -> list[str]:
     return lines
 
 
-def _table(found: xr.Dataset) -> Table:
+def _table(alignment: xr.Dataset) -> Table:
     rows = []
     for setting in WORDS:
         for measure, name in BY.items():
             at = {"setting": setting, "measure": measure}
             rows.append([
-                Cell(setting), Cell(name), _cell(found, "mean_layer_aer", **at),
-                _cell(found, "best_aer", **at), Cell(str(_best(found, setting, measure))),
-                _cell(found, "held_out", **at),
+                Cell(setting), Cell(name), _cell(alignment, "mean_layer_aer", **at),
+                _cell(alignment, "best_aer", **at), Cell(str(_best(alignment, setting, measure))),
+                _cell(alignment, "held_out", **at),
                 *(
-                    _cell(found, f"highest_norm_{of}_aer", setting=setting)
+                    _cell(alignment, f"highest_norm_{of}_aer", setting=setting)
                     if measure == "norm" else Cell("")
                     for of in ("layer", "head")
                 ),
@@ -60,17 +60,17 @@ def _table(found: xr.Dataset) -> Table:
     return Table("Error rates of word alignment", columns, [Rows(rows)], caption)
 
 
-def _best(found: xr.Dataset, setting: str, measure: str) -> int:
-    return int(found["best_layer"].sel(setting=setting, measure=measure)) + 1
+def _best(alignment: xr.Dataset, setting: str, measure: str) -> int:
+    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + 1
 
 
-def _cell(found: xr.Dataset, variable: str, **choice: Any) -> Cell:
-    parts = estimate(found, variable, **choice)
+def _cell(alignment: xr.Dataset, variable: str, **choice: Any) -> Cell:
+    parts = estimate(alignment, variable, **choice)
     return share(float(parts.value), float(parts.low), float(parts.high))
 
 
-def _number(found: xr.Dataset, variable: str, **choice: Any) -> str:
-    parts = estimate(found, variable, **choice)
+def _number(alignment: xr.Dataset, variable: str, **choice: Any) -> str:
+    parts = estimate(alignment, variable, **choice)
     return percent(float(parts.value), float(parts.low), float(parts.high))
 
 

@@ -1,4 +1,4 @@
-"""What do the words of the results on word alignment mean?"""
+"""The words of the results on word alignment, explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which translation model is this, what does it read of a pair, and which word is each token of?
+"""Loads a translation model and encodes pairs of sentences, with the word of each token.
 
 As `headscope.load`, but an encoder-decoder with its own way from a target to what the decoder
 reads; and slow tokenizers are welcome, as Marian's is one.
@@ -35,7 +35,7 @@ CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of wha
 
 @dataclass(frozen=True)
 class PairSide:
-    """What is read of one sentence.
+    """One sentence as a model reads it.
 
     ids   [token]
     word  [token] the word that each token is of; -1 for special tokens, and a task's prefix

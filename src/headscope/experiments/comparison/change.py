@@ -1,4 +1,4 @@
-"""Which numbers of which heads change, and is each change more than the choice of documents?
+"""Tests which numbers of which heads change by more than the choice of documents explains.
 
 Both models were asked the same of the same documents, and replicate k of both is the same resample.
 So the difference of their replicates is the difference in a resample: its interval is that of the
@@ -117,7 +117,7 @@ def simultaneous(draws: Float64, *, documents: int) -> tuple[Float64, Float64]:
 
 
 def over_heads(draws: Float64) -> Float64:
-    """Mean over the last axis of what is there; NaN where nothing is."""
+    """Mean over the last axis of the finite values; NaN where there is none."""
     there = np.isfinite(draws)
     return ratio(np.where(there, draws, 0).sum(-1), there.sum(-1).astype(np.float64))
 

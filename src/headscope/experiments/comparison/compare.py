@@ -1,4 +1,4 @@
-"""What does a checkpoint do differently from the model that it was trained from?
+"""Compares a checkpoint with the model that it was trained from.
 
     run = compare(load("demo"), load("checkpoint"), demo_corpus(), output="run")
     run["similarity"], run["change"]
@@ -9,28 +9,43 @@ The run folder is that of an atlas of the second model, with two more groups.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 import headscope
+from headscope.core.labelled import DRAWS, keeping_draws, with_token_names
+from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.errors import InputError
-from headscope.experiments.comparison.layer_change import read_training
-from headscope.experiments.comparison.paired_reading import ComparisonPlan
-from headscope.experiments.comparison.running import ComparisonJob, compute_comparison
+from headscope.experiments.comparison.change import change_of
+from headscope.experiments.comparison.changed_inputs import ChangedInput, find_changed, listed
+from headscope.experiments.comparison.layer_change import Training, read_training
+from headscope.experiments.comparison.paired_reading import (
+    AFTER,
+    BEFORE,
+    ComparisonPlan,
+    PairReader,
+    PairState,
+    reading,
+)
 from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
+from headscope.experiments.input_maps import capture_maps
 from headscope.model.model import Model, file_sha256
 from headscope.run.analysis import Scope, choose
 from headscope.run.atlas import (
     Execution,
     annotated_analyses,
-    fastest_linears,
     frequency_ranks,
+    longest_inputs,
     possible_analyses,
+    with_n,
 )
+from headscope.run.engine.compute import fastest_linears
 from headscope.run.finished_run import Run
-from headscope.run.life_cycle import run_in_progress
+from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import (
     TRAINING_RECORD,
     Manifest,
@@ -38,12 +53,13 @@ from headscope.run.manifest import (
     new_manifest,
     training_history,
 )
-from headscope.run.plan import Plan, encoder_for, make_plan
+from headscope.run.plan import Plan, Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
-# Of one model's heads among each other, or without a number per head, or as dear as all the rest
-# together (neurons). Named in `analyses` they run all the same.
+STORED = 4  # inputs that are stored with their maps
+# Of the heads of one model among each other, without a number per head, or as slow as all the rest
+# together (neurons). They run if they are named in `analyses`.
 LEFT_OUT = ("divergence", "examples", "flow", "mixing", "neuron_sources", "neurons")
 
 
@@ -87,7 +103,8 @@ def compare(
     spec = _spec(job)
 
     def manifest() -> Manifest:
-        linears = fastest_linears(reader, corpus, plan, settings, execution.linears)
+        inputs = longest_inputs(reader, corpus, plan, settings)
+        linears = fastest_linears(reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
@@ -174,3 +191,97 @@ def _manifest(
         "base": base | {"architecture": job.base.architecture},
         "history": training_history(job.tuned.name),
     }
+
+
+# --- the computation --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ComparisonJob:
+    """A comparison, planned.
+
+    reader  the model whose tokenizer and limit decide what is read
+    """
+
+    base: Model
+    tuned: Model
+    reader: Model
+    corpus: Corpus
+    plan: Plan
+    settings: Settings
+    work: ComparisonPlan
+    training: Training | None
+
+
+def compute_comparison(run: RunInProgress, job: ComparisonJob, *, progress: Progress | None) -> Run:
+    """Compute what is missing, merge, label and keep; a finished run is only opened."""
+    meter = Meter(len(job.plan.shards), progress)
+    meter.advance(len(run.done))
+    if (finished := run.finished()) is not None:
+        return finished
+    base = run.manifest["base"]
+    return run.finish(
+        _results(job, _merged(run, job, meter)), title="headscope compare",
+        base_model=printable(base["name"]), base_revision=base["revision"],
+        base_sha256=base["sha256"],
+    )  # fmt: skip
+
+
+def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
+    """The sums of all shards, added in their order."""
+    merged, pair = PairState(job.work), PairReader(job.base, job.tuned, job.work)
+    reader = Reader(job.reader, job.corpus, job.settings)
+    for shard in job.plan.shards:
+        if shard.number in run.done:
+            pair.sides.load(run.kept(shard.number))
+        else:
+            run.keep(shard.number, pair.read(shard.number, reader.examples(shard)))
+            meter.advance(1)
+        merged.merge(pair.sides)
+    return merged
+
+
+def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
+    """All groups: those of the second model's atlas, and what the comparison says."""
+    sides = {}
+    with keeping_draws():
+        for side, analyses in merged.analyses.items():
+            sides[side] = {a.name: with_n(a, job.plan.annotations) for a in analyses}
+    scope = job.work.scope
+    changed = change_of(
+        sides[BEFORE], sides[AFTER], shape=(scope.layers, scope.heads), documents=scope.documents,
+        replicates=scope.replicates,
+    )  # fmt: skip
+    results = {name: _as_in_atlas(found, job.tuned) for name, found in sides[AFTER].items()}
+    records = merged.similarity.most.records
+    most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
+    similar = merged.similarity.result(job.training)
+    results["similarity"] = xr.merge([similar, listed(most, job.reader)])
+    maps = _stored_inputs({BEFORE: job.base, AFTER: job.tuned}, job.work, most)
+    more = {"change": changed, "examples": maps}
+    return results | {name: found for name, found in more.items() if found is not None}
+
+
+def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
+    """A result as an atlas has it: without replicates, tokens by name."""
+    kept = dataset.drop_vars([name for name in dataset.data_vars if str(name).endswith(DRAWS)])
+    dims = [dim for dim in kept.dims if str(dim).startswith("replicate_")]
+    kept = kept.drop_vars([dim for dim in dims if dim in kept.coords])
+    return with_token_names(kept, model.tokens)
+
+
+def _stored_inputs(
+    models: dict[str, Model], work: ComparisonPlan, changed: Sequence[ChangedInput]
+) -> xr.Dataset | None:
+    """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
+    few = tuple(one.example for one in changed[:STORED])
+    if not few:
+        return None
+    found = {}
+    for side, model in models.items():
+        with reading([model], work):
+            found[side] = capture_maps(model, few, work.scope)
+    maps = found[BEFORE]["token_attention"]
+    title = models[BEFORE].name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    versus = maps.assign_attrs(versus=f"attention, {title}")
+    return found[AFTER].assign(versus_attention=versus).assign_attrs(chosen="changed")

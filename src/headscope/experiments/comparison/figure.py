@@ -1,4 +1,4 @@
-"""How alike are the heads of two models, and did those layers change that learned most?
+"""Draws how alike the heads of two models are, and what each layer learned.
 
 Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning.
 Beside the change of each layer stands how much it learned: its gradients, and how far its weights
@@ -16,11 +16,11 @@ from matplotlib.axes import Axes
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group, title_name
 from headscope.core.wording import fixed
+from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import band_line, faint_grid, head_scatter, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.draw.wording import INTERVALS, over, with_interval
 from headscope.experiments.comparison.findings import chance_text, depth_finding, training_finding
 
 HEADROOM = 1.12

@@ -1,4 +1,4 @@
-"""Which heads do something else after fine-tuning, and do they look at other kinds of words?
+"""Draws which heads do something else after fine-tuning, and to which kinds of words they attend.
 
 Kovaleva et al. (2019), §4.4, compare attention to kinds of words before and after.
 """
@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from headscope.core.dictionary import unit_label
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed, plain
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.head_grid import grid_height
 from headscope.draw.marks import band_line, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.signed import signed_grid, signed_top
+from headscope.draw.rows import signed_grid, signed_top
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, over
 from headscope.experiments.comparison.figure import base_name, tuned_name
 from headscope.experiments.comparison.findings import (
     kind_change,

@@ -1,4 +1,4 @@
-"""What came of a comparison, in sentences with numbers?
+"""Says in sentences with numbers what differs between two models.
 
 Three questions: do the last layers change most; is it those that learned most; do heads look at
 other words afterwards? The sentences say what was found, whatever it is.

@@ -1,4 +1,4 @@
-"""How do two models read the same batch, so that maps of one stand beside maps of the other?
+"""Runs two models on the same batches and compares the maps of each layer.
 
 The first model runs, and its maps are kept for the length of one batch; then the second runs, and
 each of its layers is compared and let go. So memory holds both networks and the maps of one batch

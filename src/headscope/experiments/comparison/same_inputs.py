@@ -1,4 +1,4 @@
-"""Do two models see the same inputs, and does each head of one stand for a head of the other?"""
+"""Checks that two models have the same shape and read the same tokens."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
 from headscope.core.question import questions
 from headscope.core.results import estimate, group, printable, shape
-from headscope.draw.wording import INTERVALS, over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.comparison.figure import base_name, tuned_name
 from headscope.experiments.comparison.findings import findings, points

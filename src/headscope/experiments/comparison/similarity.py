@@ -8,7 +8,6 @@ with the rows that padding attends by: `padded_to` gives that cosine too.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,21 +17,16 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, Sums, estimate
 from headscope.core.labelled import Variable, labelled
-from headscope.core.top_records import TopRecords
-from headscope.corpus.document import Example
 from headscope.errors import ModelError
+from headscope.experiments.comparison.changed_inputs import MostChanged
 from headscope.experiments.comparison.layer_change import Training, beside_training, by_depth
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, compiled
-from headscope.run.analysis import Analysis, AnalysisPart, Scope, ratio_of
+from headscope.run.analysis import Analysis, Scope, ratio_of
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
 COSINE, JS = 0, 1
-KEPT = 20
-LEAST_TOKENS = 8  # ours: a shorter input has little to look at
-ROUND = 1e-6  # what a batch of another shape changes decides nothing
-RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("shard", "i4"), ("row", "i4")])
 
 
 class Similarity(Analysis):
@@ -147,36 +141,3 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int
     apart = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2
     rows = [to_float64(part.sum(-1)) for part in (a * b, a * a, b * b, apart)]
     return np.stack([part.sum(-1) for part in rows], -1)  # [example, head, 4]
-
-
-# --- examples of largest change ---------------------------------------------------------------
-
-
-class MostChanged(AnalysisPart):
-    """The examples of largest change, and where in the corpus they are."""
-
-    def __init__(self) -> None:
-        self.best = TopRecords.zeros(KEPT, record=RECORD)
-
-    def add(
-        self, examples: Sequence[Example], change: Float64, *, shard: int, rows: Sequence[int]
-    ) -> None:
-        """Take the examples of one batch into account.
-
-        change  [example] from 0; those without any are not kept
-        rows    [example] their places in the shard
-        """
-        for example, score, row in zip(examples, change, rows, strict=True):
-            if len(example) < LEAST_TOKENS:
-                continue
-            name = f"{example.document}\0{example.id}".encode("utf-8", "surrogatepass")
-            key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big")
-            rounded = np.round(score / ROUND) * ROUND
-            if len(self.best.wanted(np.array(rounded), key)):
-                self.best.put((), np.array((rounded, key, shard, row), RECORD))
-
-    @property
-    def records(self) -> npt.NDArray[np.void]:
-        """[rank] RECORDs of those there are, the largest change first."""
-        found: npt.NDArray[np.void] = self.best.records
-        return found[found["score"] > 0]

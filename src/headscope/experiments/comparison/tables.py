@@ -1,4 +1,4 @@
-"""What changes from one model to another, as tables: of every head, of every number, of examples?
+"""Makes tables of what changes between two models: by head, by number, by example.
 
 Layers and heads are 0-based, as in the data; `name` counts from 1, as papers do.
 """

@@ -1,4 +1,4 @@
-"""What do the words of the results on two models mean?"""
+"""The words of the results on two models, explained."""
 
 from __future__ import annotations
 

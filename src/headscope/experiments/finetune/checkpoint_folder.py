@@ -1,4 +1,4 @@
-"""How does a checkpoint come to its folder whole, or not at all?
+"""Writes a checkpoint to its folder whole, or not at all.
 
 It is written beside the folder and then renamed: whoever reads, or a crash, sees the old one or the
 new one.

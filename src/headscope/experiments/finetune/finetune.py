@@ -1,4 +1,4 @@
-"""What does a model learn from a task, and which of its layers change by it?
+"""Trains a model on a task and records which of its layers change.
 
 transformers' Trainer with the settings of Kovaleva et al. (2019): 3 epochs, batches of 32. Beside
 the checkpoint stands `finetuned.json`: scores before and after, settings, and for every part of the
@@ -43,12 +43,13 @@ from headscope.experiments.finetune.training_plan import (
     Record,
     TrainingPlan,
     check,
-    done,
-    identity,
-    open_work,
+    finished_record,
+    spec_of,
+    training_in_progress,
 )
 from headscope.model.checkpoint import quietly
 from headscope.run.manifest import TRAINING_RECORD
+from headscope.run.settings import fingerprint
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
@@ -91,31 +92,29 @@ def finetune(
                  HeadscopeError if it cannot be written or the loss is not finite
     """
     schedule = TrainingSchedule(epochs, batch, rate, layer_decay, warm_up, seed)
-    wanted = TrainingPlan(start, train_data, dev, Path(output), schedule, max_length)
-    check(wanted)
-    if (found := done(wanted)) is not None:
+    plan = TrainingPlan(start, train_data, dev, Path(output), schedule, max_length)
+    check(plan)
+    if (found := finished_record(plan)) is not None:
         return found
-    folder = open_work(wanted)
-    record = _taught(wanted, folder, save_seconds=save_seconds, progress=progress)
-    _save(start, record, wanted.output)
-    shutil.rmtree(folder)
+    with training_in_progress(plan) as states:
+        record = _taught(plan, states, save_seconds=save_seconds, progress=progress)
+        _save(start, record, plan.output)
+        shutil.rmtree(states.parent)
     return record
 
 
 def _taught(
-    wanted: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
+    plan: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
 ) -> Record:
     """Trains the network in place; the record of it."""
-    start, schedule, began = wanted.start, wanted.schedule, time.monotonic()
-    inputs, dev = (
-        encode(start, x, max_length=wanted.max_length) for x in (wanted.train, wanted.dev)
-    )
-    settings = wanted.settings()
+    start, schedule, began = plan.start, plan.schedule, time.monotonic()
+    inputs, dev = (encode(start, x, max_length=plan.max_length) for x in (plan.train, plan.dev))
+    settings = plan.settings()
     parts = parts_of(start.model.network)
     speeds = rates(parts, rate=schedule.rate, decay=schedule.layer_decay)
     weights = {part: _copies(parameters) for part, parameters in parts.items()}
     before = measured(start, dev)
-    with told(wanted.output), _stoppable(wanted.output, folder):
+    with told(plan.output), _stoppable(plan.output, folder):
         steps = train(
             start, inputs, schedule, parts=parts, speeds=speeds, folder=folder,
             save_seconds=save_seconds, progress=progress,
@@ -124,12 +123,12 @@ def _taught(
     in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
     means = by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
     return {
-        "fingerprint": identity(settings),
+        "fingerprint": fingerprint(spec_of(settings)),
         **settings,
         "metrics": {"before": before, "after": measured(start, dev)},
         "layers": _layers(parts, weights, means[:, 1:], speeds),
         "loss": [_finite(float(mean)) for mean in means[:, 0]],  # [epoch]
-        "notes": _notes(wanted, inputs, dev),
+        "notes": _notes(plan, inputs, dev),
         "seconds": round(time.monotonic() - began, 1),
         "versions": _versions(),
     }
@@ -196,9 +195,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _notes(wanted: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
-    notes = [f"model: {note}" for note in wanted.start.notes]
-    both = (("train", wanted.train, train_inputs), ("dev", wanted.dev, dev_inputs))
+def _notes(plan: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
+    notes = [f"model: {note}" for note in plan.start.notes]
+    both = (("train", plan.train, train_inputs), ("dev", plan.dev, dev_inputs))
     for name, data, inputs in both:
         notes += [f"{name}: {note}" for note in (*data.notes, inputs.note) if note]
     return notes

@@ -1,4 +1,4 @@
-"""How is a network trained so that a killed process loses a minute at most?
+"""Trains a network so that a process that is killed loses a minute at most.
 
 transformers' Trainer, with a state on disk that is written every minute, and the norm of every
 part's gradient in every step.

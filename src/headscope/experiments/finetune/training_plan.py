@@ -1,30 +1,37 @@
-"""What exactly is to be trained, does it make sense, and is it done already, or half done?"""
+"""Checks what is to be trained, and finds a training that is finished or was stopped."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from headscope.core.whole_file import write_whole
-from headscope.errors import InputError, RunFolderError
-from headscope.experiments.finetune.checkpoint_folder import replaceable, told, working_folder
+from headscope.errors import InputError
+from headscope.experiments.finetune.checkpoint_folder import replaceable, working_folder
 from headscope.experiments.finetune.training import TrainingSchedule, last_state, precision
+from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD
-from headscope.run.settings import differences, fingerprint
+from headscope.run.settings import fingerprint
+from headscope.run.store import RunFolder
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
 
-SETTINGS = "settings.json"  # in the working folder
+STATES = "states"  # in the working folder
+INSTEAD = (
+    "it is an unfinished training: give its settings to go on, delete it, or choose another folder "
+    "with -o"
+)
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A model, what it is to learn, and where it goes."""
+    """A request: the model, the task's data, how to train, and where the checkpoint goes."""
 
     start: TaskModel
     train: TaskData
@@ -34,9 +41,9 @@ class TrainingPlan:
     max_length: int
 
     def settings(self) -> Record:
-        """What the record says of it, as JSON gives it back."""
+        """The request as plain values; the record of the training begins with it."""
         model = self.start.model
-        found = {
+        values = {
             "task": asdict(self.start.task),
             "model": {
                 "name": model.name,
@@ -50,8 +57,8 @@ class TrainingPlan:
             "settings": asdict(self.schedule)
             | {"max_length": self.max_length, "precision": precision(model.device)},
         }
-        again: Record = json.loads(json.dumps(found))
-        return again
+        plain: Record = json.loads(json.dumps(values))
+        return plain
 
 
 def _described(data: TaskData) -> Record:
@@ -63,16 +70,17 @@ def _described(data: TaskData) -> Record:
     }
 
 
-def identity(settings: Record) -> str:
-    """Hash of what decides the weights: not of where things lie, or how they are called."""
+def spec_of(settings: Record) -> Record:
+    """The part of the settings that decides the weights: no paths and no names."""
     model = {key: settings["model"][key] for key in ("start_sha256", "architecture", "start")}
     rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
-    deciding = {"task": settings["task"], "model": model, "rows": rows}
-    return fingerprint({**deciding, "settings": settings["settings"]})
+    return {
+        "task": settings["task"], "model": model, "rows": rows, "settings": settings["settings"],
+    }  # fmt: skip
 
 
-def check(wanted: TrainingPlan) -> None:
-    """Raises InputError or RunFolderError before anything is computed."""
+def check(plan: TrainingPlan) -> None:
+    """Raise InputError or RunFolderError for what cannot be trained; nothing is computed."""
     try:
         import accelerate  # noqa: F401  # the Trainer needs it
     except ImportError as error:
@@ -80,8 +88,8 @@ def check(wanted: TrainingPlan) -> None:
             "training needs the package accelerate, which is not installed\n"
             "pip install 'headscope[train]'"
         ) from error
-    _check_schedule(wanted.schedule)
-    start, train, dev = wanted.start, wanted.train, wanted.dev
+    _check_schedule(plan.schedule)
+    start, train, dev = plan.start, plan.train, plan.dev
     if not start.task == train.task == dev.task:
         shown = (f"{x.task.name} ({', '.join(x.task.labels)})" for x in (start, train, dev))
         raise InputError(
@@ -98,11 +106,11 @@ def check(wanted: TrainingPlan) -> None:
             f"device {network.device}; wanted cpu or cuda: choose the GPU with "
             f"CUDA_VISIBLE_DEVICES={network.device.index}"
         )
-    if Path(start.model.name).resolve() == wanted.output.resolve():
+    if Path(start.model.name).resolve() == plan.output.resolve():
         raise InputError(
-            f"{wanted.output} is the model that is trained; choose another folder with -o"
+            f"{plan.output} is the model that is trained; choose another folder with -o"
         )
-    replaceable(wanted.output)
+    replaceable(plan.output)
 
 
 def _check_schedule(schedule: TrainingSchedule) -> None:
@@ -119,31 +127,26 @@ def _check_schedule(schedule: TrainingSchedule) -> None:
             raise InputError(f"{name} is {getattr(s, name)}; wanted {rule}")
 
 
-def done(wanted: TrainingPlan) -> Record | None:
-    """The record of exactly this training, if its checkpoint is there."""
+def finished_record(plan: TrainingPlan) -> Record | None:
+    """The record of exactly this training, if its checkpoint is finished; else None."""
     try:
-        record: Record = json.loads((wanted.output / TRAINING_RECORD).read_text("utf-8"))
+        record: Record = json.loads((plan.output / TRAINING_RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    whole = any(wanted.output.glob("*.safetensors"))
-    return record if whole and record.get("fingerprint") == identity(wanted.settings()) else None
+    same = record.get("fingerprint") == fingerprint(spec_of(plan.settings()))
+    return record if same and any(plan.output.glob("*.safetensors")) else None
 
 
-def open_work(wanted: TrainingPlan) -> Path:
-    """The folder of the unfinished training; RunFolderError if it is one of other settings."""
-    folder, settings = working_folder(wanted.output), wanted.settings()
-    file = folder / SETTINGS
-    with told(wanted.output):
-        folder.mkdir(parents=True, exist_ok=True)
-        if last_state(folder) is None:
-            text = json.dumps(settings)
-            write_whole(file, lambda draft: Path(draft).write_text(text, "utf-8"))
-            return folder
-        found = json.loads(file.read_text("utf-8"))
-    if identity(found) != identity(settings):
-        raise RunFolderError(
-            f"{folder} holds an unfinished training of other settings "
-            f"({'; '.join(differences(found, settings)[:3])})\n"
-            "give the same ones to go on, delete it, or choose another folder with -o"
-        )
-    return folder
+@contextmanager
+def training_in_progress(plan: TrainingPlan) -> Iterator[Path]:
+    """Hold the working folder of a training; gives the folder for its states.
+
+    raises  RunFolderError if another process trains there, or if the folder holds an unfinished
+            training of other settings
+    """
+    folder = RunFolder(working_folder(plan.output), parts=STATES)
+    spec, states = spec_of(plan.settings()), folder.path / STATES
+    manifest = {"spec": spec, "fingerprint": fingerprint(spec)}
+    begins = last_state(states) is None
+    with run_in_progress(folder, spec, lambda: manifest, overwrite=begins, instead=INSTEAD):
+        yield states

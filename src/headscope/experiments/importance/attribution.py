@@ -1,4 +1,4 @@
-"""Which head's attention, grown from nothing to what it is, makes the right answer?
+"""Attributes the right answer to heads by growing their attention from nothing to what it is.
 
 AttAttr (Hao et al. 2021): Attr = A ⊙ ∫₀¹ ∂F(s A)/∂A ds for the maps A of one layer, all its heads
 scaled together and the other layers free; F is the probability of the right class, as in the

@@ -1,4 +1,4 @@
-"""Does an importance say what becomes of a task without the head?
+"""Compares the importance of heads with what becomes of the task when they are switched off.
 
 Each importance is held against the true effect of switching every head off, from a run of
 `headscope ablate`: Spearman's rank correlation over heads, and how many of the top heads are the

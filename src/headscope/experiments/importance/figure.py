@@ -1,4 +1,4 @@
-"""How much does a loss depend on each head, and does that say what becomes of the task without it?
+"""Draws how much a loss depends on each head, and what becomes of the task without it.
 
 Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for each kind of key.
 Beside it, what nobody shows: each importance against the true effect of switching the head off.
@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from headscope.core.results import Floats, estimate, group
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height, largest
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.signed import signed_grid
+from headscope.draw.rows import signed_grid
 from headscope.draw.style import color, layer_colors
-from headscope.draw.wording import INTERVALS, over, special, with_interval
 from headscope.experiments.importance.findings import (
     INSTEAD,
     effect_name,
@@ -42,64 +42,64 @@ SIDES = tuple(np.array(at) for at in ((19, 0), (-19, 0), (0, 8), (0, -8), (19, 7
 
 def gradient_panels(tree: xr.DataTree) -> list[Panel]:
     """Gradients and attention by layer, and how the two go together for separators."""
-    found = group(tree, "gradients")
-    if found is None:
+    gradients = group(tree, "gradients")
+    if gradients is None:
         return []
-    there = [kind for kind in KINDS if _there(found, kind)]
+    there = [kind for kind in KINDS if _there(gradients, kind)]
     panels = [
-        Panel("Gradients, |∂loss/∂α|", partial(_lines, tree, found, "layer_magnitude", there)),
-        Panel("Attention", partial(_lines, tree, found, "layer_attention", there)),
+        Panel("Gradients, |∂loss/∂α|", partial(_lines, tree, gradients, "layer_magnitude", there)),
+        Panel("Attention", partial(_lines, tree, gradients, "layer_attention", there)),
     ]
     if "sep" in there:
         title = f"{special(tree, 'sep')}: each head"
-        panels.append(Panel(title, partial(_heads, found, "sep"), key_above=True))
+        panels.append(Panel(title, partial(_heads, gradients, "sep"), key_above=True))
     return panels
 
 
 def gradient_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what held."""
-    found = group(tree, "gradients")
-    assert found is not None
+    gradients = group(tree, "gradients")
+    assert gradients is not None
     name = special(tree, "sep")
     heads = (
         f" (c) Both for {name}, one mark per head, layers light to dark."
-        if _there(found, "sep")
+        if _there(gradients, "sep")
         else ""
     )
     return (
-        f"(a) Size of the gradient of each example’s {found.attrs['loss_name']} with respect to an "
-        "attention weight, mean over the edges to each kind of token; (b) attention to these "
+        f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
+        "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
         f"tokens, mean over queries; both over all heads of a layer.{heads} Bands are "
         f"{INTERVALS}; {over(tree)}. {gradient_finding(tree)} After Clark et al. (2019), Figure 3."
     )
 
 
-def _there(found: xr.Dataset, kind: str) -> bool:
-    return bool(np.isfinite(estimate(found, "layer_magnitude", category=kind).value).any())
+def _there(gradients: xr.Dataset, kind: str) -> bool:
+    return bool(np.isfinite(estimate(gradients, "layer_magnitude", category=kind).value).any())
 
 
 def _lines(
-    tree: xr.DataTree, found: xr.Dataset, variable: str, kinds: list[str], axes: Axes
+    tree: xr.DataTree, gradients: xr.Dataset, variable: str, kinds: list[str], axes: Axes
 ) -> None:
     top = 0.0
     for kind in kinds:
-        parts = estimate(found, variable, category=kind)
+        parts = estimate(gradients, variable, category=kind)
         band_line(axes, np.arange(len(parts.value), dtype=np.float64), parts, kind)
         top = max(top, float(np.nanmax(np.fmax(parts.high, parts.value))))
-    layer_axis(axes, found.sizes["layer"])
+    layer_axis(axes, gradients.sizes["layer"])
     if variable == "layer_attention":
         percent_axis(axes, "attention", top=1.0)
     else:
         axes.set_ylim(0, HEADROOM * top or 1.0)
-        axes.set_ylabel(f"|∂loss/∂α| ({found['magnitude'].attrs['units']})".replace(" (1)", ""))
+        axes.set_ylabel(f"|∂loss/∂α| ({gradients['magnitude'].attrs['units']})".replace(" (1)", ""))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         faint_grid(axes)
     legend(axes, [(kind, special(tree, kind)) for kind in kinds])
 
 
-def _heads(found: xr.Dataset, kind: str, axes: Axes) -> None:
-    x = estimate(found, "attention", category=kind).value
-    y = estimate(found, "magnitude", category=kind).value
+def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
+    x = estimate(gradients, "attention", category=kind).value
+    y = estimate(gradients, "magnitude", category=kind).value
     _by_layer(axes, x, y)
     axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -115,12 +115,12 @@ def _heads(found: xr.Dataset, kind: str, axes: Axes) -> None:
 
 def importance_panels(tree: xr.DataTree) -> list[Panel]:
     """A grid of heads for each method."""
-    found = group(tree, "importance")
-    if found is None:
+    importance = group(tree, "importance")
+    if importance is None:
         return []
     panels = []
-    for name in _methods(found):
-        values = estimate(found, "head_importance", method=name).value
+    for name in _methods(importance):
+        values = estimate(importance, "head_importance", method=name).value
         title = method_name(name)[0].upper() + method_name(name)[1:]
         drawn = partial(_grid, values)
         panels.append(Panel(title, drawn, height=grid_height(values)))
@@ -129,8 +129,8 @@ def importance_panels(tree: xr.DataTree) -> list[Panel]:
 
 def importance_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    found = group(tree, "importance")
-    assert found is not None
+    importance = group(tree, "importance")
+    assert importance is not None
     words = {
         "gradient": "the mean |∂loss/∂α| of an edge",
         "michel": "the mean of |Σ α ∂loss/∂α| (Michel et al. 2019)",
@@ -139,13 +139,13 @@ def importance_caption(tree: xr.DataTree) -> str:
         "slope_uniform": "the same on the way to even attention",
         "attattr": "the mean of the largest attribution of an edge (Hao et al. 2021)",
     }
-    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in _methods(found))
-    slopes = any(name.startswith("slope") for name in _methods(found))
+    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in _methods(importance))
+    slopes = any(name.startswith("slope") for name in _methods(importance))
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
     return (
-        f"How much the {found.attrs['loss_name']} depends on each head, by its gradients. {told}. "
-        "Each cell is one head, darker is more, from 0 (page) to the value at the end of each key"
-        f"{signed}; "
+        f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
+        f"{told}. Each cell is one head, darker is more, from 0 (page) to the value at the end of "
+        f"each key{signed}; "
         f"{over(tree)}; intervals stand in the tables."
     )
 
@@ -164,42 +164,45 @@ def _grid(values: Floats, axes: Axes) -> None:
 
 def against_panels(tree: xr.DataTree) -> list[Panel]:
     """A scatter of heads for each method."""
-    found = group(tree, "importance")
-    if found is None or "rho" not in found:
+    importance = group(tree, "importance")
+    if importance is None or "rho" not in importance:
         return []
     panels = []
-    for name in _methods(found):
-        parts = estimate(found, "rho", method=name, effect="loss")
+    for name in _methods(importance):
+        parts = estimate(importance, "rho", method=name, effect="loss")
         rho = with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
         title = f"{method_name(name)[0].upper()}{method_name(name)[1:]}: {rho}"
-        panels.append(Panel(title, partial(_against, found, name), height=0.74, key_above=True))
+        panels.append(
+            Panel(title, partial(_against, importance, name), height=0.74, key_above=True)
+        )
     return panels
 
 
 def against_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    found = group(tree, "importance")
-    assert found is not None
-    metric = effect_name(found, "score")
+    importance = group(tree, "importance")
+    assert importance is not None
+    metric = effect_name(importance, "score")
     scores = []
-    for name in _methods(found):
-        parts = estimate(found, "rho", method=name, effect="score")
+    for name in _methods(importance):
+        parts = estimate(importance, "rho", method=name, effect="score")
         ends = (float(part) for part in (parts.value, parts.low, parts.high))
         scores.append(with_interval(method_name(name), *ends).replace(" =", ""))
-    note = str(found.attrs["ablation_note"])
+    note = str(importance.attrs["ablation_note"])
     return (
         "Each mark is one head, layers light to dark: its importance by gradients across, and "
-        f"upwards by how much the loss rises when it {INSTEAD[str(found.attrs['replacement'])]}. "
-        f"ρ: Spearman’s rank correlation over the {int(found.attrs['heads'])} heads, with its 95 % "
-        f"interval over heads; with the {metric}: {', '.join(scores)}. Named are the heads that "
-        f"change the loss most and those most important; {over(tree)}."
+        f"upwards by how much the loss rises when it "
+        f"{INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation over "
+        f"the {int(importance.attrs['heads'])} heads, "
+        f"with its 95 % interval over heads; with the {metric}: {', '.join(scores)}. Named are the "
+        f"heads that change the loss most and those most important; {over(tree)}."
         + (f" {note[0].upper()}{note[1:]}." if note else "")
     )
 
 
-def _against(found: xr.Dataset, method: str, axes: Axes) -> None:
-    x, y = scattered(found, method)
-    shape = found.sizes["layer"], found.sizes["head"]
+def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
+    x, y = scattered(importance, method)
+    shape = importance.sizes["layer"], importance.sizes["head"]
     _wide_axis(axes, x, "x")
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
     if x.min() < 0:
@@ -209,11 +212,11 @@ def _against(found: xr.Dataset, method: str, axes: Axes) -> None:
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("importance")
-    axes.set_ylabel(effect_name(found, "loss"))
-    _names(axes, found, named_units(found, method), x, y)
+    axes.set_ylabel(effect_name(importance, "loss"))
+    _names(axes, importance, named_units(importance, method), x, y)
 
 
-def _names(axes: Axes, found: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
+def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
     """The names of a few heads, each at that side of its mark where it covers least."""
     scale = 72 / axes.figure.dpi
     axes.get_xlim()  # else limits that nobody has asked for are not set yet
@@ -230,7 +233,7 @@ def _names(axes: Axes, found: xr.Dataset, units: list[int], x: Floats, y: Floats
         place, shift = sides[int(np.argmin(cost))]
         boxes += [place - NAME / 4, place, place + NAME / 4]
         axes.annotate(
-            unit_name(found, unit), (x[unit], y[unit]), tuple(shift), ha="center", va="center",
+            unit_name(importance, unit), (x[unit], y[unit]), tuple(shift), ha="center", va="center",
             textcoords="offset points", fontsize=6.5, zorder=4,
         )  # fmt: skip
 
@@ -277,8 +280,8 @@ def _power(value: float, _: object) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _methods(found: xr.Dataset) -> list[str]:
-    return [str(name) for name in found["method"].values]
+def _methods(importance: xr.Dataset) -> list[str]:
+    return [str(name) for name in importance["method"].values]
 
 
 GRADIENTS = Picture(

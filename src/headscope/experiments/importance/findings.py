@@ -1,4 +1,4 @@
-"""What do the gradients of a loss say of heads, in sentences with numbers?"""
+"""Says in sentences with numbers what the gradients of a loss tell of heads."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def method_name(method: str) -> str:
     return NAMES.get(method, method.replace("_", " "))
 
 
-def effect_name(found: xr.Dataset, effect: str) -> str:
+def effect_name(importance: xr.Dataset, effect: str) -> str:
     """What becomes of the task without a head: `rise of the loss`, `change of accuracy`, …"""
-    metric = str(found.attrs["metric"])
+    metric = str(importance.attrs["metric"])
     words = METRICS.get(metric, metric)
     return {
         "loss": "rise of the loss", "loss_size": "change of the loss, either way",
@@ -43,10 +43,10 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
 
 def gradient_finding(tree: xr.DataTree) -> str:
     """How gradients to the separator change from layer to layer, beside attention to it."""
-    found = group(tree, "gradients")
-    assert found is not None
-    sep, other = (_layers(found, "layer_magnitude", kind) for kind in ("sep", "other"))
-    attention = _layers(found, "layer_attention", "sep")
+    gradients = group(tree, "gradients")
+    assert gradients is not None
+    sep, other = (_layers(gradients, "layer_magnitude", kind) for kind in ("sep", "other"))
+    attention = _layers(gradients, "layer_attention", "sep")
     if not (np.isfinite(sep).all() and np.isfinite(attention).all()):
         return ""
     name = token_names(tree).get("sep", "[SEP]")
@@ -61,28 +61,33 @@ def gradient_finding(tree: xr.DataTree) -> str:
     )
 
 
-def rho_finding(found: xr.Dataset) -> str:
+def rho_finding(importance: xr.Dataset) -> str:
     """Which method's order is nearest to what switching heads off does to the loss."""
-    if "rho" not in found:
+    if "rho" not in importance:
         return ""
-    told = [f"{method_name(name)} {_rho(found, name, 'loss')}" for name in _methods(found)]
-    size = [f"{method_name(name)} {_rho(found, name, 'loss_size')}" for name in _methods(found)]
+    told = [
+        f"{method_name(name)} {_rho(importance, name, 'loss')}" for name in _methods(importance)
+    ]
+    size = [
+        f"{method_name(name)} {_rho(importance, name, 'loss_size')}"
+        for name in _methods(importance)
+    ]
     return (
-        f"Rank correlation over {int(found.attrs['heads'])} heads with the rise of the loss when a "
-        f"head {INSTEAD[str(found.attrs['replacement'])]}: {', '.join(told)}; with its change "
-        f"either way: {', '.join(size)} (95 % intervals over heads)."
+        f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {', '.join(told)}; with its "
+        f"change either way: {', '.join(size)} (95 % intervals over heads)."
     )
 
 
-def overlap_finding(found: xr.Dataset) -> str:
+def overlap_finding(importance: xr.Dataset) -> str:
     """How many of the most important heads are those that cost most."""
-    if "overlap" not in found:
+    if "overlap" not in importance:
         return ""
-    top, heads = int(found.attrs["top"]), int(found.attrs["heads"])
-    shares = found["overlap"].sel(effect="loss").transpose("method").values.tolist()
+    top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
+    shares = importance["overlap"].sel(effect="loss").transpose("method").values.tolist()
     told = [
         f"{round(top * share)} ({method_name(name)})"
-        for name, share in zip(_methods(found), shares, strict=True)
+        for name, share in zip(_methods(importance), shares, strict=True)
     ]
     return (
         f"Of the {top} heads without which the loss rises most, so many are among the {top} most "
@@ -90,67 +95,68 @@ def overlap_finding(found: xr.Dataset) -> str:
     )
 
 
-def integral_note(found: xr.Dataset) -> str:
+def integral_note(importance: xr.Dataset) -> str:
     """How far AttAttr's integral errs, where that matters."""
-    if "completeness_error" not in found:
+    if "completeness_error" not in importance:
         return ""
-    errors = found["completeness_error"].values
+    errors = importance["completeness_error"].values
     worst = int(np.argmax(errors))
-    if errors[worst] <= EXACT * max(float(found["output_change"].values[worst]), EXACT):
+    if errors[worst] <= EXACT * max(float(importance["output_change"].values[worst]), EXACT):
         return ""
     return (
         f"AttAttr’s attributions miss F(A) − F(0) by up to {_small(float(errors[worst]))} (layer "
-        f"{worst + 1}, mean over examples): more than {int(found.attrs['steps'])} steps are wanted."
+        f"{worst + 1}, mean over examples): more than {int(importance.attrs['steps'])} steps are "
+        "wanted."
     )
 
 
-def rho_lines(found: xr.Dataset) -> list[str]:
+def rho_lines(importance: xr.Dataset) -> list[str]:
     """One line per method for the terminal, and what is to be known of the ablation."""
-    if "rho" not in found:
+    if "rho" not in importance:
         return []
-    note = str(found.attrs["ablation_note"])
-    lines = [f"rank correlation over heads with the {effect_name(found, 'loss')} (and with its "
-             "size):"]  # fmt: skip
+    note = str(importance.attrs["ablation_note"])
+    lines = [f"rank correlation over heads with the {effect_name(importance, 'loss')} (and with "
+             "its size):"]  # fmt: skip
     lines += [
-        f"  {name}: {_rho(found, name, 'loss')} ({_rho(found, name, 'loss_size')})"
-        for name in _methods(found)
+        f"  {name}: {_rho(importance, name, 'loss')} ({_rho(importance, name, 'loss_size')})"
+        for name in _methods(importance)
     ]
     return [*lines, *([note] if note else [])]
 
 
-def named_units(found: xr.Dataset, method: str, *, most: int = 4) -> list[int]:
+def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[int]:
     """Units worth a name: those that cost most, and the most important ones, half and half."""
-    values, effect = scattered(found, method)
+    values, effect = scattered(importance, method)
     first = np.argsort(-np.abs(effect), kind="stable")[: most // 2].tolist()
     second = np.argsort(-values, kind="stable")[: most - len(first)].tolist()
     return list(dict.fromkeys([*first, *second]))
 
 
-def scattered(found: xr.Dataset, method: str, effect: str = "loss") -> tuple[Floats, Floats]:
+def scattered(importance: xr.Dataset, method: str, effect: str = "loss") -> tuple[Floats, Floats]:
     """[unit] the importances by a method, and an effect of switching off."""
     both = (("head_importance", {"method": method}), ("effect_of_head", {"effect": effect}))
-    x, y = (found[name].sel(at).transpose("layer", "head").values.ravel() for name, at in both)
+    x, y = (importance[name].sel(at).transpose("layer", "head").values.ravel() for name, at in both)
     return x, y
 
 
-def unit_name(found: xr.Dataset, unit: int) -> str:
+def unit_name(importance: xr.Dataset, unit: int) -> str:
     """`L2·H9` of a unit."""
-    return head_name(unit, found.sizes["head"])
+    return head_name(unit, importance.sizes["head"])
 
 
-def _rho(found: xr.Dataset, method: str, effect: str) -> str:
-    parts = estimate(found, "rho", method=method, effect=effect)
+def _rho(importance: xr.Dataset, method: str, effect: str) -> str:
+    parts = estimate(importance, "rho", method=method, effect=effect)
     value, low, high = (float(part) for part in (parts.value, parts.low, parts.high))
     ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" if np.isfinite(low) else ""
     return f"{fixed(value, 2)}{ends}"
 
 
-def _layers(found: xr.Dataset, variable: str, category: str) -> Floats:
-    return np.asarray(found[variable].sel(category=category).values, np.float64)
+def _layers(importance: xr.Dataset, variable: str, category: str) -> Floats:
+    return np.asarray(importance[variable].sel(category=category).values, np.float64)
 
 
-def _methods(found: xr.Dataset) -> list[str]:
-    return [str(name) for name in found["method"].values]
+def _methods(importance: xr.Dataset) -> list[str]:
+    return [str(name) for name in importance["method"].values]
 
 
 def _small(value: float) -> str:

@@ -9,7 +9,7 @@ run["gradients"]["magnitude"].sel(category="sep")
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,7 +25,7 @@ from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of, fastest_linears
+from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import GradientSums, check_gradients, following
@@ -41,11 +41,11 @@ from headscope.experiments.importance.result import (
 from headscope.experiments.importance.stream import frozen
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
-from headscope.model.model import Model, evaluating, run_network
+from headscope.model.model import Model, run_network
 from headscope.run.atlas import Execution
-from headscope.run.experiment import ExperimentRequest, digest_of, of_task, run_experiment
+from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_task, run_experiment
 from headscope.run.finished_run import Run
-from headscope.run.life_cycle import RunInProgress
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
 from headscope.run.store import State
@@ -60,7 +60,7 @@ PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a
 
 @dataclass(frozen=True)
 class ImportanceSettings:
-    """What is computed.
+    """Settings of a run of importance.
 
     methods       of result.METHODS; None: all of them for a task, and without AttAttr for text,
                   where a step costs a pass through the whole vocabulary
@@ -110,7 +110,7 @@ def importance(
     ablation: Run | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """How much a task's loss depends on each head of a checkpoint.
+    """Computes how much a task's loss depends on each head of a checkpoint.
 
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
     ablation  of the same checkpoint and task, to hold the importances against
@@ -142,7 +142,7 @@ def importance_to_text(
     settings: ImportanceSettings | None = None,
     execution: Execution | None = None,
 ) -> Run:
-    """How much the loss of a language model depends on each head.
+    """Computes how much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
     """
@@ -197,28 +197,24 @@ class ImportanceRun:
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
             seed=settings.seed, replicates=settings.replicates, cut=cut, line=execution.command,
-            linears=lambda: fastest_linears(
-                self.model, self.examples, batch_tokens=settings.batch_tokens,
-                asked=execution.linears,
-            ),
+            linears=execution.linears, batch_tokens=settings.batch_tokens,
         )  # fmt: skip
-        with evaluating(self.model.network):
-            return run_experiment(
-                request, self.compute, output=output, overwrite=execution.overwrite
-            )
+        return run_experiment(request, self.compute, output=output, overwrite=execution.overwrite)
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
-        totals, done = ImportanceTotals(settings.replicates, settings.seed), 0
+        totals = ImportanceTotals(settings.replicates, settings.seed)
+        meter = Meter(len(self.examples), self.progress)
         check_gradients(self.model, self.examples, self.objective)
         with linears(network, run.linears), frozen(network):
-            for number, places in enumerate(_in_parts(self.examples)):
+            parts = in_parts(
+                range(len(self.examples)), lambda at: len(self.examples[at]), tokens=PART_TOKENS
+            )
+            for number, places in enumerate(parts):
                 state = run.part(number, partial(self._part, places))
                 totals.add(per_example(state), [self.examples[at].document for at in places])
-                done += len(places)
-                if self.progress:
-                    self.progress(done, len(self.examples))
+                meter.advance(len(places))
         gradients = gradients_result(totals, self.objective).assign_attrs(self.notes)
         found = importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:
@@ -280,17 +276,3 @@ class ImportanceRun:
                 "a number: the training may have diverged, or the numbers are too small a type: "
                 "try --dtype float32"
             )
-
-
-def _in_parts(examples: Sequence[Example]) -> Iterator[list[int]]:
-    """Places of examples in reading order, so many together that they hold about PART_TOKENS."""
-    part: list[int] = []
-    tokens = 0
-    for at, example in enumerate(examples):
-        part.append(at)
-        tokens += len(example)
-        if tokens >= PART_TOKENS:
-            yield part
-            part, tokens = [], 0
-    if part:
-        yield part

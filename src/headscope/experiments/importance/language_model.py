@@ -90,7 +90,7 @@ def _kind(name: str, config: Any) -> str:
 
 @dataclass(frozen=True)
 class AskedTokens:
-    """Examples as they are shown, and what is asked of them.
+    """Examples as the model reads them, and the tokens that it must predict.
 
     left_out  examples in which nothing can be asked
     """
@@ -101,7 +101,7 @@ class AskedTokens:
 
 
 def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
-    """For a masked language model; what is drawn depends on the seed and the example's id alone.
+    """Masks tokens for a masked language model, drawn by the seed and the example's id alone.
 
     raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
     """
@@ -131,7 +131,7 @@ def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedToke
 
 
 def causal(examples: Sequence[Example]) -> AskedTokens:
-    """For a causal language model; each token is asked of those before it."""
+    """For a causal language model: each token is predicted from those before it."""
     shown = [example for example in examples if len(example) > 1]
     asked = [np.arange(len(example) - 1) for example in shown]
     right = [example.input_ids[1:] for example in shown]

@@ -1,4 +1,4 @@
-"""What is differentiated: the loss of each example, and how well its right answer is told.
+"""The losses that are differentiated, and the score of the right answer, for each example.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
 an example's gradients are then its own, whatever it is batched with.
@@ -25,7 +25,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Objective(Protocol):
-    """What a model is asked of its examples, which are known by their places."""
+    """A loss of examples, which are known by their places."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class TaskLoss:
 
     @contextmanager
     def asking(self, _network: PreTrainedModel, _places: Sequence[int]) -> Iterator[None]:
-        """As it is."""
+        """Changes nothing."""
         yield
 
 
@@ -120,7 +120,7 @@ class TokenLoss:
 
     @contextmanager
     def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Iterator[None]:
-        """The head is given the asked places alone: elsewhere it would work for nothing."""
+        """The language-model head computes only the places that are asked for."""
         head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
         if head is None:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""What does a run of `headscope importance` hold? Sums over examples as labelled means.
+"""Makes labelled means of the sums over examples of a run of `headscope importance`.
 
 Two groups: `gradients`, |∂loss/∂α| by the category of the key, beside the attention that goes
 there; and `importance`, one number per head and method.
@@ -62,7 +62,7 @@ class ImportanceTotals:
 
 
 def per_example(state: State) -> State:
-    """What is summed over examples, from what each of them gave."""
+    """The numbers of each example that are summed over examples."""
     found = {
         **state,
         "michel": np.abs(state["product"]),
@@ -138,7 +138,7 @@ def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Datas
 def importance_result(
     totals: ImportanceTotals, methods: Sequence[str], objective: Objective, *, steps: int
 ) -> xr.Dataset:
-    """The group `importance`, without what it is held against."""
+    """The group `importance`, without the comparison with an ablation."""
     n, draws = len(totals.documents), draws_of(totals, methods)
     source = "; ".join(dict.fromkeys(SOURCES[name] for name in methods))
     variables = {

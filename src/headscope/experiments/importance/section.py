@@ -15,7 +15,7 @@ UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from o
 
 
 def importance_table(importance: xr.Dataset) -> Table:
-    """The most important heads by the first method, and what the others say of them."""
+    """The most important heads by the first method, with the numbers of the others."""
     methods = [str(name) for name in importance["method"].values if str(name) not in UNLISTED]
     parts = {name: estimate(importance, "head_importance", method=name) for name in methods}
     first = parts[methods[0]].value

@@ -1,4 +1,4 @@
-"""How does ∂loss/∂α of every layer pass by during the backward pass, and is gone again?
+"""Stream the gradient of the loss with respect to attention, layer by layer, and keep nothing.
 
     with Streaming(network, observer) as stream:
         logits = run_network(network, ids, mask).logits

@@ -1,4 +1,4 @@
-"""What do the words of the results on gradients and importance mean?"""
+"""The words of the results on gradients and importance, explained."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class FeatureFile:
         return np.frombuffer(content, KIND).reshape(shape)  # as `shapes` says
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -155,7 +155,7 @@ Stores = tuple[FeatureFile, FeatureFile, FeatureFile]
 
 @dataclass(frozen=True)
 class FeaturePlace:
-    """Where features are kept, and how much of them.
+    """Where features are kept, and how large they may get.
 
     folder  a folder of their own is made in it; None: in the run folder, or a temporary one
     limit   GB at most
@@ -249,7 +249,7 @@ class FeatureFolder:
         return self._open[kind]
 
     def drop(self, kind: str) -> None:
-        """Make room for the next kind."""
+        """Deletes one kind of features, to make room for the next."""
         self._close(kind)
         for file in () if self.keep else self.folder.glob(f"{kind}-*"):
             file.unlink(missing_ok=True)

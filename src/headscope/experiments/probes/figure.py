@@ -18,8 +18,16 @@ from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed
 from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
-from headscope.draw.signed import signed_grid, signed_top
+from headscope.draw.rows import (
+    HEADER,
+    beside,
+    column_start,
+    row_axes,
+    row_point,
+    rows_height,
+    signed_grid,
+    signed_top,
+)
 from headscope.draw.style import DASHES, color, marker
 from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
 
@@ -40,43 +48,43 @@ RANKS = {
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The scores, and the curve where there is one."""
-    found = group(tree, "probes")
-    if found is None or "uas" not in found:
+    probes = group(tree, "probes")
+    if probes is None or "uas" not in probes:
         return []
-    names = [plain_name(str(name)) for name in found["probe"].values]
+    names = [plain_name(str(name)) for name in probes["probe"].values]
     height = rows_height(len(names) + 1)
     left = column_start(names, AT)
-    shown = [Panel("Heads found by each probe", partial(_rows, found), height=height, left=left)]
-    if "curve" in found:
-        shown.append(Panel("By sentences trained on", partial(_curve, found), height=0.8))
+    shown = [Panel("Heads found by each probe", partial(_rows, probes), height=height, left=left)]
+    if "curve" in probes:
+        shown.append(Panel("By sentences trained on", partial(_curve, probes), height=0.8))
     return shown
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    found = group(tree, "probes")
-    assert found is not None
+    probes = group(tree, "probes")
+    assert probes is not None
     curve = (
         " (b) UAS after training on fewer sentences, from one seed; bands are intervals."
-        if "curve" in found
+        if "curve" in probes
         else ""
     )
     return (
         f"{'(a) ' if curve else ''}UAS: the share of words whose syntactic head a probe finds; "
         "UUAS: the share of arcs, whichever end is the head, in the best undirected tree; both "
-        f"without punctuation; whiskers are {INTERVALS}; {sentences_text(found)}.{curve} "
+        f"without punctuation; whiskers are {INTERVALS}; {sentences_text(probes)}.{curve} "
         "After Clark et al. (2019), Table 3."
     )
 
 
-def _rows(found: xr.Dataset, axes: Axes) -> None:
-    names = [str(name) for name in found["probe"].values]
+def _rows(probes: xr.Dataset, axes: Axes) -> None:
+    names = [str(name) for name in probes["probe"].values]
     beside(axes, HEADER, "probe", AT, faint=True, fontsize=6.5)
     for row, name in enumerate(names):
         beside(axes, row, plain_name(name), AT)
-        row_point(axes, row, estimate(found, "uuas", probe=name), "offset")
-        row_point(axes, row, estimate(found, "uas", probe=name), "best_head")
-        text = share(found, "uas", name).partition(" %")[0]
+        row_point(axes, row, estimate(probes, "uuas", probe=name), "offset")
+        row_point(axes, row, estimate(probes, "uas", probe=name), "best_head")
+        text = share(probes, "uas", name).partition(" %")[0]
         beside(axes, row, text, 22.0)
     beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6.5)
     row_axes(axes, len(names), "share found")
@@ -85,15 +93,15 @@ def _rows(found: xr.Dataset, axes: Axes) -> None:
     legend(axes, [("best_head", "UAS"), ("offset", "UUAS")], line=False, start=start)
 
 
-def _curve(found: xr.Dataset, axes: Axes) -> None:
-    sizes = found["size"].values.astype(float)
+def _curve(probes: xr.Dataset, axes: Axes) -> None:
+    sizes = probes["size"].values.astype(float)
     ends, most = [], 0.0
-    for dash, name in zip(DASHES, map(str, found["probe"].values), strict=False):
+    for dash, name in zip(DASHES, map(str, probes["probe"].values), strict=False):
         hue, mark = LINES[name]
-        parts = estimate(found, "curve", probe=name)
+        parts = estimate(probes, "curve", probe=name)
         there = np.isfinite(parts.value)
         if not there.any():  # a rule learns nothing
-            value = float(estimate(found, "uas", probe=name).value)
+            value = float(estimate(probes, "uas", probe=name).value)
             axes.axhline(value, color=color(hue), lw=1.0, ls=dash)
             last, mark = value, "_"
         else:
@@ -123,27 +131,27 @@ PICTURE = Picture("probes", "What probes find", ("probes",), panels, caption)
 
 def head_panels(tree: xr.DataTree) -> list[Panel]:
     """A grid of heads for each direction, on one scale."""
-    found = group(tree, "probes")
-    if found is None or "head_influence" not in found:
+    probes = group(tree, "probes")
+    if probes is None or "head_influence" not in probes:
         return []
-    values = found["head_influence"].transpose("direction", "layer", "head").values
+    values = probes["head_influence"].transpose("direction", "layer", "head").values
     top = signed_top(values)
     layers, heads = values.shape[1:]
     return [
         Panel(TITLES[str(way)], partial(_grid, one, top), height=0.3 + 0.8 * layers / heads)
-        for way, one in zip(found["direction"].values, values, strict=True)
+        for way, one in zip(probes["direction"].values, values, strict=True)
     ]
 
 
 def head_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    found = group(tree, "probes")
-    assert found is not None
+    probes = group(tree, "probes")
+    assert probes is not None
     return (
         "How far each head moves the scores of the probe on attention alone: its weight times the "
         "spread of its attention between the candidates of a word. Blue: what it attends to is "
         "taken for the head; vermillion: it speaks against it. (a) Attention from a word to the "
-        f"candidate, (b) from the candidate to the word; {sentences_text(found)}. Heads that "
+        f"candidate, (b) from the candidate to the word; {sentences_text(probes)}. Heads that "
         "attend alike share their weight, so a pale head may still know syntax."
     )
 
@@ -163,45 +171,45 @@ HEADS = Picture(
 
 def structural_panels(tree: xr.DataTree) -> list[Panel]:
     """Shares, and rank correlations."""
-    found = group(tree, "probes")
-    if found is None or best_layer(found) is None:
+    probes = group(tree, "probes")
+    if probes is None or best_layer(probes) is None:
         return []
     return [
-        Panel("Arcs and roots found", partial(_layer_lines, found, SHARES, "share"), height=0.72),
+        Panel("Arcs and roots found", partial(_layer_lines, probes, SHARES, "share"), height=0.72),
         Panel(
-            "Order of distances and depths", partial(_layer_lines, found, RANKS, "ρ"), height=0.72
+            "Order of distances and depths", partial(_layer_lines, probes, RANKS, "ρ"), height=0.72
         ),
     ]
 
 
 def structural_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    found = group(tree, "probes")
-    assert found is not None
+    probes = group(tree, "probes")
+    assert probes is not None
     return (
         "The structural probe on the output of each layer. (a) UUAS: the share of arcs, whichever "
         "end is the head, in the minimum spanning tree of the predicted distances, without "
         "punctuation; root: the share of sentences whose least deep word is the root. (b) "
         "Spearman’s ρ of predicted and true distances, and depths, as means over lengths from 5 to "
-        f"50 words; bands are {INTERVALS}; {sentences_text(found)}. After Hewitt and Manning "
+        f"50 words; bands are {INTERVALS}; {sentences_text(probes)}. After Hewitt and Manning "
         "(2019)."
     )
 
 
 def _layer_lines(
-    found: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes: Axes
+    probes: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes: Axes
 ) -> None:
     ends = []
-    layers = np.arange(found.sizes["layer"], dtype=np.float64)
+    layers = np.arange(probes.sizes["layer"], dtype=np.float64)
     for variable, (word, text) in lines.items():
-        parts = estimate(found, variable)
+        parts = estimate(probes, variable)
         band_line(axes, layers, parts, word)
         last = float(parts.value[np.isfinite(parts.value)][-1])
         ends.append(LineEnd(last, text, word, marker(word)))
     layer_axis(axes, len(layers))
     percent_axis(axes, label, top=1.0)
     if label == "ρ":  # which may be below 0
-        axes.set_ylim(min(0.0, *(float(np.nanmin(found[x])) - 0.05 for x in lines)), 1)
+        axes.set_ylim(min(0.0, *(float(np.nanmin(probes[x])) - 0.05 for x in lines)), 1)
         axes.yaxis.set_major_formatter("{x:.1f}")
     end_labels(axes, ends, top=1.0)
 

@@ -1,4 +1,4 @@
-"""What do the probes of a run say: how much does each find, which heads do they lean on?"""
+"""Says in sentences with numbers what the probes of a run find, and which heads they lean on."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
 
     returns  HEAD_COLUMNS; layer and head from 0; label is "" without an atlas
     """
-    found = group(tree, "probes")
-    if found is None or "head_influence" not in found:
+    probes = group(tree, "probes")
+    if probes is None or "head_influence" not in probes:
         return pd.DataFrame(columns=list(HEAD_COLUMNS))
-    layers, heads, directions = found["head_influence"].shape
+    layers, heads, directions = probes["head_influence"].shape
     rows = []
     for unit in range(layers * heads):
         at = {"layer": unit // heads, "head": unit % heads}
-        label = str(found["head_label"][at].item()) if "head_label" in found else ""
+        label = str(probes["head_label"][at].item()) if "head_label" in probes else ""
         for way in range(directions):
             cell = {**at, "direction": way}
             numbers = [
-                float(found[f"head_{part}"][cell]) for part in ("weight", "spread", "influence")
+                float(probes[f"head_{part}"][cell]) for part in ("weight", "spread", "influence")
             ]
-            direction = str(found["direction"].values[way])
+            direction = str(probes["direction"].values[way])
             rows.append([*at.values(), head_name(unit, heads), direction, *numbers, label])
     table = pd.DataFrame(rows, columns=list(HEAD_COLUMNS))
     order = np.argsort(-np.abs(table["influence"].to_numpy()), kind="stable")
@@ -64,19 +64,19 @@ def sentences_text(probes: xr.Dataset) -> str:
 
 def probe_findings(tree: xr.DataTree) -> list[str]:
     """Sentences with numbers: the best probe, what words and the model add, heads and layers."""
-    found = group(tree, "probes")
-    assert found is not None
+    probes = group(tree, "probes")
+    assert probes is not None
     lines = []
-    names = [str(name) for name in found["probe"].values] if "uas" in found else []
+    names = [str(name) for name in probes["probe"].values] if "uas" in probes else []
     if names:
-        best = max(names, key=lambda name: float(found["uas"].sel(probe=name)))
+        best = max(names, key=lambda name: float(probes["uas"].sel(probe=name)))
         lines.append(
             f"Of {len(names)} probes, {plain_name(best)} finds most heads: UAS "
-            f"{share(found, 'uas', best)}."
+            f"{share(probes, 'uas', best)}."
         )
     for first, second, says in COMPARED:
         if first in names and second in names:
-            parts = estimate(found, "difference", probe=first, probe_other=second)
+            parts = estimate(probes, "difference", probe=first, probe_other=second)
             sure = "" if parts.low > 0 or parts.high < 0 else ", which may be chance"
             value = 100 * float(parts.value)
             lines.append(
@@ -86,12 +86,12 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
             )
     if heads := influential_heads(tree):
         lines.append(f"The probe on attention leans most on {heads}.")
-    if text := structural_text(found):
+    if text := structural_text(probes):
         lines.append(f"{text[0].upper()}{text[1:]}.")
-    if lacking := str(found.attrs["lacking"]).split():
+    if lacking := str(probes.attrs["lacking"]).split():
         shown = ", ".join(map(plain_name, lacking))
         lines.append(f"Not run, for want of word vectors (--words): {shown}.")
-    return [*lines, *(f"{note[0].upper()}{note[1:]}." for note in (root_note(found),) if note)]
+    return [*lines, *(f"{note[0].upper()}{note[1:]}." for note in (root_note(probes),) if note)]
 
 
 # --- for the terminal -----------------------------------------------------------------------

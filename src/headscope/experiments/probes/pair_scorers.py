@@ -1,4 +1,4 @@
-"""How does each probe score every word of a sentence, and ROOT, as the head of every word?
+"""The probes that score every word of a sentence, and ROOT, as the head of every word.
 
     scores = AttentionProbe(units, constant_root=False)(look)    # [dependent, candidate]
 
@@ -21,10 +21,10 @@ DISTANCE_FEATURES = 2 + len(NEAR) + 1
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """What a probe may look at, of one sentence.
+    """One sentence as a probe sees it.
 
     words    how many there are
-    maps     [word + 2, word + 2, unit] attention, see `extract.attention_shape`; None where the
+    maps     [word + 2, word + 2, unit] attention, see `attention_shape`; None where the
              probe needs none
     vectors  [word, dim] word vectors; None likewise
     """

@@ -28,9 +28,8 @@ from headscope.experiments.probes.settings import NETWORK, ProbeSettings
 from headscope.experiments.probes.structural import HiddenStates, structural_scores
 from headscope.experiments.probes.train_and_test import head_spread, right_branching, trial
 from headscope.experiments.probes.treebank_splits import corpus_of, counts_of, read_splits
-from headscope.experiments.probes.word_features import fastest_linears
 from headscope.experiments.probes.word_vectors import read_vectors
-from headscope.model.model import Model, evaluating
+from headscope.model.model import Model
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.finished_run import Run
 from headscope.run.life_cycle import Meter, RunInProgress
@@ -58,7 +57,7 @@ def probe(
     progress: Callable[[int, int], None] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Run:
-    """All probes that can be run, trained and tested.
+    """Trains and tests all probes that can be run.
 
     train, test, dev  CoNLL-U or CoNLL-X files; without dev, a tenth of train is held out where it
                       is needed: for several epochs, and for the structural probe
@@ -86,14 +85,10 @@ def probe(
     request = ExperimentRequest(
         "probe", model, corpus=corpus_of(splits), examples=[s.example for s in every],
         settings=asking.spec, seed=settings.seed, replicates=settings.replicates, line=command,
-        counts=counts_of(splits),
-        linears=lambda: fastest_linears(
-            model, every, batch_tokens=settings.batch_tokens, asked=asked_linears
-        ),
+        counts=counts_of(splits), linears=asked_linears, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     work = _ProbeRun(asking, place, folder, progress)
-    with evaluating(model.network):
-        return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
 
 
 @dataclass

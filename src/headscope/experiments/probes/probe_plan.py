@@ -1,4 +1,4 @@
-"""What is asked of a run: which model, sentences and vectors, and so which trainings?"""
+"""The plan of a run of probes: its model, sentences, word vectors and trainings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a run of `headscope probe` hold? Scores of the probes as labelled numbers."""
+"""Makes labelled numbers of what the probes of a run answer."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 
 @dataclass
 class ProbeAnswers:
-    """What was computed.
+    """The answers of all probes of a run.
 
-    trials      what each trained probe answers; see `trials.trial`
-    spread      [direction, unit] see `trials.head_spread`; None without a probe on attention
+    trials      what each trained probe answers; see `train_and_test.trial`
+    spread      [direction, unit] see `train_and_test.head_spread`; None without attention
     structural  by layer, see `structural.judged`
     """
 

@@ -1,4 +1,4 @@
-"""How is a probe trained so that a kill costs a minute at most, and the bits stay the same?
+"""Trains a probe so that a kill costs a minute at most and leaves every bit as it is.
 
 A plain loop: one sentence a step, Adam, the sum of the cross-entropy over its words, as in Clark et
 al. (2019). transformers' Trainer, which trains the models here, takes five times as long a step
@@ -31,7 +31,7 @@ Progress = Callable[[int], None]  # items seen since it was last called
 
 @dataclass(frozen=True)
 class ProbeSchedule:
-    """How long and how fast.
+    """How long a probe is trained, and how fast it learns.
 
     batch     items of a step
     patience  epochs without a better loss on dev before training ends
@@ -174,7 +174,7 @@ def _total(loss: Loss, size: int, batch: int) -> float:
 
 @contextmanager
 def drawn_with(seed: int, *names: str) -> Iterator[None]:
-    """Inside the context torch draws by this seed and these names; afterwards as before."""
+    """Seeds torch by this seed and these names inside the context."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(generator(seed, *names).integers(2**62)))
         yield

@@ -21,30 +21,30 @@ LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown
 
 
-def _scores(found: xr.Dataset) -> Table | None:
-    if "uas" not in found:
+def _scores(probes: xr.Dataset) -> Table | None:
+    if "uas" not in probes:
         return None
     words = {"uas": "UAS", "uas_with_punctuation": "with punctuation", "uuas": "UUAS",
              "uas_of_tree": "UAS of the tree"}  # fmt: skip
-    shown = [name for name in words if name in found]
+    shown = [name for name in words if name in probes]
     rows = [
-        [Cell(capital(plain_name(name))), *(_share(found, x, probe=name) for x in shown)]
-        for name in map(str, found["probe"].values)
+        [Cell(capital(plain_name(name))), *(_share(probes, x, probe=name) for x in shown)]
+        for name in map(str, probes["probe"].values)
     ]
     columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
-    caption = f"95 % intervals, bootstrap over test sentences; {sentences_text(found)}."
+    caption = f"95 % intervals, bootstrap over test sentences; {sentences_text(probes)}."
     return Table("Scores of the probes", columns, [Rows(rows)], caption)
 
 
-def _differences(found: xr.Dataset) -> Table | None:
-    names = [str(name) for name in found["probe"].values] if "uas" in found else []
+def _differences(probes: xr.Dataset) -> Table | None:
+    names = [str(name) for name in probes["probe"].values] if "uas" in probes else []
     if len(names) < 2:
         return None
     rows = []
     for name in names:
         cells = [Cell(capital(plain_name(name)))]
         for other in names[:-1]:
-            parts = estimate(found, "difference", probe=name, probe_other=other)
+            parts = estimate(probes, "difference", probe=name, probe_other=other)
             value, low, high = (float(x) for x in (parts.value, parts.low, parts.high))
             later = names.index(name) > names.index(other)
             cells.append(points(value, low, high) if later else Cell(""))
@@ -54,16 +54,16 @@ def _differences(found: xr.Dataset) -> Table | None:
     return Table("Differences between probes", columns, [Rows(rows[1:])], caption)
 
 
-def _relations(found: xr.Dataset) -> Table | None:
-    if "uas" not in found:
+def _relations(probes: xr.Dataset) -> Table | None:
+    if "uas" not in probes:
         return None
-    counts = found["count"].values
+    counts = probes["count"].values
     shown = [at for at in range(len(counts)) if counts[at] >= LEAST_WORDS][:LISTED]
-    names = [str(name) for name in found["probe"].values]
+    names = [str(name) for name in probes["probe"].values]
     rows = [
         [
-            Cell(str(found["relation"].values[at]), code=True), Cell(f"{int(counts[at]):,}"),
-            *(share(float(found["relation_uas"].sel(probe=n)[at])) for n in names),
+            Cell(str(probes["relation"].values[at]), code=True), Cell(f"{int(counts[at]):,}"),
+            *(share(float(probes["relation_uas"].sel(probe=n)[at])) for n in names),
         ]
         for at in shown
     ]  # fmt: skip
@@ -78,11 +78,11 @@ def _relations(found: xr.Dataset) -> Table | None:
 
 
 def _heads(tree: xr.DataTree) -> Table | None:
-    found = tree.children["probes"].to_dataset()
+    probes = tree.children["probes"].to_dataset()
     table = head_influence_table(tree).head(LISTED)
     if table.empty:
         return None
-    labelled = "head_label" in found
+    labelled = "head_label" in probes
     rows = [
         [
             Cell(f"{row['name']} {ARROWS[str(row['direction'])]}"),
@@ -103,32 +103,32 @@ def _heads(tree: xr.DataTree) -> Table | None:
     return Table("Heads that the probe leans on", columns, [Rows(rows)], caption)
 
 
-def _layers(found: xr.Dataset) -> Table | None:
-    if best_layer(found) is None:
+def _layers(probes: xr.Dataset) -> Table | None:
+    if best_layer(probes) is None:
         return None
     rows = []
-    for layer in range(found.sizes["layer"]):
-        if not np.isfinite(float(found["structural_uuas"][layer])):
+    for layer in range(probes.sizes["layer"]):
+        if not np.isfinite(float(probes["structural_uuas"][layer])):
             continue
         at = {"layer": layer}
-        cells = [_share(found, f"structural_{x}", **at) for x in ("uuas", "root")]
-        cells += [_measured(found, f"structural_{x}", **at) for x in ("distance", "depth")]
+        cells = [_share(probes, f"structural_{x}", **at) for x in ("uuas", "root")]
+        cells += [_measured(probes, f"structural_{x}", **at) for x in ("distance", "depth")]
         rows.append([Cell(f"layer {layer + 1}"), *cells])
     columns = [
         Column("Output of"), Column("UUAS", "%", "uuas"), Column("Root", "%"),
         Column("Distances", "ρ"), Column("Depths", "ρ"),
     ]  # fmt: skip
-    caption = f"The structural probe; {sentences_text(found)}."
+    caption = f"The structural probe; {sentences_text(probes)}."
     return Table("Structural probe by layer", columns, [Rows(rows)], caption)
 
 
-def _share(found: xr.Dataset, variable: str, **choice: object) -> Cell:
-    parts = estimate(found, variable, **choice)
+def _share(probes: xr.Dataset, variable: str, **choice: object) -> Cell:
+    parts = estimate(probes, variable, **choice)
     return share(float(parts.value), float(parts.low), float(parts.high))
 
 
-def _measured(found: xr.Dataset, variable: str, **choice: object) -> Cell:
-    parts = estimate(found, variable, **choice)
+def _measured(probes: xr.Dataset, variable: str, **choice: object) -> Cell:
+    parts = estimate(probes, variable, **choice)
     return measured(float(parts.value), float(parts.low), float(parts.high))
 
 

@@ -1,4 +1,4 @@
-"""Which probes are trained on how much, and what do their features take on disk?"""
+"""The settings of a run of probes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NETWORK = {"attention": "model", "attention_words": "model", "random_words": "ra
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """What is asked; the defaults are Clark et al.'s (2019), and where it says so, others'.
+    """Settings of probes; the defaults are Clark et al.'s (2019) unless another source is named.
 
     probes             of PROBES; None: all that can be run
     epochs, patience   of the probes on attention; with several epochs, those of dev decide
@@ -27,7 +27,7 @@ class ProbeSettings:
     seeds              how many times each is trained, from other first weights
     curve              sizes of smaller training sets
     tree               also the most likely directed tree of each sentence
-    legacy_root_shift  as the authors' code, see `scorers.pair_vectors`
+    legacy_root_shift  as the authors' code, see `pair_scorers.pair_vectors`
     structural_layers  of the structural probe, from 0; None: all
     structural_epochs  at most (Hewitt and Manning's number)
     rank               rows of the structural probe's matrix; None: as many as neurons

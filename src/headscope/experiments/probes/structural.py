@@ -1,4 +1,4 @@
-"""Do hidden states hold the tree? The structural probe, the reference for probes on attention.
+"""The structural probe on hidden states, which probes on attention are compared with.
 
 Hewitt and Manning (2019), *A Structural Probe for Finding Syntax in Word Representations*: a matrix
 B under which squared distances ‖B(h_i − h_j)‖² come near the number of arcs between two words, and
@@ -90,7 +90,7 @@ def structural_scores(
     key: str,
     progress: Callable[[int], None],
 ) -> State:
-    """Both probes of one layer trained on train and dev, and what they find in every test sentence.
+    """Trains both probes of one layer and scores them on every test sentence.
 
     data     train, dev and test
     rank     of B; None: as many as a vector has numbers

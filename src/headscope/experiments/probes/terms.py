@@ -1,4 +1,4 @@
-"""What do the words of the results on probes mean?"""
+"""The words of the results on probes, explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one probe, trained on so many sentences, answer on the test sentences?"""
+"""Trains one probe and collects what it answers on the test sentences."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def answers(
 
 
 def right_branching(sentences: Sequence[TreeSentence], *, tree: bool) -> State:
-    """The same of the rule that a word's head is the next word; the last word has no answer.
+    """The answers of the rule that a word's head is the next word; the last word has none.
 
     Its undirected tree joins every word to the next, punctuation left out.
     """

@@ -87,7 +87,7 @@ def arborescence(scores: Floats) -> Ints:
 
 
 class TreeAccuracy:
-    """The words of the test sentences in a row, and how they are counted.
+    """Counts right words, arcs and sentences of the test set.
 
     head      [word] as `TreeSentence.head`
     scored    [word] whether it counts without punctuation

@@ -182,7 +182,7 @@ def read_splits(
     settings: ProbeSettings,
     probes: Sequence[str],
 ) -> Splits:
-    """Train, dev and test.
+    """Reads train, dev and test.
 
     files   of "train", "test" and, where there are any, "dev"; without these, a tenth of train is
             held out where it is needed: for several epochs, and for the structural probe

@@ -18,8 +18,7 @@ from headscope.model.batch import Batch
 from headscope.model.checkpoint import parameters_sha256
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.linears import choose
-from headscope.model.model import Model, evaluating, forward, run_network
+from headscope.model.model import Model, forward, run_network
 
 LARGEST = float(np.finfo(np.float16).max)
 Features = npt.NDArray[np.float16]
@@ -95,21 +94,6 @@ def hidden_of(model: Model) -> Extract:
         return found
 
     return extract
-
-
-def fastest_linears(
-    model: Model, sentences: Sequence[TreeSentence], *, batch_tokens: int, asked: str
-) -> str:
-    """The kind of linear maps to use, timed on a pass of the usual size; see `linears.choose`."""
-    middle = sorted(sentences, key=lambda s: len(s.example))[len(sentences) // 2]
-    batch = _batch(model, [middle] * max(1, batch_tokens // len(middle.example)))
-
-    def once() -> torch.Tensor:
-        output = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-        return output[0][batch.mask]  # type: ignore[no-any-return]
-
-    with evaluating(model.network):
-        return choose(model.network, once, asked=asked)
 
 
 def _batch(model: Model, sentences: Sequence[TreeSentence]) -> Batch:

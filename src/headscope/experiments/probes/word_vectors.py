@@ -1,4 +1,4 @@
-"""Which vectors do the words of a treebank have, in GloVe, word2vec or fastText files?
+"""Reads the vectors of the words of a treebank from GloVe, word2vec or fastText files.
 
     vectors = read_vectors("glove.6B.100d.txt", forms)
     vectors.rows(sentence_forms)        # [word] rows of vectors.table

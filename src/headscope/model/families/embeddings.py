@@ -1,4 +1,4 @@
-"""How much of a first-layer query or key comes from the word, the position and the segment?
+"""Split the queries and keys of the first layer into what word, position and segment give.
 
 Where a family adds learned embeddings of words, positions and segments and normalises the sum, a
 query of the first layer is linear in the three once the scale of the normalisation is given:

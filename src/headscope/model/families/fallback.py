@@ -1,4 +1,4 @@
-"""How is attention read where a family bypasses transformers' registry (MPNet, DeBERTa)?
+"""Read the attention of families that bypass transformers' registry (MPNet, DeBERTa).
 
 The model is asked for its own maps (`output_attentions=True`); hooks take each layer's map as it
 leaves the attention module, and the value vectors as they leave the value projection. Queries and

@@ -1,4 +1,4 @@
-"""Where do the families keep the modules around attention? A table; one row per layout.
+"""A table of where each family keeps the modules around attention; one row for each layout.
 
 Paths are relative to the attention module: "." is the module itself, "^" its parent, so
 "^.output.dense" is the child `output.dense` of the parent, and "^^" the parent's parent. To add a

@@ -1,4 +1,4 @@
-"""Which modules of this model compute attention, and what surrounds each of them?"""
+"""Find the modules of a model that compute attention, and the modules around each of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformers.pytorch_utils import Conv1D
 from headscope.errors import ModelError
 from headscope.model.families.embeddings import Embeddings, find_embeddings
 from headscope.model.families.layout import LAYOUTS, USUAL_PROJECTIONS, Layout
-from headscope.model.layer import Norm, OutputProjection
+from headscope.model.projection import Norm, OutputProjection
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _DECODER = re.compile(r"(^|\.)decoder\.")
@@ -71,7 +71,7 @@ class Site:
 
     @cached_property
     def closing_norm(self) -> Norm | None:
-        """Those of the LayerNorm that closes the layer."""
+        """γ, ε and β of the LayerNorm that closes the layer."""
         return _norm(self.final_norm)
 
     @cached_property
@@ -83,7 +83,7 @@ class Site:
 
     @cached_property
     def closed_projection(self) -> OutputProjection | None:
-        """The same, then `closing_norm`, as if there were no feed-forward between them."""
+        """`normed_projection`, then `closing_norm`, as if no feed-forward were between them."""
         if self.normed_projection is None or self.closing_norm is None:
             return None
         return self.normed_projection.through(self.closing_norm)
@@ -97,18 +97,18 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     it there.
     """
     modules = dict(model.named_modules())
-    found = [
+    sites = [
         site
         for path, module in modules.items()
         if (site := _listed(path, module, modules) or _guessed(path, module, modules)) is not None
     ]
     if registered(model):
-        known = find_embeddings(modules, [site.path for site in found])
+        known = find_embeddings(modules, [site.path for site in sites])
         return [
             replace(site, embeddings=known.get(site.path), block=_block(site.path, modules))
-            for site in found
+            for site in sites
         ]
-    readable = [site for site in found if site.value is not None]
+    readable = [site for site in sites if site.value is not None]
     if not readable:
         family = getattr(model.config, "model_type", "unknown")
         raise ModelError(
@@ -137,14 +137,14 @@ def configurations(model: PreTrainedModel) -> list[Any]:
     waiting = [
         c for m in model.modules() if isinstance(c := vars(m).get("config"), PreTrainedConfig)
     ]
-    found: dict[int, PreTrainedConfig] = {}
+    seen: dict[int, PreTrainedConfig] = {}
     while waiting:
         config = waiting.pop()
-        if id(config) not in found:
-            found[id(config)] = config
+        if id(config) not in seen:
+            seen[id(config)] = config
             inner = (getattr(config, name, None) for name in config.sub_configs)
             waiting += [c for c in inner if isinstance(c, PreTrainedConfig)]
-    return list(found.values())
+    return list(seen.values())
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
@@ -177,8 +177,8 @@ def _holds(layout: Layout, module: nn.Module) -> bool:
     if layout.when is None:
         return True
     name, wanted = layout.when
-    found = getattr(module, name, getattr(getattr(module, "config", None), name, None))
-    return bool(found == wanted)
+    value = getattr(module, name, getattr(getattr(module, "config", None), name, None))
+    return bool(value == wanted)
 
 
 def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
@@ -225,8 +225,8 @@ def _stack(path: str, module: nn.Module) -> str:
 def _heads(attention: nn.Module) -> int:
     """Number of query heads of an attention module."""
     for name in ("num_attention_heads", "num_heads", "n_heads"):
-        if isinstance(found := getattr(attention, name, None), int):
-            return found
+        if isinstance(number := getattr(attention, name, None), int):
+            return number
     config = getattr(attention, "config", None)
     if config is not None and hasattr(config, "num_attention_heads"):
         return int(config.num_attention_heads)

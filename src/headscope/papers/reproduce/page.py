@@ -25,6 +25,7 @@ from headscope.papers.claim_engine import (
     REPRODUCED,
     ClaimGroup,
     ClaimOutcome,
+    PaperClaim,
     Published,
 )
 from headscope.papers.page_frame import render_page
@@ -32,7 +33,7 @@ from headscope.papers.quantities import Measured
 from headscope.papers.reproduce.paper_outcome import PaperOutcome, difference_texts, ours_text
 from headscope.run.finished_run import Run
 
-OFTEN = 3  # a direction that so many claims share is told once, above them
+OFTEN = 3  # a direction that so many claims share is stated once, above them
 SIGNS = {
     REPRODUCED: "●", DIRECTION: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
 }  # fmt: skip
@@ -40,23 +41,23 @@ SIGNS = {
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """A claim as it stands on the page; `published` holds (value, where, difference)."""
+    """A claim as it stands on the page; what its section shares is left out of the words.
 
-    id: str
-    place: str
-    claim: str
-    direction: str
-    ours: str
-    interval: str
-    unit: str
-    n: str
-    shown: str
-    published: list[tuple[str, str, str]]
-    status: str
+    published  (value, where it stands, ours less it) of each
+    note       the letter of the note that says why there is no number
+    aside      whether the published values are of other data
+    """
+
+    claim: PaperClaim
+    verdict: str
     sign: str
     kind: str
+    ours: str
+    interval: str
+    published: list[tuple[str, str, str]]
+    direction: str
+    words: list[str]
     note: str
-    elsewhere: str
     aside: bool
 
 
@@ -75,7 +76,7 @@ class RunFigure:
 
 @dataclass(frozen=True)
 class SharedWords:
-    """What is told once, above a table: direction, n, which other data than the paper's."""
+    """What is stated once above a table: direction, n, the data where not the paper's."""
 
     direction: str
     n: str
@@ -84,11 +85,9 @@ class SharedWords:
 
 @dataclass(frozen=True)
 class GroupSection:
-    """A section: what most of its claims `share`, `notes` on what was not run."""
+    """A section: what most of its claims share, and notes on what was not run."""
 
-    id: str
-    title: str
-    text: str
+    group: ClaimGroup
     rows: list[LedgerRow]
     shared: SharedWords
     notes: list[tuple[str, str, bool]]
@@ -131,8 +130,7 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> GroupS
     letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
     failed = {one.reason for one in outcomes if one.verdict == FAILED}
     return GroupSection(
-        group.id, group.title, group.text,
-        [_row(one, letters, shared) for one in outcomes], shared,
+        group, [_row(one, letters, shared) for one in outcomes], shared,
         [(letters.get(reason, "*"), printable(reason), reason in failed) for reason in reasons],
         _figures(outcome, group, styles),
         absent=bool(outcomes) and all(one.verdict == NOT_RUN for one in outcomes),
@@ -150,16 +148,15 @@ def _row(outcome: ClaimOutcome, letters: Mapping[str, str], shared: SharedWords)
     claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)
+    n = "" if measured.n == shared.n else measured.n
+    elsewhere = "" if measured.elsewhere == shared.elsewhere else measured.elsewhere
     return LedgerRow(
-        claim.key, claim.place, claim.text,
-        "" if claim.direction == shared.direction else claim.direction,
-        ours, interval, claim.unit, "" if measured.n == shared.n else measured.n,
-        printable(measured.detail),
+        claim, verdict, SIGNS[verdict], _kind(verdict), ours, interval,
         [(p.text, _where(p, claim.place), d) for p, d in zip(claim.published, apart, strict=True)],
-        verdict, SIGNS[verdict], _kind(verdict),
-        letters.get(outcome.reason, "*") if outcome.reason else "",
-        "" if measured.elsewhere == shared.elsewhere else measured.elsewhere,
-        bool(measured.elsewhere),
+        direction="" if claim.direction == shared.direction else claim.direction,
+        words=[part for part in (printable(measured.detail), n, elsewhere) if part],
+        note=letters.get(outcome.reason, "*") if outcome.reason else "",
+        aside=bool(measured.elsewhere),
     )  # fmt: skip
 
 

@@ -165,7 +165,10 @@ def find_data(given: Sequence[str], substitutes: Path | None) -> PaperData:
         )
     if substitutes is not None and "words" not in public and find_spec(GLOVE_MODULE):
         public["words"] = [Path(GLOVE)]
-    return PaperData(_source(key, paths) for key, paths in {**public, **named}.items())
+    return PaperData(
+        DataSource(key, tuple(paths), _elsewhere(key, paths))
+        for key, paths in {**public, **named}.items()
+    )
 
 
 def _named(key: str, path: str) -> list[Path]:
@@ -224,12 +227,8 @@ def _digits(place: Path) -> str:
     return re.sub(r"\D", "", place.name)
 
 
-def _source(key: str, paths: Sequence[Path]) -> DataSource:
-    return DataSource(key, tuple(paths), _elsewhere(key, paths))
-
-
 def _elsewhere(key: str, paths: Sequence[Path]) -> str:
-    """Which other data than the papers' these are; told by the names of their files."""
+    """Which other data than the papers' these are, by the names of their files."""
     names = [path.name for path in paths]
     if key in ("treebank", "probe_train", "probe_test"):
         return "Universal Dependencies" if any(n.endswith(".conllu") for n in names) else ""

@@ -108,9 +108,9 @@ def release(folder: Path) -> Path:
 
 def fits(ranks: Path, model: Model) -> bool:
     """Whether a rank file speaks of this model's tokens."""
-    found = read_ranks(ranks, len(model.tokenizer))
+    by_token = read_ranks(ranks, len(model.tokenizer))
     for rank, token in BERT_RANKS.items():
-        at = [int(place) for place in (found == rank).nonzero()[0]]
+        at = [int(place) for place in (by_token == rank).nonzero()[0]]
         if not at or list(model.tokens(at)) != [token]:
             return False
     return True
@@ -153,7 +153,7 @@ def split(workspace: Workspace, name: str) -> Run:
     ids = tokenizer(forms, add_special_tokens=False)["input_ids"] if forms else []
     if not ids:
         raise Unmeasured("needs a treebank with words")
-    share = float(np.mean([len(found) > 1 for found in ids]))
+    share = float(np.mean([len(tokens) > 1 for tokens in ids]))
     return in_memory("split", share=share, words=len(ids))
 
 

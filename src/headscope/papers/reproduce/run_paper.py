@@ -56,7 +56,7 @@ MAKERS: dict[str, RunMaker] = {
     "tuned": task_runs.tuned,
     "scratch": task_runs.scratch,
     "compare": task_runs.compared,
-    "told": task_runs.told,
+    "told": task_runs.feature_change,
     "ablate": task_runs.ablated,
     "alignment": paper_runs.alignment,
 }

@@ -63,7 +63,7 @@ def compared(workspace: Workspace, name: str) -> Run:
     )  # fmt: skip
 
 
-def told(workspace: Workspace, name: str) -> Run:
+def feature_change(workspace: Workspace, name: str) -> Run:
     """What words of a kind draw, before and after (§4.4), and what the last [CLS] looks at (§4.5).
 
     On the sentences of a treebank, whose words have tags; the paper parsed the task's own.

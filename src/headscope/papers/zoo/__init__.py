@@ -1,1 +1,1 @@
-"""Do claims made of one model hold for others? A small battery over a list of models."""
+"""The zoo: claims made of one model, held against a list of others."""

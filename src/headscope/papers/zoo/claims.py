@@ -53,7 +53,7 @@ def quoted(text: str) -> tuple[Published, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class FinderRelation:
     """A relation of which the best head is asked.
 
     name       in plain words
@@ -67,15 +67,15 @@ class Relation:
 
 
 RELATIONS = (
-    Relation("determiner", ("det",), "94.3 | 51.7 %"),
-    Relation("direct object", ("obj", "dobj"), "86.8 | 40.0 %"),
-    Relation("subject", ("nsubj",), "58.5 | 45.5 %"),
-    Relation("adjective", ("amod",), "75.6 | 68.3 %"),
-    Relation("preposition", ("case", "pobj"), "pobj: 76.3 | 34.6 %"),
-    Relation("possessive", ("nmod:poss", "poss"), "80.5 | 47.7 %"),
-    Relation("auxiliary", ("aux",), "81.1 | 71.5 %"),
-    Relation("clause marker", ("mark",), "50.7 | 14.5 %"),
-    Relation("adverb", ("advmod",), "48.8 | 40.2 %"),
+    FinderRelation("determiner", ("det",), "94.3 | 51.7 %"),
+    FinderRelation("direct object", ("obj", "dobj"), "86.8 | 40.0 %"),
+    FinderRelation("subject", ("nsubj",), "58.5 | 45.5 %"),
+    FinderRelation("adjective", ("amod",), "75.6 | 68.3 %"),
+    FinderRelation("preposition", ("case", "pobj"), "pobj: 76.3 | 34.6 %"),
+    FinderRelation("possessive", ("nmod:poss", "poss"), "80.5 | 47.7 %"),
+    FinderRelation("auxiliary", ("aux",), "81.1 | 71.5 %"),
+    FinderRelation("clause marker", ("mark",), "50.7 | 14.5 %"),
+    FinderRelation("adverb", ("advmod",), "48.8 | 40.2 %"),
 )
 
 
@@ -93,7 +93,7 @@ def _cancels(
     )  # fmt: skip
 
 
-def _relation(relation: Relation) -> PaperClaim:
+def _relation(relation: FinderRelation) -> PaperClaim:
     """The claim that some head finds the relation."""
     return PaperClaim(
         relation_key(relation), f"{CLARK}, Table 1", f"{relation.name} ({relation.labels[0]})",
@@ -104,7 +104,7 @@ def _relation(relation: Relation) -> PaperClaim:
     )  # fmt: skip
 
 
-def relation_key(relation: Relation) -> str:
+def relation_key(relation: FinderRelation) -> str:
     """The key of the claim that some head finds the relation."""
     return f"relation_{relation.labels[0]}"
 

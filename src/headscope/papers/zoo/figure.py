@@ -18,16 +18,21 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from headscope.analyses.dependency.relation_heads import RelationHead
 from headscope.core.accumulators import Estimate
 from headscope.core.results import shape
+from headscope.draw.caption_words import INTERVALS, clipped
 from headscope.draw.marks import faint_grid
 from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
-from headscope.draw.wording import INTERVALS, clipped
 from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
+<<<<<<< HEAD
 from headscope.papers.zoo.claims import RELATIONS, Relation
 from headscope.papers.zoo.depth_curves import MIDDLE, depths
 from headscope.papers.zoo.measures import best_relation_head
+=======
+from headscope.papers.zoo.claims import RELATIONS, FinderRelation
+from headscope.papers.zoo.measures import MIDDLE, best_finder, depths
+>>>>>>> main
 from headscope.papers.zoo.outcome import ZooOutcome
 from headscope.run.finished_run import Run
 
@@ -37,7 +42,6 @@ LONGEST_TITLE = 30
 WIDTH = 2.3  # inches, a third of two columns
 HEIGHT = 0.62
 MARKED = 16  # layers; of more, the marks are smaller
-HEADS = "best_heads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """One figure: a panel for every model that has any of its series."""
+    """One figure: a panel for every model that has any of its series; middle: mark that depth."""
 
     name: str
     title: str
@@ -108,17 +112,15 @@ MULTIPLES = (
         "layer, 1 last); [CLS] and punctuation make up the rest",
     ),
 )  # fmt: skip
-HEADS_TITLE = "The best heads"
-HEADS_TEXT = (
+BEST_HEADS = Multiple(
+    "best_heads", "The best heads",
+    (Series((), "best fixed offset", "grey", "D"),),
     "A head that finds the head of a word better than any fixed offset has learned more than "
-    "position. In BERT such heads are found in the middle layers (Clark et al. 2019, Table 1)."
-)
-HEADS_CAPTION = (
+    "position. In BERT such heads are found in the middle layers (Clark et al. 2019, Table 1).",
     "Share of words whose syntactic head the best head finds, chosen on one half of the documents "
-    "and scored on the other; the more a dot stands out from the page, the "
-    "deeper its layer; grey diamonds: the best "
-    "fixed offset; faint where the advantage is not beyond its interval"
-)
+    "and scored on the other; the more a dot stands out from the page, the deeper its layer; grey "
+    "diamonds: the best fixed offset; faint where the advantage is not beyond its interval",
+)  # fmt: skip
 
 
 def panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
@@ -151,7 +153,11 @@ def head_panels(zoo: ZooOutcome) -> list[Panel]:
     ]  # fmt: skip
 
 
+<<<<<<< HEAD
 def _relation_head(run: Run, relation: Relation) -> RelationHead | None:
+=======
+def _finder(run: Run, relation: FinderRelation) -> Finder | None:
+>>>>>>> main
     try:
         return best_relation_head(run, relation.labels)
     except Unmeasured:
@@ -177,7 +183,7 @@ def save_figures(zoo: ZooOutcome) -> list[Path]:
     """Writes every figure as .svg and .png into `figures`; more than MOST_PANELS go on in -2."""
     written = []
     drawn = {multiple.name: panels(zoo, multiple, key=True) for multiple in MULTIPLES}
-    for name, every in {**drawn, HEADS: head_panels(zoo)}.items():
+    for name, every in {**drawn, BEST_HEADS.name: head_panels(zoo)}.items():
         for start in range(0, len(every), MOST_PANELS):
             number = f"-{start // MOST_PANELS + 1}" if start else ""
             figure = compose(every[start : start + MOST_PANELS], columns=COLUMNS)

@@ -28,12 +28,9 @@ from headscope.papers.claim_engine import (
 from headscope.papers.page_frame import render_page
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES
 from headscope.papers.zoo.figure import (
-    HEADS,
-    HEADS_CAPTION,
-    HEADS_TEXT,
-    HEADS_TITLE,
+    BEST_HEADS,
     MULTIPLES,
-    Series,
+    Multiple,
     caption,
     depth_shades,
     head_panels,
@@ -45,7 +42,7 @@ PANEL_WIDTH = 2.9  # inches, as the report's three beside each other
 # verdict → (sign, class of the cell)
 SIGNS = {HOLDS: ("●", "holds"), FAILS: ("○", "fails"), UNCLEAR: ("◐", "unclear"),
          UNASKED: ("—", "unasked")}  # fmt: skip
-GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●"}
+GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●", "D": "◇"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +64,14 @@ class ClaimRow:
     claim: PaperClaim
     bound: str
     held: str
-    published: str
     cells: list[ClaimCell]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEntry:
-    """One entry of the key above a figure."""
-
-    text: str
-    hue: str
-    glyph: str
-    dashed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FigureSection:
     """One section of small panels (title, markup made here); shades: of the key's ramp."""
 
-    id: str
-    title: str
-    text: str
-    key: list[KeyEntry]
+    figure: Multiple
     panels: list[tuple[str, str]]
     caption: str
     shades: list[int]
@@ -103,7 +86,7 @@ def write_page(zoo: ZooOutcome) -> Path:
 def render(zoo: ZooOutcome) -> str:
     """The page as text."""
     styles = Styles()
-    sections = figure_sections(zoo, styles)
+    sections = figure_sections(zoo, styles)  # before the page takes the styles
     return render_page(
         "zoo", styles,
         rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
@@ -112,6 +95,7 @@ def render(zoo: ZooOutcome) -> str:
         models=[_model(zoo, label) for label in zoo.runs],
         groups=[(group.title, _rows(zoo, group)) for group in GROUPS],
         signs=SIGNS,
+        glyphs=GLYPHS,
         pictures=sections,
         definitions=_definitions(),
         references=REFERENCES.values(),
@@ -123,22 +107,15 @@ def render(zoo: ZooOutcome) -> str:
 
 def figure_sections(zoo: ZooOutcome, styles: Styles) -> list[FigureSection]:
     """The sections of small panels that have any; `styles` collects their classes."""
-    sections = []
-    for multiple in MULTIPLES:
-        every = panels(zoo, multiple, key=False)
-        if every:
-            sections.append(FigureSection(
-                multiple.name, multiple.title, multiple.text, [_key(s) for s in multiple.series],
-                _inline(every, styles, multiple.name), caption(zoo, multiple.caption, every), [],
-            ))  # fmt: skip
-    heads = head_panels(zoo)
-    if heads:
-        key = [KeyEntry("best fixed offset", "grey", "◇", dashed=False)]
-        sections.append(FigureSection(
-            HEADS, HEADS_TITLE, HEADS_TEXT, key, _inline(heads, styles, HEADS),
-            caption(zoo, HEADS_CAPTION, heads), depth_shades(),
-        ))  # fmt: skip
-    return sections
+    drawn = [(multiple, panels(zoo, multiple, key=False)) for multiple in MULTIPLES]
+    return [
+        FigureSection(
+            multiple, _inline(every, styles, multiple.name), caption(zoo, multiple.caption, every),
+            depth_shades() if multiple is BEST_HEADS else [],
+        )
+        for multiple, every in [*drawn, (BEST_HEADS, head_panels(zoo))]
+        if every
+    ]  # fmt: skip
 
 
 def bound_words(claim: PaperClaim) -> str:
@@ -165,11 +142,8 @@ def _rows(zoo: ZooOutcome, group: ClaimGroup) -> list[ClaimRow]:
 
 def _row(claim: PaperClaim, answers: Answers) -> ClaimRow:
     holding, asked = held(answers)
-    published = " / ".join(value.text for value in claim.published)
-    return ClaimRow(
-        claim, bound_words(claim), f"{holding} of {asked}" if asked else "—", published,
-        [cell(outcome) for outcome in answers.values()],
-    )  # fmt: skip
+    cells = [cell(outcome) for outcome in answers.values()]
+    return ClaimRow(claim, bound_words(claim), f"{holding} of {asked}" if asked else "—", cells)
 
 
 def cell(outcome: ClaimOutcome) -> ClaimCell:
@@ -234,10 +208,6 @@ def _inline(every: list[Panel], styles: Styles, name: str) -> list[tuple[str, st
         (panel.title, inline_panel(panel, styles, prefix=f"{name}{at}-", width=PANEL_WIDTH))
         for at, panel in enumerate(every)
     ]
-
-
-def _key(series: Series) -> KeyEntry:
-    return KeyEntry(series.text, series.hue, GLYPHS[series.mark], series.dashed)
 
 
 def _facts(zoo: ZooOutcome) -> dict[str, str]:

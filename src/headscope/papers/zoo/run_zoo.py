@@ -34,9 +34,8 @@ from headscope.papers.quantities import (
 )
 from headscope.papers.zoo.figure import save_figures
 from headscope.papers.zoo.model_list import ListedModel, listed_models
-from headscope.papers.zoo.outcome import ZooOutcome
+from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import write_page
-from headscope.papers.zoo.tables import claim_table, write_tables
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.finished_run import Run
@@ -98,20 +97,20 @@ def zoo(
     annotated = _annotated(corpus, settings.limit)
     job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports)
     new_manifest = partial(_manifest, spec, corpus)
-    with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as whole:
+    with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as progress:
         runs, failed = _each(listed, job, begin)
         if not runs:
             if not any((folder.path / MODELS).iterdir()):  # nothing began: another spec may
                 (folder.path / MODELS).rmdir()
                 (folder.path / MANIFEST).unlink()
             raise _none(failed)
-        whole.manifest |= {
+        progress.manifest |= {
             "command": shlex.join(execution.command),
             "models": {label: run.manifest["model"] for label, run in runs.items()},
             "failed": {label: _one_line(error) for label, error in failed.items()},
         }
-        whole.save_manifest()
-        return Zoo(folder.path, runs, whole.manifest)
+        progress.save_manifest()
+        return Zoo(folder.path, runs, progress.manifest)
 
 
 def allowed_analyses(
@@ -166,13 +165,13 @@ def _each(
             runs[entry.label] = _one(entry, job, runs)
         except RunStopped:
             raise
-        except Exception as error:  # one model's fault is that model's
+        except Exception as error:  # a fault in one model leaves the others
             failed[entry.label] = _readable(error)
     return runs, failed
 
 
 def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
-    """Its atlas, with the draws of its intervals: a mean over layers has an interval of its own."""
+    """The run of one model; it keeps the draws, so that any mean of them has an interval."""
     given = entry.given
     model = load(given, **job.loading) if isinstance(given, str) else given
     for label, run in runs.items():

@@ -15,7 +15,7 @@ from headscope.corpus import Corpus, Example, batches
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.linears import linears
+from headscope.model.linears import choose, linears
 from headscope.model.model import Model, forward
 from headscope.run.analysis import Analysis, Scope, known_analyses
 from headscope.run.plan import Reader, Shard
@@ -92,6 +92,28 @@ class Computer:
         assert self._batch is not None
         for analysis in self._analyses:
             analysis.observe(layer, self._batch)
+
+
+def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:
+    """Time the linear maps on a batch of these examples; returns the kind to use.
+
+    In one thread, whatever the run will use: on a busy machine threads wait for each other longer
+    than they compute, and the choice would change from run to run.
+
+    asked   "auto", or the kind to use if it is possible; see `linears.choose`
+    raises  InputError if that kind is not possible
+    """
+    if asked == "stock":
+        return asked
+    batch = Batch.of(examples, model.vocabulary, replicates=0, device=model.device)
+
+    def once() -> torch.Tensor:
+        answer = forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
+        output: torch.Tensor = answer[0]  # [example, token, neuron], or a class for each example
+        return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
+
+    with threads_of(1):
+        return choose(model.network, once, asked=asked)
 
 
 @contextmanager

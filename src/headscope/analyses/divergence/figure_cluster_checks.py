@@ -1,0 +1,302 @@
+"""How sure are the clusters of heads, and does another way to cluster show the same ones?
+
+How many clusters there are, how near heads are to their own, and whether clusters are there again
+in resampled documents. And the second way to cluster, by average linkage: the tree of all heads,
+the whole matrix of divergences in the tree's order, and strips with each head's k-medoids cluster
+and layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from headscope.analyses.divergence.clustering import average_tree
+from headscope.analyses.divergence.clusters import CLUSTER_VARIABLES, Cluster, clusters
+from headscope.analyses.divergence.figure_clusters import (
+    HUES,
+    LN2,
+    layer_strip,
+    mark_cluster,
+    spread,
+)
+from headscope.analyses.divergence.layers_alike import CLEAR, p_words
+from headscope.core.results import Floats, estimate, group, shape
+from headscope.core.wording import fixed, percent, plain
+from headscope.draw.caption_words import INTERVALS, over, with_interval
+from headscope.draw.marks import band_line, cell_key, faint_grid
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color, ramp_map
+
+NUMBER_HEIGHT = 0.048  # of a panel's height: a number beside it
+STABLE = 0.75  # Hennig (2007): from here a cluster is found again
+CHECKED_VARIABLES = (
+    "silhouette_by_k",
+    "reference_silhouette",
+    "cluster_count",
+    "silhouette",
+    "stays",
+)
+
+
+def number_panels(tree: xr.DataTree) -> list[Panel]:
+    """The curve, the silhouettes of heads, and the stability of clusters where there is one."""
+    divergence, found = group(tree, "divergence"), clusters(tree)
+    if divergence is None or not found or not all(name in divergence for name in CHECKED_VARIABLES):
+        return []
+    made = [
+        Panel("How many clusters", partial(_curve, divergence), height=0.9),
+        Panel("How far apart", partial(_silhouettes, divergence, found), height=0.9),
+    ]
+    if np.isfinite(divergence["jaccard"].values).any():
+        made.append(Panel("Found again", partial(_stability, divergence, found), height=0.9))
+    return made
+
+
+def number_caption(tree: xr.DataTree) -> str:
+    """How to read the figure, what was chosen, and how sure it is."""
+    divergence = group(tree, "divergence")
+    if divergence is None or "cluster_count" not in divergence:
+        return ""
+    count = int(divergence["cluster_count"])
+    draws = divergence.sizes["draw"]
+    stability = (
+        " (c) Mark: how much of a cluster is found again in clusters of resampled documents "
+        f"(Jaccard overlap, mean; from {STABLE} stable, dashed: Hennig 2007); ticks: of each head, "
+        "the share of resamples in which it is with the cluster’s medoid. "
+        f"{_again(divergence)}"
+        if np.isfinite(divergence["jaccard"].values).any()
+        else ""
+    )
+    return (
+        "(a) Mean silhouette: how much nearer heads are to their own cluster than to the next, by "
+        f"number of clusters; bands are {INTERVALS}; grey: {draws} sets of points that have the "
+        "heads’ main axes and no clusters, clustered alike; tree: average linkage. The number "
+        f"chosen (line) is where k-medoids stand farthest above their mean. {verdict(tree)} "
+        "(b) The silhouette of every head, by cluster; below 0 a head is nearer to another cluster."
+        f"{stability}"
+        f" {over(tree)}; {count} clusters. The measures: Rousseeuw (1987), Hennig (2007)."
+    )
+
+
+def verdict(tree: xr.DataTree) -> str:
+    """Whether heads fall into clusters, and how clear these are; whatever the run says."""
+    divergence = group(tree, "divergence")
+    if divergence is None or "cluster_p" not in divergence:
+        return ""
+    p, count = float(divergence["cluster_p"]), int(divergence["cluster_count"])
+    parts = estimate(divergence, "silhouette_by_k", method="k_medoids", k=count)
+    mean = with_interval("silhouette", float(parts.value), float(parts.low), float(parts.high))
+    if p > CLEAR:
+        return (
+            f"Heads without clusters would stand out as much ({p_words(p)}): the {count} clusters "
+            f"({mean}) divide what is one cloud."
+        )
+    clear = (
+        "clear" if float(parts.value) >= 0.5 else "fuzzy" if float(parts.value) < 0.25 else "fair"
+    )
+    return f"Heads do fall into clusters ({p_words(p)}), {clear} ones ({mean})."
+
+
+def _again(divergence: xr.Dataset) -> str:
+    """How stable the clusters of both methods are."""
+    found = estimate(divergence, "stability")
+    share = float(divergence["k_share"].sel(k=int(divergence["cluster_count"])))
+    both = [
+        f"{fixed(float(found.value[at]), 2)} for {name}"
+        for at, name in enumerate(("k-medoids", "average linkage"))
+    ]
+    return (
+        f"Adjusted Rand index with the resamples: {' and '.join(both)}; "
+        f"{percent(share, np.nan, np.nan)} of them choose the same number."
+    )
+
+
+def _curve(divergence: xr.Dataset, axes: Axes) -> None:
+    counts = divergence["k"].values.astype(float)
+    reference = divergence["reference_silhouette"].transpose("draw", "k").values
+    axes.fill_between(
+        counts, reference.min(0), reference.max(0), color=color("grey"), alpha=0.25, lw=0
+    )
+    axes.plot(counts, reference.mean(0), color=color("grey"), lw=0.9, ls=(0, (4, 2)))
+    band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="average"), "mean")
+    band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="k_medoids"), "all")
+    axes.axvline(float(divergence["cluster_count"]), color=color("ink"), lw=0.7)
+    axes.set_ylim(min(0.0, axes.get_ylim()[0]))
+    axes.set_xlabel("clusters")
+    axes.set_ylabel("mean silhouette")
+    step = 2 if len(counts) < 12 else 4
+    axes.set_xticks([at for at in range(2, int(counts[-1]) + 1) if at % step == 0])
+    faint_grid(axes)
+    handles = [
+        Line2D([], [], color=color("blue"), marker="o", ms=3.6, mew=0, label="k-medoids"),
+        Line2D([], [], color=color("grey"), marker="o", ms=3.6, mew=0, label="tree"),
+        Patch(color=color("grey"), alpha=0.25, lw=0, label="no clusters"),
+    ]
+    key = axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(-0.12, 1), ncols=3, handlelength=1.4
+    )
+    key.set_in_layout(False)  # `compose` leaves it its height
+
+
+def _silhouettes(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
+    """Every head a bar, the longest first in its cluster."""
+    value: Floats = divergence["silhouette"].values  # [unit]
+    gap = max(len(value) / 60, 1.0)
+    row, middles = 0.0, []
+    for one in found:
+        own = np.sort(value[list(one.units)])[::-1]
+        hue, hollow = color(HUES[one.number % len(HUES)]), one.number >= len(HUES)
+        rows = row + np.arange(len(own)) + 0.5
+        axes.barh(rows, own, height=0.5 if hollow else 1.0, color=hue, lw=0)
+        middles.append(row + len(own) / 2)
+        row += len(own) + gap
+    height = row - gap
+    places = spread(np.array(middles), np.full(len(found), NUMBER_HEIGHT * height), height)
+    for one, place in zip(found, places.tolist(), strict=True):
+        axes.text(
+            -0.015, place, str(one.number + 1), fontsize=6, va="center", ha="right",
+            transform=axes.get_yaxis_transform(),
+        )  # fmt: skip
+    axes.axvline(0, color=color("muted"), lw=0.6)
+    axes.set_ylim(height, 0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("silhouette of each head")
+    axes.set_ylabel("cluster", labelpad=11)
+
+
+def _stability(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
+    stays = divergence["stays"].values
+    for one in found:
+        others = [unit for unit in one.units if unit != one.medoid]
+        axes.plot(
+            stays[others], np.full(len(others), one.number), "|", color=color("muted"), ms=6,
+            mew=0.6, alpha=0.6, zorder=2,
+        )  # fmt: skip
+        hue = color(HUES[one.number % len(HUES)])
+        face = color("page") if one.number >= len(HUES) else hue
+        axes.plot(one.jaccard, one.number, "o", color=hue, mfc=face, ms=5, mew=1.0, zorder=4)
+    axes.axvline(STABLE, color=color("muted"), lw=0.8, ls=(0, (4, 2)))
+    axes.set_xlim(0, 1.03)
+    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.set_yticks(range(len(found)), [str(one.number + 1) for one in found])
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("overlap, and share of resamples")
+    axes.set_ylabel("cluster")
+
+
+NUMBER_PICTURE = Picture(
+    "cluster_number", "How many clusters, and how sure", ("divergence",), number_panels,
+    number_caption, columns=3,
+)  # fmt: skip
+
+
+TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
+MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
+
+
+def tree_panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel; none where the run has no clusters."""
+    divergence = group(tree, "divergence")
+    if divergence is None or not all(name in divergence for name in CLUSTER_VARIABLES):
+        return []
+    height = (1 + 0.06) / (1 + TREE + 3 * STRIP) + 0.02
+    return [Panel("", partial(_draw_tree, tree, divergence), height=height)]
+
+
+def tree_caption(tree: xr.DataTree) -> str:
+    """How to read the figure, and how far the two ways to cluster agree."""
+    divergence = group(tree, "divergence")
+    if divergence is None or "method_agreement" not in divergence:
+        return ""
+    found, agreement = clusters(tree), float(divergence["method_agreement"])
+    sizes = _cut_sizes(divergence, len(found))
+    largest = percent(max(sizes) / sum(sizes), np.nan, np.nan)
+    alone = sum(size == 1 for size in sizes)
+    return (
+        "The tree joins heads, and then groups of heads, in the order of their mean distance "
+        "(average linkage on the root of the Jensen–Shannon divergence; branches as long as the "
+        "distance). Beside it each head’s layer, light to dark, and its k-medoids cluster, then "
+        "its divergence from every other head in nats, in the same order, 0 (page) alike. Cut into "
+        f"{len(found)} groups, the tree puts {largest} of the heads into the largest and {alone} "
+        f"alone; its agreement with the clusters is {fixed(agreement, 2)} (adjusted Rand index: "
+        f"1 the same, 0 chance). {over(tree)}. After Clark et al. (2019), §6."
+    )
+
+
+def _cut_sizes(divergence: xr.Dataset, count: int) -> list[int]:
+    """Heads in each group of the tree, cut into `count`."""
+    from headscope.analyses.divergence.clustering import labels_by
+
+    labels = labels_by("average", _distances(divergence), [count])[0]
+    return [int(size) for size in np.bincount(labels)]
+
+
+def _distances(divergence: xr.Dataset) -> np.ndarray:
+    js = estimate(divergence.transpose("unit", "unit_other", ...), "js").value
+    return np.asarray(np.sqrt(js))
+
+
+def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
+    from scipy.cluster.hierarchy import dendrogram
+
+    distances = _distances(divergence)
+    joined = dendrogram(average_tree(distances, ordered=True), no_plot=True)
+    order, count = np.array(joined["leaves"]), len(distances)
+    top = min(float(distances.max()) ** 2, LN2) or LN2
+    axes.imshow(
+        distances[np.ix_(order, order)] ** 2, cmap=ramp_map(), vmin=0, vmax=top,
+        interpolation="nearest", extent=(0, count, count, 0),
+    )  # fmt: skip
+    width, space = STRIP * count, SPACE * count
+    number = divergence["cluster"].values.astype(int)[order]
+    _cluster_strip(axes, number, at=-width - space, width=width)
+    layer_strip(axes, order // shape(tree)[1], shape(tree)[0], at=-2 * (width + space), width=width)
+    start, room = -2 * (width + space) - space, TREE * count
+    for rows, heights in zip(joined["icoord"], joined["dcoord"], strict=True):
+        # scipy spaces leaves by 10, from 5.
+        along = start - np.array(heights) / distances.max() * room
+        axes.plot(along, np.array(rows) / 10, color=color("muted"), lw=0.6)
+    for at, words in ((start, "0"), (start - room, f"distance {distances.max():.2f}")):
+        axes.text(
+            at, count + 2 * space, words, fontsize=6.5, va="top",
+            ha="left" if at < start else "center",
+        )  # fmt: skip
+    axes.set_xlim(start - room, count)
+    axes.set_ylim(count, 0)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    unit = str(divergence["js"].attrs.get("units", "nats"))
+    cell_key(axes, f"{plain(top, unit)} {unit}")
+    for at, words in ((-1.5 * width - 2 * space, "layer"), (-0.5 * width - space, "cluster")):
+        axes.text(at, count + 2 * space, words, fontsize=6.5, va="top", ha="center", rotation=90)
+
+
+def _cluster_strip(axes: Axes, number: np.ndarray, *, at: float, width: float) -> None:
+    """The cluster of every row, in its colour, with its number where there is room."""
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    for start, stop in zip(starts, [*starts[1:], len(number)], strict=True):
+        ink = mark_cluster(axes, int(number[start]), (at, start), (width, stop - start))
+        if stop - start >= MOST_NUMBERS * len(number) / 144:
+            axes.text(
+                at + width / 2, (start + stop) / 2, str(number[start] + 1), fontsize=5,
+                va="center", ha="center", color=ink, zorder=6,
+            )  # fmt: skip
+
+
+TREE_PICTURE = Picture(
+    "cluster_tree",
+    "The tree of heads",
+    ("divergence",),
+    tree_panels,
+    tree_caption,
+    columns=1,
+    wide=True,
+)

@@ -1,0 +1,122 @@
+"""In which of the inputs that a run kept does a head do most clearly what is said of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.claim import Claim
+from headscope.core.head_labels import head_labels
+from headscope.core.results import Floats, group
+from headscope.core.stored_maps import StoredInput
+
+STEPS = {"previous": -1, "next": 1, "self": 0}
+Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
+
+
+@dataclass(frozen=True)
+class ClearestInput:
+    """Where to look at a head: number of the input, and the token that looks, if it is one."""
+
+    example: int
+    query: int | None = None
+
+
+def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[ClearestInput]:
+    """One for every head, in order; nothing where no input was kept.
+
+    By how much the head does in the input of what its strongest label says, or else the claim that
+    comes closest to one. A claim about a relation: the weight between the two words of one pair, if
+    possible of one where the head finds the right word. A sink: the weight on its tokens. Other
+    claims about language, or none: the mean over tokens of the largest weight to another ordinary
+    token.
+    """
+    if not kept:
+        return []
+    return [_best(tree, kept, place, found.main) for place, found in head_labels(tree).items()]
+
+
+def _best(
+    tree: xr.DataTree, kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None
+) -> ClearestInput:
+    maps = [one.attention[place].astype(np.float64) for one in kept]
+    if claim is not None and claim.kind == "dependency":
+        to_head = _looks_to_head(tree, claim.about)
+        pairs = [
+            (score, -at, token)
+            for at, (one, weights) in enumerate(zip(kept, maps, strict=True))
+            for score, token in _pairs(one, weights, claim.about, to_head=to_head)
+        ]
+        if pairs:
+            _, at, token = max(pairs)
+            return ClearestInput(-at, token)
+    kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
+    clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
+    return ClearestInput(int(np.argmax(clear)))
+
+
+def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
+    """Whether the best head of a relation looks from dependents to their heads."""
+    dataset = group(tree, "dependency")
+    assert dataset is not None
+    at = dataset["relation"].values.tolist().index(relation)
+    way = int(dataset["best_direction"].values[at])
+    return str(dataset["direction"].values[way]) == "dependent_to_head"
+
+
+def _pairs(
+    kept: StoredInput, maps: Floats, relation: str, *, to_head: bool
+) -> list[tuple[Score, int]]:
+    """The score and the first token of the word that looks, for every pair of a relation."""
+    words = _between_words(kept, maps)
+    found = []
+    for dependent, head, name in kept.gold:
+        if name != relation or max(dependent, head) >= len(words):
+            continue
+        answers = words[dependent] if to_head else words[:, dependent]  # [word]
+        if np.isfinite(answers[head]):
+            right = bool(answers[head] >= np.nanmax(answers))
+            source = dependent if to_head else head
+            token = int(np.flatnonzero(kept.word == source)[0])
+            found.append(((right, float(answers[head])), token))
+    return found
+
+
+def _between_words(kept: StoredInput, maps: Floats) -> Floats:
+    """[word, word] sums over the tokens looked at, means over those that look; NaN for a word to
+    itself, and for words that are not there.
+    """
+    count = int(kept.word.max(initial=-1)) + 1
+    member = (kept.word == np.arange(count)[:, None]).astype(np.float64)  # [word, token]
+    size = member.sum(1)
+    mean = member / np.where(size > 0, size, np.nan)[:, None]
+    words: Floats = mean @ maps @ member.T  # [word, word]
+    words[:, size == 0] = np.nan
+    np.fill_diagonal(words, np.nan)
+    return words
+
+
+def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
+    """How much a head does of what a claim says, from 0 to 1; -1 where it cannot be told."""
+    queries = kept.ordinary if kept.ordinary.any() else np.ones(len(maps), bool)
+    if kind in STEPS:
+        step = STEPS[kind]
+        rows = [i for i in np.flatnonzero(queries).tolist() if 0 <= i + step < len(maps)]
+        return float(np.mean([maps[i, i + step] for i in rows])) if rows else -1.0
+    if kind in ("broad", "narrow"):
+        logs = np.log(maps, out=np.zeros_like(maps), where=maps > 0)
+        entropy = float(-(maps * logs).sum(1)[queries].mean() / np.log(max(len(maps), 2)))
+        return entropy if kind == "broad" else 1 - entropy
+    goals = {
+        "first": np.arange(len(maps)) == 0, "cls": kept.cls, "sep": kept.sep,
+        "special": kept.special, "punctuation": kept.punctuation,
+    }  # fmt: skip
+    if kind in goals:
+        keys = goals[kind]
+        return float(maps[queries][:, keys].sum(1).mean()) if keys.any() else -1.0
+    between = (maps * ~np.eye(len(maps), dtype=bool))[queries][:, queries]
+    largest: Floats = between.max(1, initial=0)
+    return float(largest.mean())

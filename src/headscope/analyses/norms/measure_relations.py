@@ -1,0 +1,231 @@
+"""Do large weights meet small vectors, and do frequent words get small vectors?
+
+Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, heads and pairs of tokens,
+by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
+token's frequency rank with its mean ‖f(x)‖ and with the attention it receives.
+
+A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
+more to the octave), which add and merge. Intervals come from coarser histograms, one per bootstrap
+replicate: their spread is placed around the fine value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from headscope.core.accumulators import (
+    Counts,
+    Float64,
+    LogBins,
+    estimate,
+    generator,
+    ratio,
+    spearman,
+)
+from headscope.core.labelled import Variable
+from headscope.core.rank_histograms import (
+    COARSE_RANK,
+    RANK,
+    around,
+    count_by_example,
+    ranked_cells,
+    ranked_counts,
+)
+from headscope.model.batch import CATEGORIES, Batch, to_float64
+from headscope.model.layer import LayerView
+from headscope.run.analysis import AnalysisPart, Scope
+
+WEIGHT = LogBins(-30, 0, 16)
+NORM = LogBins(-5, 7, 64)
+DRAWN_WEIGHT = LogBins(WEIGHT.first, WEIGHT.last, 2)
+DRAWN_NORM = LogBins(NORM.first, NORM.last, 8)
+COARSE_WEIGHT = LogBins(-20, 0, 1)
+COARSE_NORM = LogBins(-5, 6, 2)
+TOKEN_NORM = LogBins(-4, 6, 256)
+TOKEN_WEIGHT = LogBins(-14, 0, 256)
+COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
+COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
+QUANTITIES = ("value_norm", "attention")
+
+
+class Cancellation(AnalysisPart):
+    """Histograms of attention weight against value norm, by category of the key.
+
+    rows   how many queries of each example are looked at, drawn once per example; None for all
+    """
+
+    def __init__(self, scope: Scope, *, rows: int | None) -> None:
+        self.scope, self.rows = scope, rows
+        size = len(CATEGORIES)
+        self.pairs = Counts.zeros(size, len(WEIGHT), len(NORM))
+        self.coarse_pairs = scope.sums(size, len(COARSE_WEIGHT), len(COARSE_NORM))
+        self._queries: torch.Tensor | None = None
+        self._batch = np.zeros((0, 0), np.int64)
+
+    def observe(self, layer: LayerView, norm: torch.Tensor, batch: Batch) -> None:
+        """Count the chosen rows of one layer.
+
+        norm  [example, head, key]
+        """
+        if layer.index == 0:
+            self._choose(layer, batch)
+        assert self._queries is not None
+        _, heads, _, keys = layer.attention.shape
+        index = self._queries[:, None, :, None].expand(-1, heads, -1, keys)
+        weight = layer.attention.gather(2, index).float().cpu().numpy()  # [example, head, row, key]
+        length = norm.float().cpu().numpy()[:, :, None]  # [example, head, 1, key]
+        fine = WEIGHT.index(weight) * len(NORM) + NORM.index(length)
+        coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + COARSE_NORM.index(length)
+        category = self._category[:, None]  # [example, 1, row, key]; the last one is dropped
+        cells = category * (len(WEIGHT) * len(NORM)) + fine
+        self.pairs.add(cells[cells < self.pairs.counts.size])
+        self._batch += count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
+
+    def finish(self, batch: Batch) -> None:
+        """Weight the batch's coarse counts by bootstrap replicate."""
+        self.coarse_pairs.add(self._batch[:, : -self._coarse_cells], batch.bootstrap)
+
+    @property
+    def _coarse_cells(self) -> int:
+        return len(COARSE_WEIGHT) * len(COARSE_NORM)
+
+    def _choose(self, layer: LayerView, batch: Batch) -> None:
+        """Draw the rows of each example, and note the category of every (row, key) pair."""
+        examples, tokens = batch.input_ids.shape
+        rows = min(self.rows or tokens, tokens)
+        chosen = np.full((examples, rows), -1)
+        for index, (example, n) in enumerate(zip(batch.examples, batch.lengths, strict=True)):
+            if n <= rows:
+                chosen[index, :n] = np.arange(n)
+            else:
+                draw = generator(self.scope.seed, "rows", example.document, example.id)
+                chosen[index] = np.sort(draw.choice(n, rows, replace=False))
+        dropped = len(CATEGORIES)
+        flags = batch.categories.cpu().numpy().astype(bool)  # [example, key, category]
+        by_key = np.where(flags.any(-1), flags.argmax(-1), dropped)
+        category = np.broadcast_to(by_key[:, None], (examples, rows, tokens)).copy()
+        category[chosen < 0] = dropped
+        if layer.stack == "decoder":  # the future is hidden: no pair
+            category[np.arange(tokens) > chosen[..., None]] = dropped
+        self._category = category.astype(np.int64)  # [example, row, key]
+        self._queries = torch.from_numpy(np.maximum(chosen, 0)).to(batch.input_ids.device)
+        self._batch = np.zeros((examples, (dropped + 1) * self._coarse_cells), np.int64)
+
+    def result(self) -> dict[str, Variable]:
+        """The correlation by category, and the histogram it comes from."""
+        fine, coarse = self.pairs.counts, self.coarse_pairs.sums
+        documents = self.scope.documents
+        correlation = around(spearman(fine), spearman(coarse), documents=documents)
+        which = "all" if self.rows is None else f"{self.rows} sampled"
+        source = "Kobayashi et al. 2020, Table 2"
+        return {
+            "spearman_attention_value_norm": Variable(
+                correlation, ("category",),
+                f"Spearman correlation of weight and ‖f(x)‖ over {which} queries per example", "1",
+                source,
+            ),
+            "attention_value_norm_histogram": Variable(
+                _coarser(fine), ("category", "attention_bin", "value_norm_bin"),
+                "pairs of tokens by attention weight and ‖f(x)‖", "pairs", source,
+            ),
+        }  # fmt: skip
+
+    def coords(self) -> dict[str, Any]:
+        """Lower edges of the histogram's bins."""
+        return {
+            "attention_bin": DRAWN_WEIGHT.edges()[:-1],
+            "value_norm_bin": DRAWN_NORM.edges()[:-1],
+        }
+
+
+class Frequency(AnalysisPart):
+    """Histograms of frequency rank against what a token occurrence gets, over heads and layers."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.ranked_norm = Counts.zeros(len(RANK), len(TOKEN_NORM))
+        self.ranked_weight = Counts.zeros(len(RANK), len(TOKEN_WEIGHT))
+        self.coarse_ranked_norm = scope.sums(len(COARSE_RANK), len(COARSE_TOKEN_NORM))
+        self.coarse_ranked_weight = scope.sums(len(COARSE_RANK), len(COARSE_TOKEN_WEIGHT))
+        self.profile = scope.sums(len(QUANTITIES), len(COARSE_RANK))
+        self.profile_tokens = scope.sums(len(COARSE_RANK))
+        self._norm: Float64 = np.zeros((0, 0))
+        self._weight: Float64 = np.zeros((0, 0))
+
+    def observe(
+        self, layer: LayerView, norm: torch.Tensor, columns: torch.Tensor, batch: Batch
+    ) -> None:
+        """Add one layer to each token's mean norm and mean attention received.
+
+        norm, columns  [example, head, key]
+        """
+        if layer.index == 0:
+            self._norm, self._weight = (np.zeros(batch.input_ids.shape) for _ in range(2))
+        heads = self.scope.layers * self.scope.heads
+        self._norm += to_float64(norm.sum(1)) / heads
+        self._weight += to_float64(columns.sum(1)) / heads / batch.lengths[:, None]
+
+    def finish(self, batch: Batch) -> None:
+        """Count every real token under its rank."""
+        ranks = self.scope.frequency_rank
+        if ranks is None:
+            return
+        weights = batch.bootstrap
+        mask = batch.mask.cpu().numpy()
+        rank = ranks[batch.input_ids.cpu().numpy()]  # [example, token]
+        for values, fine, coarse, bins, coarse_bins in (
+            (self._norm, self.ranked_norm, self.coarse_ranked_norm, TOKEN_NORM, COARSE_TOKEN_NORM),
+            (
+                self._weight, self.ranked_weight, self.coarse_ranked_weight, TOKEN_WEIGHT,
+                COARSE_TOKEN_WEIGHT,
+            ),
+        ):  # fmt: skip
+            fine.add(ranked_cells(rank, values, bins)[mask])
+            coarse.add(ranked_counts(rank, values, coarse_bins, mask), weights)
+        place = COARSE_RANK.index(rank)[..., None] == np.arange(len(COARSE_RANK))
+        place = place & mask[..., None]  # [example, token, rank_bin]
+        both = np.stack([self._norm, self._weight], 1)  # [example, quantity, token]
+        self.profile.add(both @ place, weights)
+        self.profile_tokens.add(place.sum(1) * 1.0, weights)
+
+    def result(self) -> dict[str, Variable]:
+        """The two correlations, and the mean of each quantity by octave of the rank."""
+        documents = self.scope.documents
+        if self.scope.frequency_rank is None:
+            return {}
+        fine = np.array([spearman(self.ranked_norm.counts), spearman(self.ranked_weight.counts)])
+        coarse = np.stack(
+            [spearman(self.coarse_ranked_norm.sums), spearman(self.coarse_ranked_weight.sums)], -1
+        )  # [replicate + 1, quantity]
+        profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
+        source = "Kobayashi et al. 2020"
+        return {
+            "spearman_frequency": Variable(
+                around(fine, coarse, documents=documents), ("quantity",),
+                "Spearman correlation with the token's frequency rank (1 = most frequent)", "1",
+                source,
+            ),
+            "frequency_profile": Variable(
+                estimate(profile, documents=documents), ("quantity", "rank_bin"),
+                "mean over tokens, layers and heads, by octave of the frequency rank", "1", source,
+            ),
+        }  # fmt: skip
+
+    def coords(self) -> dict[str, Any]:
+        """Geometric middles of the rank octaves."""
+        edges = COARSE_RANK.edges()[1:]
+        middles = np.concatenate([[1.0], edges[:-1] * 2**0.5])
+        return {"quantity": QUANTITIES, "rank_bin": middles}
+
+
+def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """[category, attention_bin, value_norm_bin] the fine histogram in the bins that are drawn."""
+    drawn = np.zeros((len(pairs), len(DRAWN_WEIGHT), len(DRAWN_NORM)), np.int64)
+    rows, columns = DRAWN_WEIGHT.coarsen(WEIGHT), DRAWN_NORM.coarsen(NORM)
+    for category, counts in enumerate(pairs):
+        np.add.at(drawn[category], (rows[:, None], columns[None]), counts)
+    return drawn

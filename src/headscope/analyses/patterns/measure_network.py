@@ -1,0 +1,170 @@
+"""Which class is a map of, as a small convolutional network sees it, whatever the map's size?
+
+The network sees two pictures of 64 × 64: square roots of the weights as shares of the largest,
+pooled by the largest and by the mean. The largest keeps thin diagonals of long inputs, the mean
+keeps what is broad. Cell (r, c) pools rows ⌊rn/64⌋ to ⌈(r+1)n/64⌉ and columns alike, so that a
+small map is enlarged.
+
+Eight convolutional layers with ReLU, as Kovaleva et al. (2019, §4.1) say of theirs; sizes, pooling
+and group normalisation (which no other map of a batch changes) are ours: nothing more is published.
+
+A classifier is a folder with `weights.safetensors` and `card.json`; headscope brings one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from numba import prange
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import nn
+from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d
+
+from headscope.analyses.patterns.classes import NAMES
+from headscope.core.whole_file import write_whole
+from headscope.errors import InputError
+from headscope.model.kernels import EXACT, threaded
+from headscope.model.layer import compiled
+
+SIDE = 64
+Seen = npt.NDArray[np.uint8]
+
+
+def seen(maps: torch.Tensor) -> torch.Tensor:
+    """[map, 2, SIDE, SIDE] from 0 to 1; maps [map, query, key], without padding."""
+    if compiled(maps):
+        found = maps.new_empty(len(maps), 2, SIDE, SIDE)
+        _pool(maps.numpy(), SIDE, found.numpy())
+        return found
+    largest = maps.amax((1, 2), keepdim=True).clamp_min(torch.finfo(maps.dtype).tiny)
+    roots = (maps / largest).clamp_min(0).sqrt()[:, None]  # [map, 1, query, key]
+    pooled = [pool(roots, SIDE) for pool in (adaptive_max_pool2d, adaptive_avg_pool2d)]
+    return torch.cat(pooled, dim=1)  # [map, picture, row, column]
+
+
+def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
+    """The same in bytes, as the labelled set keeps it; maps [map, query, key]."""
+    given = torch.from_numpy(np.ascontiguousarray(maps, np.float32))
+    found: Seen = (seen(given) * 255).round().to(torch.uint8).numpy()
+    return found
+
+
+@threaded(EXACT)
+def _pool(maps: npt.NDArray[np.float32], side: int, out: npt.NDArray[np.float32]) -> None:
+    """Both pictures of every map, down the columns and then along the rows.
+
+    Torch's pools take ten times as long on the host.
+    """
+    n = maps.shape[1]
+    for at in prange(len(maps)):
+        scale = np.float32(1) / max(maps[at].max(), np.float32(1.1754944e-38))
+        most, total = np.empty(n, np.float32), np.empty(n, np.float32)
+        for row in range(side):
+            top, bottom = row * n // side, -(-(row + 1) * n // side)
+            most[:] = 0
+            total[:] = 0
+            for r in range(top, bottom):
+                for c in range(n):
+                    root = np.sqrt(max(maps[at, r, c] * scale, np.float32(0)))
+                    most[c] = max(most[c], root)
+                    total[c] += root
+            for column in range(side):
+                left, right = column * n // side, -(-(column + 1) * n // side)
+                out[at, 0, row, column] = most[left:right].max()
+                cells = np.float32((bottom - top) * (right - left))
+                out[at, 1, row, column] = total[left:right].sum() / cells
+
+
+GROUPS = 4  # of channels that are normalised together
+DROPPED = 0.2  # share of the features that a step of learning goes without
+# (channels, stride) of each layer: 64 × 64 pixels to 4 × 4.
+LAYERS = ((16, 2), (16, 1), (32, 2), (32, 1), (48, 2), (48, 1), (64, 2), (64, 1))
+
+
+class Classifier(nn.Module):
+    """[map, 2, SIDE, SIDE] as `resize.seen` gives them -> [map, class] logits."""
+
+    def __init__(self, layers: Iterable[tuple[int, int]] = LAYERS) -> None:
+        super().__init__()
+        parts: list[nn.Module] = []
+        before = 3
+        for channels, stride in layers:
+            parts.append(nn.Conv2d(before, channels, 3, stride=stride, padding=1))
+            parts.append(nn.GroupNorm(GROUPS, channels))
+            parts.append(nn.ReLU(inplace=True))
+            before = channels
+        self.layers = nn.Sequential(*parts)
+        self.head = nn.Sequential(nn.Dropout(DROPPED), nn.Linear(2 * before, len(NAMES)))
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Logits; `softmax(-1)` of them is the confidence."""
+        found = self.layers(torch.cat([pictures, _beside_columns(pictures)], dim=1))
+        features = torch.cat([found.mean((2, 3)), found.amax((2, 3))], dim=1)  # [map, feature]
+        logits: torch.Tensor = self.head(features)
+        return logits
+
+
+def _beside_columns(pictures: torch.Tensor) -> torch.Tensor:
+    """[map, 1, SIDE, SIDE] what a map has beyond the mean of its columns, as a share of the most.
+
+    A line or a block under dark columns is faint; here it is not.
+    """
+    mean = pictures[:, 1:]  # [map, 1, row, column]
+    more = (mean - mean.mean(2, keepdim=True)).clamp_min(0)
+    return more / more.amax((2, 3), keepdim=True).clamp_min(1e-6)
+
+
+WEIGHTS, CARD = "weights.safetensors", "card.json"
+
+
+def read_classifier(folder: str | Path = "") -> tuple[Classifier, str]:
+    """A classifier ready to use, and the SHA-256 of its weights.
+
+    folder  one that `headscope patterns train` wrote; "" for the bundled one
+    raises  InputError where there is none, or one of another shape
+    """
+    try:
+        content = _place(folder, WEIGHTS).read_bytes()
+        network = Classifier()
+        network.load_state_dict(load(content))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
+            "`headscope patterns train -o FOLDER` wrote"
+        ) from error
+    return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
+
+
+def read_card(folder: str | Path = "") -> dict[str, Any]:
+    """What the classifier learned from, and how well it tells the classes."""
+    found: dict[str, Any] = json.loads(_place(folder, CARD).read_text("utf-8"))
+    return found
+
+
+def write_classifier(network: Classifier, card: Mapping[str, Any], folder: Path) -> None:
+    """Both files; each appears whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
+    text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
+    for name, data in ((WEIGHTS, content), (CARD, text.encode())):
+        write_whole(folder / name, partial(_write, data))
+
+
+def _place(folder: str | Path, name: str) -> Any:
+    own = resources.files("headscope.analyses.patterns") / "data"
+    return (Path(folder) if str(folder) else own) / name
+
+
+def _write(content: bytes, path: str) -> None:
+    Path(path).write_bytes(content)

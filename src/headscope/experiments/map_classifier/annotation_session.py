@@ -1,0 +1,259 @@
+"""Where are the maps of a labelling session kept, what did each annotator say, and do they agree?
+
+    SESSION/maps.npz          the maps, flat, with their sizes
+    SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary
+    SESSION/labels-NAME.csv   number,label: one line per decision, appended; "undo" takes one back
+    SESSION/sheets/           contact sheets
+
+A label is on disk before it is answered, and the last line for a number counts. A file of labels
+may be written by hand: a class by its key or name, with or without a first line "number,label".
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.core.whole_file import write_whole
+from headscope.errors import InputError
+
+Map = npt.NDArray[np.float16]
+
+UNDO = "undo"
+FIELDS = ("number", "model", "sha256", "text", "document", "example", "layer", "head", "boundary")
+_NAME = re.compile(r"[\w.-]{1,40}")
+_MEANT = {**{c.key: c.name for c in CLASSES}, **{n: n for n in (*NAMES, UNDO)}}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One map that was drawn, with where it comes from.
+
+    map       [query, key] attention of real tokens
+    boundary  the first token of the second segment; -1 for none
+    """
+
+    model: str
+    sha256: str
+    text: str
+    document: str
+    example: str
+    layer: int
+    head: int
+    boundary: int
+    map: Map
+
+
+class Session:
+    """A folder of maps to label; see the module's docstring."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.is_one(folder):
+            raise InputError(
+                f"{folder} is no labelling session: it has no maps.npz; make one with "
+                "`headscope patterns annotate MODEL CORPUS-OPTION -o SESSION`"
+            )
+        try:
+            with (
+                (self.folder / "maps.npz").open("rb") as maps,
+                np.load(maps, allow_pickle=False) as kept,
+            ):
+                self.sizes = [int(size) for size in kept["sizes"]]
+                self._flat = kept["weights"]
+            with (self.folder / "provenance.csv").open(encoding="utf-8", newline="") as file:
+                self.provenance = list(csv.DictReader(file))
+            self._boundaries = [int(row["boundary"]) for row in self.provenance]
+        except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error,
+                zipfile.BadZipFile) as error:  # fmt: skip
+            raise InputError(
+                f"{folder}: maps.npz or provenance.csv cannot be read ({error}); wanted them as "
+                "`headscope patterns annotate` wrote them"
+            ) from error
+        self._starts = np.concatenate([[0], np.cumsum(np.square(self.sizes))])
+        weights = int(self._starts[-1])
+        if len(self.provenance) != len(self.sizes) or self._flat.shape != (weights,):
+            raise InputError(
+                f"{folder}: {len(self.sizes)} maps of {weights} weights; found "
+                f"{self._flat.size} weights and {len(self.provenance)} lines of provenance"
+            )
+
+    @staticmethod
+    def is_one(folder: str | Path) -> bool:
+        """Whether the folder holds a session."""
+        return (Path(folder) / "maps.npz").is_file()
+
+    @classmethod
+    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Session:
+        """A new session, its maps numbered as they are given; `shuffled` hides what is of what."""
+        path = Path(folder)
+        if cls.is_one(path):
+            raise InputError(f"{folder} holds a session already; wanted a new folder, or resume it")
+        if not drawn:
+            raise InputError("found no maps to label; wanted a model and a text")
+        # The maps come last: with them, the folder is a session.
+        write_whole(path / "provenance.csv", partial(_write_provenance, drawn))
+        write_whole(path / "maps.npz", partial(_write_maps, drawn))
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def map(self, number: int) -> Map:
+        """[query, key] one of the maps."""
+        start, stop = self._starts[number], self._starts[number + 1]
+        side = self.sizes[number]
+        found: Map = self._flat[start:stop].reshape(side, side)  # [query, key]
+        return found
+
+    def boundary(self, number: int) -> int:
+        """The first token of the second segment; -1 for none."""
+        return self._boundaries[number]
+
+    def labels(self, annotator: str) -> dict[int, str]:
+        """number → label of what this annotator has said so far, the latest decision last.
+
+        raises  InputError with file and line for what is no decision
+        """
+        found: dict[int, str] = {}
+        for number, label in self._decisions(self.label_file(annotator)):
+            found.pop(number, None)
+            if label != UNDO:
+                found[number] = label
+        return found
+
+    def label(self, annotator: str, number: int, label: str) -> None:
+        """Append one decision, or "undo"; it is on disk when this returns."""
+        if label not in (*NAMES, UNDO) or not 0 <= number < len(self):
+            raise InputError(
+                f"found the label {label!r} for map {number}; wanted one of {', '.join(NAMES)} for "
+                f"0 to {len(self) - 1}"
+            )
+        path = self.label_file(annotator)
+        with path.open("ab") as file:
+            # What was written by hand need not end its last line.
+            open_line = file.tell() > 0 and _last_byte(path) != b"\n"
+            file.write(f"{chr(10) * open_line}{number},{label}\n".encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def undo(self, annotator: str) -> int | None:
+        """Take back the latest decision that stands; the number of its map, None if none stands."""
+        standing = list(self.labels(annotator))
+        if not standing:
+            return None
+        self.label(annotator, standing[-1], UNDO)
+        return standing[-1]
+
+    def annotators(self) -> list[str]:
+        """Who has labelled, by name."""
+        names = [p.stem.removeprefix("labels-") for p in self.folder.glob("labels-*.csv")]
+        return sorted(name for name in names if _NAME.fullmatch(name))
+
+    def label_file(self, annotator: str) -> Path:
+        """Where an annotator's decisions are; raises InputError for what is no name."""
+        return self.folder / f"labels-{checked_name(annotator)}.csv"
+
+    def _decisions(self, path: Path) -> Iterator[tuple[int, str]]:
+        """(number, label) of each line."""
+        try:
+            lines = path.read_text("utf-8-sig").split("\n")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read labels from {path}: {error}") from error
+        for place, line in enumerate(lines, 1):
+            fields = [field.strip() for field in line.split(",")]
+            if fields == [""] or (place == 1 and fields == ["number", "label"]):
+                continue
+            known = len(fields) == 2 and re.fullmatch("[0-9]{1,9}", fields[0]) is not None
+            if not (known and int(fields[0]) < len(self) and fields[1] in _MEANT):
+                raise InputError(
+                    f"{path}:{place}: found {line[:60]!r}; wanted 'number,label', a number below "
+                    f"{len(self)} and one of {', '.join(NAMES)}"
+                )
+            yield int(fields[0]), _MEANT[fields[1]]
+
+
+def checked_name(annotator: str) -> str:
+    """The name of an annotator, if it can be part of a file's; else InputError."""
+    if not _NAME.fullmatch(annotator):
+        raise InputError(
+            f"found the annotator {annotator[:60]!r}; wanted up to 40 letters, digits, '-', '_' "
+            "and '.'"
+        )
+    return annotator
+
+
+def shuffled(drawn: Iterable[Drawn], *, seed: int) -> list[Drawn]:
+    """In an order that says nothing of model, text or layer."""
+    found = list(drawn)
+    order = np.random.default_rng(seed).permutation(len(found))
+    return [found[place] for place in order]
+
+
+def _write_provenance(drawn: Sequence[Drawn], path: str) -> None:
+    # Names of files may hold half of a surrogate pair, which is no text.
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(FIELDS)
+        for number, one in enumerate(drawn):
+            writer.writerow([
+                number, one.model, one.sha256, one.text, one.document, one.example, one.layer,
+                one.head, one.boundary,
+            ])  # fmt: skip
+
+
+def _write_maps(drawn: Sequence[Drawn], path: str) -> None:
+    with open(path, "wb") as file:
+        np.savez_compressed(
+            file,
+            sizes=np.array([len(one.map) for one in drawn], np.int64),
+            weights=np.concatenate([one.map.ravel() for one in drawn]),
+        )
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Two annotators on the maps that both labelled.
+
+    count      how many those are
+    same       on how many they agree
+    kappa      Cohen's kappa (1960), at most 1; NaN where chance alone would agree everywhere
+    confusion  [label of the first, label of the second] counts in the order of NAMES
+    """
+
+    count: int
+    same: int
+    kappa: float
+    confusion: npt.NDArray[np.int64]
+
+
+def agreement(first: Mapping[int, str], second: Mapping[int, str]) -> Agreement:
+    """How far they agree; each given as number → label."""
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
+    both = sorted(first.keys() & second.keys())
+    if not both:
+        return Agreement(0, 0, float("nan"), np.zeros((len(NAMES), len(NAMES)), np.int64))
+    pair = [first[number] for number in both], [second[number] for number in both]
+    confusion = confusion_matrix(*pair, labels=list(NAMES)).astype(np.int64)
+    alone = len({*pair[0], *pair[1]}) == 1  # one class for all: nothing beyond chance
+    kappa = float("nan") if alone else float(cohen_kappa_score(*pair, labels=list(NAMES)))
+    return Agreement(len(both), int(np.trace(confusion)), kappa, confusion)

@@ -1,0 +1,165 @@
+"""Is a head looked at where it does most clearly what is said of it? Are inputs read as kept?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headscope.analyses.examples.clearest_input import clearest_inputs
+from headscope.core.head_labels import all_claims, head_labels
+from headscope.core.stored_maps import StoredInput, stored_inputs
+from report.synthetic import make_tree
+from report.synthetic_examples import PAIR, add_inputs
+from report.synthetic_language import add_language
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return add_inputs(add_language(make_tree(6, 12)))
+
+
+@pytest.fixture(scope="module")
+def kept(tree):
+    return stored_inputs(tree)
+
+
+def claims(tree):
+    """The strongest label of each head, or the claim that comes closest to one."""
+    return {place: found.main for place, found in head_labels(tree).items() if found.main}
+
+
+def expected(one: StoredInput, maps, kind):
+    """How much of a claim there is in an input, by loops; None where it cannot be told."""
+    n = len(one.tokens)
+    rows = [i for i in range(n) if not one.special[i]]
+    goals = {
+        "previous": lambda i: [i - 1],
+        "next": lambda i: [i + 1] if i + 1 < n else [],
+        "self": lambda i: [i],
+        "cls": lambda i: [0],
+        "sep": lambda i: [j for j in range(1, n) if one.special[j]],
+        "special": lambda i: [j for j in range(n) if one.special[j]],
+        "punctuation": lambda i: [j for j in range(n) if one.tokens[j] in (".", ",")],
+    }
+    if kind in goals:
+        given = [sum(maps[i][j] for j in goals[kind](i)) for i in rows if goals[kind](i)]
+        return np.mean(given) if given else None
+    if kind in ("broad", "narrow"):
+        nats = np.mean([-sum(p * np.log(p) for p in maps[i] if p > 0) for i in rows]) / np.log(n)
+        return nats if kind == "broad" else 1 - nats
+    return np.mean([max(maps[i][j] for j in rows if j != i) for i in rows])
+
+
+# --- reading --------------------------------------------------------------------------------
+
+
+def test_inputs_are_read_without_what_lies_beyond_them(tree, kept):
+    dataset = tree["examples"].to_dataset()
+    assert len(kept) == dataset.sizes["input"]
+    pair = kept[-1]
+    assert list(pair.tokens) == PAIR
+    n = len(PAIR)
+    assert (pair.attention == dataset.token_attention.values[-1, :, :, :n, :n]).all()
+    assert (pair.value_norm == dataset.value_norm.values[-1, :, :, :n]).all()
+    assert np.flatnonzero(pair.cls).tolist() == [0]
+    assert np.flatnonzero(pair.sep).tolist() == [5, 12]
+    assert np.flatnonzero(pair.punctuation).tolist() == [8, 11]
+    assert pair.segment.tolist() == [0] * 6 + [1] * 7
+    assert pair.gold == ()
+
+
+def test_a_text_is_told_in_its_words_where_they_are_known(kept):
+    assert kept[0].text == "The keeper wound the old clock before dawn ."
+    assert kept[0].gold[0] == (0, 1, "det")
+    assert kept[-1].text == "who wound it ? the keeper , at dawn ."
+
+
+def test_a_place_of_many_tokens_has_no_norm_and_is_not_ordinary(tree):
+    changed = tree.copy(deep=True)
+    changed["examples"]["token_count"].values[-1, 3] = 7
+    changed["examples"]["value_norm"].values[-1, :, :, 3] = np.nan
+    pair = stored_inputs(changed)[-1]
+    assert pair.value_norm is None
+    assert not pair.ordinary[3]
+    assert stored_inputs(changed)[0].value_norm is not None
+
+
+def test_an_input_that_was_never_seen_is_left_out(tree):
+    changed = tree.copy(deep=True)
+    changed["examples"]["token_attention"].values[1] = np.nan
+    assert len(stored_inputs(changed)) == len(stored_inputs(tree)) - 1
+
+
+def test_runs_of_older_versions_kept_no_inputs():
+    old = add_language(make_tree(6, 12))
+    assert stored_inputs(old) == []
+    assert clearest_inputs(old, []) == []
+    assert stored_inputs(make_tree(2, 2)) == []
+
+
+# --- choosing -------------------------------------------------------------------------------
+
+
+def test_every_head_is_looked_at_where_it_does_most_of_what_is_claimed(tree, kept):
+    looks, known = clearest_inputs(tree, kept), claims(tree)
+    kinds = set()
+    for unit, look in enumerate(looks):
+        place = divmod(unit, 12)
+        kind = known[place].kind if place in known else "none"
+        kind = known[place].about if kind == "sink" else kind
+        if kind == "dependency":
+            continue
+        kinds.add(kind)
+        shares = [expected(one, one.attention[place], kind) for one in kept]
+        there = [share for share in shares if share is not None]
+        assert shares[look.example] == pytest.approx(max(there)), (place, kind)
+        assert look.query is None
+    assert kinds >= {"previous", "next", "sep", "broad", "none"}
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_a_head_of_a_relation_is_looked_at_where_it_finds_the_word(tree, kept, direction):
+    ways = tree["dependency"]["best_direction"].values
+    names = tree["dependency"]["relation"].values.tolist()
+    found = 0
+    for place, claim in claims(tree).items():
+        if claim.kind != "dependency" or ways[names.index(claim.about)] != direction:
+            continue
+        look = clearest_inputs(tree, kept)[place[0] * 12 + place[1]]
+        pairs = [pair for one in kept for pair in answers(one, place, claim.about, direction)]
+        if not pairs:
+            continue
+        found += 1
+        right, weight = max(pairs)[:2]
+        here = answers(kept[look.example], place, claim.about, direction)
+        assert (right, weight, look.query) in [(r, pytest.approx(w), t) for r, w, t in here]
+    assert found or direction == 1
+
+
+def answers(one, place, relation, direction):
+    """(right, weight, token that looks) of every pair, by loops over tokens."""
+    maps, rows = one.attention[place].astype(float), []
+    tokens = {w: np.flatnonzero(one.word == w) for w in set(one.word.tolist()) if w >= 0}
+
+    def weight(source, target):
+        return np.mean([sum(maps[i, j] for j in tokens[target]) for i in tokens[source]])
+
+    for dependent, head, name in one.gold:
+        if name != relation:
+            continue
+        others = [w for w in tokens if w != dependent]
+        if direction == 0:
+            given = {w: weight(dependent, w) for w in others}
+        else:
+            given = {w: weight(w, dependent) for w in others}
+        source = dependent if direction == 0 else head
+        rows.append((given[head] == max(given.values()), given[head], int(tokens[source][0])))
+    return rows
+
+
+def test_claims_about_relations_say_which(tree):
+    about = {claim.about for claim in all_claims(tree) if claim.kind == "dependency"}
+    assert about
+    assert about <= set(tree["dependency"]["relation"].values.tolist())
+    about = ("dependency", "sink", "feature", "pair")
+    assert {claim.about for claim in all_claims(tree) if claim.kind not in about} == {""}

@@ -1,0 +1,136 @@
+"""Do `patterns train` and `apply` do what they say, as a user runs them?"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import headscope as hs
+from cli.conftest import Done, refused
+from experiments.map_classifier.made import make_drawn
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.measure_network import read_card, read_classifier
+from headscope.cli.main import main
+from headscope.experiments.map_classifier import classifier_card
+from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
+
+MAPS = 40
+
+
+@pytest.fixture
+def headscope(capsys, monkeypatch, tmp_path):
+    """Runs `headscope patterns ARGS` from an empty folder; learning is kept short."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(classifier_card, "MADE", 25)
+    # To time the linear maps takes longer than to use them here.
+    monkeypatch.setattr("headscope.model.linears._available", lambda network: False)
+
+    def run(*args: object) -> Done:
+        monkeypatch.setattr("sys.argv", ["headscope", "patterns", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        code = ended.value.code
+        return Done(0 if code is None else int(code), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Forty maps, each class eight times; the last one disputed."""
+    made = Session.create(tmp_path / "s", make_drawn(MAPS))
+    for number in range(MAPS):
+        made.label("a", number, NAMES[number % len(NAMES)])
+    made.label("b", 0, NAMES[0])
+    made.label("b", MAPS - 1, NAMES[0])
+    return made
+
+
+def test_train_writes_weights_a_card_and_a_figure(headscope, session, tmp_path):
+    done = headscope(
+        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--seed", 4
+    )
+    assert done.code == 0, done.err
+    told = read_card(tmp_path / "c")
+    assert told["maps"] == MAPS - 1
+    assert told["maps_by_class"][NAMES[-1]] == MAPS // len(NAMES) - 1
+    assert told["seed"] == 4
+    whole = told["scores"]["network"]["Held-out maps"]
+    assert np.sum(whole["confusion"]) == MAPS - 1
+    assert whole["ci_low"] <= whole["macro_f1"] <= whole["ci_high"]
+    assert f"network, held-out maps: macro-F1 {whole['macro_f1']:.3f}" in done.out
+    assert set(told["scores"]) == {"network", "rules"}
+    read_classifier(tmp_path / "c")
+    assert (tmp_path / "c/confusion.svg").read_text("utf-8").startswith("<?xml")
+    assert (tmp_path / "c/confusion.png").stat().st_size > 10_000
+
+
+def test_train_without_scores_is_silent_about_them(headscope, session, tmp_path):
+    done = headscope(
+        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--no-scores",
+        "--json",
+    )  # fmt: skip
+    assert json.loads(done.out)["scores"] == {}
+    assert not (tmp_path / "c/confusion.svg").exists()
+
+
+def test_disputed_maps_are_left_out_and_sets_are_joined(session):
+    own, bundled = labels_of(session), bundled_labels()
+    assert len(own) == MAPS - 1
+    both = joined([bundled, own])
+    assert len(both) == len(bundled) + len(own) == len(both.seen) == len(both.labels)
+    np.testing.assert_array_equal(both.labels[len(bundled) :], own.labels)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["--without-bundled"], "give --labels"),
+        (["--labels", "none"], "none"),
+        (["--labels", "s", "--without-bundled"], "found 0"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(headscope, tmp_path, args, told):
+    made = Session.create(tmp_path / "s", make_drawn(8))
+    for number in range(8):
+        made.label("a", number, "vertical")
+    done = headscope("train", "-o", "c", *args)
+    refused(done, told)
+    assert not (tmp_path / "c").exists()
+
+
+def test_apply_tells_every_model_on_every_file(headscope, tmp_path):
+    (tmp_path / "tale.txt").write_text("The girl walked to the market with her old brown dog.\n")
+    done = headscope(
+        "apply", "demo", "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o", "o"
+    )
+    assert done.code == 0, done.err
+    assert "demo on demo: vertical " in done.out
+    table = pd.read_csv(tmp_path / "o/patterns.csv")
+    assert set(table.corpus) == {"demo", "tale.txt"}
+    run = hs.open_run(tmp_path / "o/runs/demo--tale.txt")["patterns"]
+    ours = table[table.corpus == "tale.txt"].value.to_numpy()
+    np.testing.assert_allclose(ours, run.share.values.ravel())
+    assert (tmp_path / "o/patterns.png").stat().st_size > 10_000
+    again = headscope(
+        "apply", "demo", "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
+        "o", "--json",
+    )  # fmt: skip
+    assert len(json.loads(again.out)["runs"]) == 2
+
+
+def test_apply_takes_another_classifier(headscope, session, tmp_path):
+    headscope(
+        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--no-scores"
+    )
+    done = headscope(
+        "apply", "demo", "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o", "o"
+    )
+    assert done.code == 0, done.err
+    run = hs.open_run(tmp_path / "o/runs/demo--demo")["patterns"]
+    assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
+    refused(headscope("apply", "demo", "--demo", "--classifier", "none", "-o", "p"), "none")
