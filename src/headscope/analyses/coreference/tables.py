@@ -27,7 +27,7 @@ from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name as term_name
 from headscope.core.results import Floats, estimate, group, printable
 from headscope.core.wording import MISSING
-from headscope.draw.wording import INTERVALS, over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import (
     Cell,
     Column,

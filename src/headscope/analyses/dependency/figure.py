@@ -26,16 +26,12 @@ from headscope.analyses.dependency.relation_heads import (
 )
 from headscope.core.relation_names import LEAST_WORDS, TOTALS
 from headscope.core.results import Floats, group
-from headscope.draw.caption_words import by_measure, clipped
+from headscope.draw.caption_words import INTERVALS, by_measure, clipped
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture, compose
-<<<<<<< HEAD
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import color
-from headscope.draw.wording import INTERVALS, by_measure, clipped
-=======
->>>>>>> main
 
 MOST_ROWS = 30
 LONGEST_LABEL = 16

@@ -26,7 +26,7 @@ from headscope.analyses.language.tables import (
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.results import estimate, group, printable, shape
 from headscope.core.wording import MISSING
-from headscope.draw.wording import INTERVALS, over
+from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import (
     Cell,
     Column,

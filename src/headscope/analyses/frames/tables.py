@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.analyses.language.tables import scale_of, with_ends, with_model
 from headscope.core.results import estimate, group
-from headscope.draw.wording import INTERVALS, quantity
+from headscope.draw.caption_words import INTERVALS, quantity
 from headscope.page.tabulate import (
     Cell,
     Column,

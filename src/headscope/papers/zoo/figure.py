@@ -25,14 +25,8 @@ from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
 from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
-<<<<<<< HEAD
-from headscope.papers.zoo.claims import RELATIONS, Relation
-from headscope.papers.zoo.depth_curves import MIDDLE, depths
-from headscope.papers.zoo.measures import best_relation_head
-=======
 from headscope.papers.zoo.claims import RELATIONS, FinderRelation
-from headscope.papers.zoo.measures import MIDDLE, best_finder, depths
->>>>>>> main
+from headscope.papers.zoo.measures import MIDDLE, best_relation_head, depths
 from headscope.papers.zoo.outcome import ZooOutcome
 from headscope.run.finished_run import Run
 
@@ -153,11 +147,7 @@ def head_panels(zoo: ZooOutcome) -> list[Panel]:
     ]  # fmt: skip
 
 
-<<<<<<< HEAD
-def _relation_head(run: Run, relation: Relation) -> RelationHead | None:
-=======
-def _finder(run: Run, relation: FinderRelation) -> Finder | None:
->>>>>>> main
+def _relation_head(run: Run, relation: FinderRelation) -> RelationHead | None:
     try:
         return best_relation_head(run, relation.labels)
     except Unmeasured:

@@ -12,17 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-<<<<<<< HEAD
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
-from headscope.analyses.divergence.layer_claim import p_words
-from headscope.core.accumulators import Estimate, Float64
-from headscope.core.head_roles import POSITION
-=======
 from headscope.analyses.divergence.layers_alike import p_words
-from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64, ratio
 from headscope.core.head_attention import POSITION
->>>>>>> main
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import documents, shape, token_names
 from headscope.core.wording import fixed, percent
