@@ -111,6 +111,12 @@ class Question:
                 f"({error}); name it as module:attribute below its package"
             ) from error
 
+    @property
+    def sections(self) -> tuple[Any, ...]:
+        """The plans of its sections, whether it names one or several."""
+        plans = self.part("section", ())
+        return tuple(plans) if isinstance(plans, Sequence) else (plans,)
+
 
 def check_question(question: Question) -> None:
     """Checks that everything it announces is possible; its measure is checked when it is used.
