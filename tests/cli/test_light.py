@@ -66,9 +66,9 @@ def test_help_imports_nothing_heavy(tmp_path):
     assert not {line: names for line, names in imported.items() if names}
 
 
-def test_a_finished_run_is_listed_told_and_reported_without_torch(short, tmp_path):
+def test_a_finished_run_is_told_and_reported_without_torch(short, tmp_path):
     shutil.copytree(short.path, tmp_path / "run")
-    lines = [["analyses"], ["head", "run", "L1H1"], ["report", "run"]]
+    lines = [["head", "run", "L1H1"], ["report", "run"]]
     imported = imported_by(lines, ["torch", "transformers", "numba"], tmp_path)
     assert not {line: names for line, names in imported.items() if names}
     assert (tmp_path / "run/report.html").is_file()

@@ -24,6 +24,10 @@ from headscope.core.question import Question
 from headscope.core.terms import Term
 import headscope as hs
 
+class Alone(hs.Analysis):
+    name = "alone"
+    summary = "an analysis class, announced without a question"
+
 class Greedy(hs.Analysis):
     name = "greedy"
     needs = frozenset({"telepathy"})
@@ -49,6 +53,7 @@ name = "broken"
 version = "1.0"
 
 [project.entry-points."headscope.analyses"]
+alone = "broken:Alone"
 twice = "broken:TWICE"
 uncaptioned = "broken:UNCAPTIONED"
 unfounded = "broken:UNFOUNDED"
@@ -152,6 +157,10 @@ def test_a_strangers_numbers_and_labels_are_on_the_card_of_a_head(session):
     (label,) = (label for label in card["labels"] if label["kind"] == "sure")
     assert label["analysis"] == "largest"
     assert "largest.weight" in {number["key"] for number in card["numbers"]}
+
+
+def test_an_analysis_class_alone_is_known_too(session):
+    assert "announced without a question" in session["texts"]["analyses"]
 
 
 REFUSED = {

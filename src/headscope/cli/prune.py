@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from headscope.experiments.ablation.prune import PruningSettings
     from headscope.run.finished_run import Run
     from headscope.tasks.task_data import TaskData
 
@@ -94,7 +95,7 @@ def command(given: PruneOptions) -> None:
     task = asked_task(given.task, given.checkpoint, revision=given.loading.revision)
     scoring = task_data(given.task, task, seed=given.chance.seed, limit=given.task.limit)
     choosing, notes = _choosing(given, scoring)
-    from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+    from headscope.experiments.ablation.prune import Pruning, prune
     from headscope.experiments.ablation.pruned_checkpoint import (
         chosen_heads,
         note_of,
@@ -104,16 +105,7 @@ def command(given: PruneOptions) -> None:
     from headscope.tasks.task_model import load_for_task
 
     refuse_strangers(given.output, checkpoint=given.checkpoint)
-    settings = PruningSettings(
-        orders=orders,
-        allowance=given.allowance,
-        step=given.step,
-        remove=given.remove,
-        draws=given.draws,
-        max_length=given.task.max_length,
-        batch_tokens=given.batch_tokens,
-        **asdict(given.chance),
-    )
+    settings = _settings(given, orders)
     model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
     linears = given.computing.linears
     asked = Pruning(model, choosing, scoring, settings, importance, name, linears)
@@ -137,6 +129,21 @@ def command(given: PruneOptions) -> None:
     for line in (*model.notes, *scoring.notes, *notes, *_lines(run, order, len(heads))):
         say(line)
     say(f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)")
+
+
+def _settings(given: PruneOptions, orders: tuple[str, ...]) -> PruningSettings:
+    from headscope.experiments.ablation.prune import PruningSettings
+
+    return PruningSettings(
+        orders=orders,
+        allowance=given.allowance,
+        step=given.step,
+        remove=given.remove,
+        draws=given.draws,
+        max_length=given.task.max_length,
+        batch_tokens=given.batch_tokens,
+        **asdict(given.chance),
+    )
 
 
 def _choosing(given: PruneOptions, scoring: TaskData) -> tuple[TaskData, list[str]]:

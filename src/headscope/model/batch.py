@@ -103,10 +103,10 @@ class Batch:
 
         Where one token both opens and closes (OPT's </s>), only the first of an example opens.
         """
-        found = self._is(() if self.vocabulary.cls is None else (self.vocabulary.cls,))
+        opening = self._is(() if self.vocabulary.cls is None else (self.vocabulary.cls,))
         if self.vocabulary.cls == self.vocabulary.sep:
-            found[:, 1:] = False
-        return found
+            opening[:, 1:] = False
+        return opening
 
     @cached_property
     def is_sep(self) -> torch.Tensor:

@@ -196,8 +196,8 @@ def _cached_weights(place: str, network: PreTrainedModel) -> list[Path]:
     from huggingface_hub import try_to_load_from_cache
 
     commit = getattr(network.config, "_commit_hash", None)
-    found = try_to_load_from_cache(place, "config.json", revision=commit)
-    return sorted(Path(found).parent.glob("*.safetensors")) if isinstance(found, str) else []
+    cached = try_to_load_from_cache(place, "config.json", revision=commit)
+    return sorted(Path(cached).parent.glob("*.safetensors")) if isinstance(cached, str) else []
 
 
 def parameters_sha256(network: PreTrainedModel) -> str:

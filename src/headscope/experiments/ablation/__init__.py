@@ -1,6 +1,6 @@
 """Which heads does a task need? Heads are switched off, alone or together, and the task is scored.
 
-variants ─► variant_answers (from the changed layer up, see `shared`, or naive) ─► effects ─► a run
+variants ─► variant_answers (see `shared_prefix`, or the naive way) ─► effects ─► a run
 `prune` removes heads one after another; `pruned_checkpoint` writes a model without them.
 """
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group
-from headscope.core.wording import fixed
+from headscope.core.wording import capital, fixed
 from headscope.draw.head_grid import draw_grid, grid_height
 from headscope.draw.marks import faint_grid, layer_axis
 from headscope.draw.panel import Panel, Picture
@@ -60,7 +60,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
             "verdict",
             unit="points" if in_percent(ablation) else "",
         ),
-        Panel(f"{_capital(word)} without a layer", partial(_layers, ablation), height=0.72),
+        Panel(f"{capital(word)} without a layer", partial(_layers, ablation), height=0.72),
     ]
 
 
@@ -179,10 +179,6 @@ def _told(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 PICTURE = Picture("ablation", "Scores without heads", ("ablation",), panels, caption)
 LOSS = Picture("ablation_loss", "Losses without heads", ("ablation",), loss_panels, loss_caption)
 
@@ -196,7 +192,7 @@ def pruning_panels(tree: xr.DataTree) -> list[Panel]:
     if pruning is None:
         return []
     word = metric_name(pruning)
-    title = f"{word[0].upper() + word[1:]} against heads removed"
+    title = f"{capital(word)} against heads removed"
     turns = pruning["turn"].sel(order=best_order(pruning)).transpose("layer", "head").values + 1.0
     goes = "When each head goes, 1: first"
     return [

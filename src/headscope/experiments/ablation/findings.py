@@ -14,7 +14,7 @@ import xarray as xr
 from headscope.core.accumulators import Estimate
 from headscope.core.question import in_run, parts
 from headscope.core.results import estimate, group, head_name, printable
-from headscope.core.wording import fixed
+from headscope.core.wording import capital, fixed
 from headscope.experiments.ablation.task_wording import (
     RANDOM,
     best_order,
@@ -73,7 +73,7 @@ def question(tree: xr.DataTree) -> tuple[str, str]:
 
 def whole_finding(ablation: xr.Dataset) -> str:
     """The score of the whole model, and that of the most frequent answer."""
-    n, name = ablation.sizes["example"], _capital(metric_name(ablation))
+    n, name = ablation.sizes["example"], capital(metric_name(ablation))
     told = f"{name} of the whole model on {task_name(ablation)} is {score_text(ablation)}"
     frequent = most_frequent(ablation)
     beside = "" if frequent is None else f"; to say always “{frequent[0]}” gives {frequent[1]}"
@@ -119,7 +119,7 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     if low == high:
         return f"No head changes {metric_name(ablation)}."
     return (
-        f"{_capital(metric_name(ablation))} falls most without {fall} and "
+        f"{capital(metric_name(ablation))} falls most without {fall} and "
         f"{'rises most' if up else 'least'} without {rise}; mean over heads {mean}. Kovaleva et "
         f"al. (2019) find on every task a head whose absence helps: here {verdict}."
     )
@@ -260,7 +260,7 @@ def _named(ablation: xr.Dataset, start: str) -> str:
         told = [f"{head_name(at, heads)} ({_told(ablation, start, _at(apart, at))})"
                 for at in units[:NAMED]]  # fmt: skip
         more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
-        sentences += [f" {_capital(word)}: {', '.join(told)}{more}."] if told else []
+        sentences += [f" {capital(word)}: {', '.join(told)}{more}."] if told else []
     return "".join(sentences)
 
 
@@ -284,7 +284,3 @@ def _count(pruning: xr.Dataset, name: str) -> int:
 def _by_chance(pruning: xr.Dataset) -> list[int]:
     names = [str(name) for name in pruning["order"].values]
     return [at for at, name in enumerate(names) if name.startswith(RANDOM)]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -17,6 +17,7 @@ from headscope.core.results import (
     printable,
     title_name,
 )
+from headscope.core.wording import capital
 from headscope.experiments.ablation.findings import (
     most_frequent,
     order_name,
@@ -33,7 +34,7 @@ from headscope.experiments.ablation.task_wording import (
     task_name,
 )
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
 from headscope.page.tabulate import probability as p_cell
 
 LISTED = 12  # heads, groups and examples in a table; all are in the folder `tables`

@@ -3,7 +3,7 @@
 Examples of similar length run together, so few of them that all variants of a layer fit into one
 forward pass beside them; memory depends on `batch_tokens`, not on the data. `naive` is the plain
 way, one full forward pass for every variant, by the instrument's interventions. It serves the
-families for which `shared` does not work, and `shared` is checked against it.
+families for which `SharedPrefix` does not work, which is checked against it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
 from headscope.experiments.ablation.replace import MeanMixtures, StandIn
-from headscope.experiments.ablation.shared import SharedPrefix
+from headscope.experiments.ablation.shared_prefix import SharedPrefix
 from headscope.experiments.ablation.variants import Variant, lowest_layer
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument

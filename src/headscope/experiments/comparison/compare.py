@@ -34,13 +34,14 @@ from headscope.experiments.comparison.paired_reading import (
 from headscope.experiments.comparison.same_inputs import check_comparable, check_same_tokens
 from headscope.experiments.input_maps import capture_maps
 from headscope.model.model import Model, file_sha256
-from headscope.run.analysis import Scope, choose
+from headscope.run.analysis import choose
 from headscope.run.atlas import (
     Execution,
     annotated_analyses,
     frequency_ranks,
     longest_inputs,
     possible_analyses,
+    scope_of,
     with_n,
 )
 from headscope.run.engine.compute import fastest_linears
@@ -151,12 +152,7 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 def _work(
     model: Model, plan: Plan, settings: Settings, names: list[str], *, padded_to: int | None
 ) -> ComparisonPlan:
-    scope = Scope(
-        layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
-        special_tokens=model.special_tokens, frequency_rank=frequency_ranks(plan, None, model),
-        relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
-        neurons=model.shape.neurons,
-    )  # fmt: skip
+    scope = scope_of(model, plan, settings, frequency_ranks(plan, None, model))
     return ComparisonPlan(
         scope, tuple(names), model.shape.stack, settings.batch_tokens, padded_to=padded_to,
         options={name: dict(given) for name, given in settings.options.items()},

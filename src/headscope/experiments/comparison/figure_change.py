@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from headscope.core.dictionary import unit_label
 from headscope.core.results import Floats, estimate, group
-from headscope.core.wording import fixed, plain
+from headscope.core.wording import capital, fixed, plain
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.head_grid import grid_height
 from headscope.draw.marks import band_line, layer_axis, legend, percent_axis
@@ -127,7 +127,7 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
         title = f"{title} ({unit_label(unit)})"
     short = title.replace("attention to ", "to ").replace(", all tokens", "")
     drawn = partial(_draw_grid, values, unit)
-    return Panel(short[0].upper() + short[1:], drawn, height=grid_height(values))
+    return Panel(capital(short), drawn, height=grid_height(values))
 
 
 def _top(change: xr.Dataset, kind: str) -> float:

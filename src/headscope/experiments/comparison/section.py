@@ -9,12 +9,13 @@ from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
 from headscope.core.question import questions
 from headscope.core.results import estimate, group, printable, shape
+from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.comparison.figure import base_name, tuned_name
 from headscope.experiments.comparison.findings import findings, points
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
 
 # Said by other rows, or of the classifier.
 UNSHOWN = ("norms.attention.", "patterns.confidence")

@@ -5,8 +5,8 @@ scaled together and the other layers free; F is the probability of the right cla
 authors' code for pruning. The attributions of a layer's edges sum up to F(A) − F(0).
 
 A layer's mixtures are linear in its maps. So only they are scaled, ready-made, in as many copies as
-there are steps, which run from that layer up (`ablation.shared`); and the gradients of the copies
-are summed before they meet the values: the maps are looked at once.
+there are steps, which run from that layer up (`ablation.shared_prefix`); and the gradients of the
+copies are summed before they meet the values: the maps are looked at once.
 
 The integral is by Gauss and Legendre's rule, captum's default, which needs far fewer steps than the
 authors' sums; captum itself would hook a module that gives maps, which transformers has not, and
@@ -22,9 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.passes import Again, Kept, Watch
 from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.shared import SharedPrefix
+from headscope.experiments.ablation.shared_prefix import (
+    SharedPrefix,
+    VariantPass,
+    WatchedPass,
+    WholePass,
+)
 from headscope.experiments.importance.objectives import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
@@ -53,20 +57,20 @@ class Grown(SharedPrefix):
         super().__enter__()
         return self
 
-    def whole(self, batch: Batch) -> Kept:
+    def whole(self, batch: Batch) -> WholePass:
         """As `SharedPrefix`; every layer's maps, values and mask are kept too."""
         self.maps.clear()
         return super().whole(batch)
 
     def before(self, call: AttentionCall) -> None:
         """As `SharedPrefix`."""
-        if isinstance(self._pass, Watch):
+        if isinstance(self._pass, WatchedPass):
             mask = visible(call.mask, call.attention)
             self.maps.append((call.attention, call.values, mask))
         super().before(call)
 
     def run(
-        self, batch: Batch, kept: Kept, layer: int, mixtures: torch.Tensor, *, copies: int
+        self, batch: Batch, kept: WholePass, layer: int, mixtures: torch.Tensor, *, copies: int
     ) -> torch.Tensor:
         """The logits with other mixtures in one layer.
 
@@ -82,7 +86,7 @@ class Grown(SharedPrefix):
 
 
 @dataclass
-class _Ready(Again):
+class _Ready(VariantPass):
     """A pass of several copies from a layer up, of which the mixtures are given.
 
     ready  [copy * example, query, head, dim]

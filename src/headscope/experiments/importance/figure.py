@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from headscope.core.results import Floats, estimate, group
+from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height, largest
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
@@ -121,7 +122,7 @@ def importance_panels(tree: xr.DataTree) -> list[Panel]:
     panels = []
     for name in _methods(importance):
         values = estimate(importance, "head_importance", method=name).value
-        title = method_name(name)[0].upper() + method_name(name)[1:]
+        title = capital(method_name(name))
         drawn = partial(_grid, values)
         panels.append(Panel(title, drawn, height=grid_height(values)))
     return panels
@@ -171,7 +172,7 @@ def against_panels(tree: xr.DataTree) -> list[Panel]:
     for name in _methods(importance):
         parts = estimate(importance, "rho", method=name, effect="loss")
         rho = with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
-        title = f"{method_name(name)[0].upper()}{method_name(name)[1:]}: {rho}"
+        title = f"{capital(method_name(name))}: {rho}"
         panels.append(
             Panel(title, partial(_against, importance, name), height=0.74, key_above=True)
         )
@@ -196,7 +197,7 @@ def against_caption(tree: xr.DataTree) -> str:
         f"the {int(importance.attrs['heads'])} heads, "
         f"with its 95 % interval over heads; with the {metric}: {', '.join(scores)}. Named are the "
         f"heads that change the loss most and those most important; {over(tree)}."
-        + (f" {note[0].upper()}{note[1:]}." if note else "")
+        + (f" {capital(note)}." if note else "")
     )
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.core.wording import capital
+from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital
+from headscope.page.tabulate import Cell, Column, Rows, Table
 
 LISTED = 12  # heads in the table; all are in the folder `tables`
 UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from others
@@ -123,5 +125,5 @@ def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 OPENING = OpeningPlan(
     id="task", chapter="What was found", heading=_heading, kicker=_kicker,
-    findings=importance_findings, nothing="unlabelled",
+    findings=importance_findings, tables=(scores_table,),
 )  # fmt: skip

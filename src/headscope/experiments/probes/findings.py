@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import estimate, group, head_name
-from headscope.core.wording import fixed, percent
+from headscope.core.wording import capital, fixed, percent
 
 NAMED = 5  # heads that a summary names
 COMPARED = (
@@ -87,11 +87,11 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
     if heads := influential_heads(tree):
         lines.append(f"The probe on attention leans most on {heads}.")
     if text := structural_text(probes):
-        lines.append(f"{text[0].upper()}{text[1:]}.")
+        lines.append(f"{capital(text)}.")
     if lacking := str(probes.attrs["lacking"]).split():
         shown = ", ".join(map(plain_name, lacking))
         lines.append(f"Not run, for want of word vectors (--words): {shown}.")
-    return [*lines, *(f"{note[0].upper()}{note[1:]}." for note in (root_note(probes),) if note)]
+    return [*lines, *(f"{capital(note)}." for note in (root_note(probes),) if note)]
 
 
 # --- for the terminal -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import estimate, model_name, printable
+from headscope.core.wording import capital
 from headscope.experiments.probes.findings import (
     ARROWS,
     best_layer,
@@ -15,7 +16,7 @@ from headscope.experiments.probes.findings import (
     sentences_text,
 )
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
-from headscope.page.tabulate import Cell, Column, Rows, Table, capital, measured, points, share
+from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
 
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
 LEAST_WORDS = 25  # of a relation that is shown

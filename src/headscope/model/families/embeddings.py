@@ -93,14 +93,14 @@ class Embeddings:
         self, ids: torch.Tensor, segments: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """After the LayerNorm: [example, token, part, model] without the bias, and its [model]."""
-        found = [self.word(ids), self.position(self._places(ids)).expand(*ids.shape, -1)]
+        vectors = [self.word(ids), self.position(self._places(ids)).expand(*ids.shape, -1)]
         if self.segment is None:
-            found.append(torch.zeros_like(found[0]))
+            vectors.append(torch.zeros_like(vectors[0]))
         else:
             told = segments if self.segment.num_embeddings > 1 else torch.zeros_like(segments)
-            found.append(self.segment(told))
-        wide = torch.promote_types(found[0].dtype, torch.float32)
-        parts = torch.stack(found, 2).detach().to(wide)  # [example, token, part, model]
+            vectors.append(self.segment(told))
+        wide = torch.promote_types(vectors[0].dtype, torch.float32)
+        parts = torch.stack(vectors, 2).detach().to(wide)  # [example, token, part, model]
         parts = parts - parts.mean(-1, keepdim=True)
         variance = parts.sum(2, keepdim=True).square().mean(-1, keepdim=True)
         scaled = parts / (variance + self.norm.eps).sqrt() * self.norm.weight.detach().to(wide)
@@ -123,7 +123,7 @@ def find_embeddings(
     modules     all modules by path
     attentions  paths of the attention modules, in order of definition
     """
-    found = {}
+    by_path = {}
     for root, module in modules.items():
         names = {base.__name__ for base in type(module).__mro__}
         layout = next((row for row in LAYOUTS if not names.isdisjoint(row.model)), None)
@@ -131,8 +131,8 @@ def find_embeddings(
         if layout is not None and first is not None:
             embeddings = _embeddings(layout, root, first, modules)
             if embeddings is not None:
-                found[first] = embeddings
-    return found
+                by_path[first] = embeddings
+    return by_path
 
 
 def _embeddings(

@@ -1,7 +1,12 @@
-"""One pass of a network: its layers are kept, skipped, or given their mixtures ready-made.
+"""Computes the answers of a model with heads switched off, without computing anything twice.
 
-`Watch` is the pass of the whole model, which keeps what its variants need; `Again` one of several
-variants that change the same lowest layer. `shared` says what they are for.
+A variant that changes layer l is, below l, the whole model. So each batch runs once, keeping what
+every layer gave and every head's mixture; then, for the variants of a layer together, the model's
+own forward pass runs again, in which the layers below l hand on what was kept, layer l gets its
+mixtures ready-made (its queries, keys and values are not computed), and the layers above run as
+they are, with all that the model gives them. Nothing here knows a family: each layer's module must
+make one attention call, in order. `variant_answers` compares the outcome with `naive` before it is
+used.
 """
 
 from __future__ import annotations
@@ -13,15 +18,21 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
+from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from headscope.core.reversible import Reversible
+from headscope.errors import ModelError
 from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variants import Variant, heads_in
-from headscope.model.attention import AttentionCall, visible
+from headscope.model.attention import AttentionCall, listening, visible
+from headscope.model.batch import Batch
+from headscope.model.families import find_sites
+from headscope.model.model import forward
 
 
 @dataclass
-class Kept:
+class WholePass:
     """What one batch gave in the whole model.
 
     logits     [example, output]
@@ -37,7 +48,7 @@ class Kept:
     stand_ins: list[torch.Tensor] = field(default_factory=list)
 
 
-class Pass(Protocol):
+class NetworkPass(Protocol):
     """One forward pass of the network."""
 
     def layer(self, run: Callable[[], Any], /) -> Any:
@@ -47,14 +58,14 @@ class Pass(Protocol):
         """[example, query, head, dim] what the attention function gives in this layer."""
 
 
-class Watch:
+class WatchedPass:
     """The pass of the whole model.
 
     regular      whether attention k was called while layer k ran, so far
     projections  by layer, the linear maps inside attention that ran before its function was called
     """
 
-    def __init__(self, kept: Kept, stand_in: StandIn) -> None:
+    def __init__(self, kept: WholePass, stand_in: StandIn) -> None:
         self.kept, self.stand_in = kept, stand_in
         self.regular = True
         self.projections: list[list[nn.Linear | Conv1D]] = [[]]
@@ -95,10 +106,10 @@ class Watch:
 
 
 @dataclass
-class Again:
+class VariantPass:
     """A pass of several variants at once: [variant * example] rows, from layer `start` up."""
 
-    kept: Kept
+    kept: WholePass
     stand_in: StandIn
     start: int
     variants: Sequence[Variant]
@@ -171,3 +182,80 @@ def _nothing(module: nn.Linear | Conv1D) -> Callable[[torch.Tensor], torch.Tenso
         return inputs.new_zeros(()).expand(*inputs.shape[:-1], size)
 
     return forward
+
+
+# --- the variants of a network ----------------------------------------------------------------
+
+
+class SharedPrefix(Reversible):
+    """Runs the variants of a network while the context is open.
+
+    skip_projections  whether the maps to queries, keys and values of a changed layer are left out
+    raises            ModelError if the network's layers are not as they must be
+    """
+
+    def __init__(
+        self, network: PreTrainedModel, stand_in: StandIn, *, skip_projections: bool = True
+    ) -> None:
+        self.network, self.stand_in, self.skip = network, stand_in, skip_projections
+        sites = find_sites(network)
+        if not sites or any(site.block is None for site in sites):
+            raise ModelError("the modules of whole layers are not known")
+        self.blocks = list(dict.fromkeys(site.block for site in sites if site.block is not None))
+        self.attentions = {site.attention for site in sites}
+        self._pass: NetworkPass | None = None
+
+    def _open(self, stack: ExitStack) -> None:
+        """Listen to the attention function and take hold of the layers' modules."""
+        stack.enter_context(listening(self.network, self, alone=True))
+        for block in self.blocks:
+            stack.enter_context(instead_of(block, self._of_block(block.forward)))
+
+    def _forget(self) -> None:
+        self._pass = None
+
+    def whole(self, batch: Batch) -> WholePass:
+        """Run a batch through the whole model and keep what its variants need.
+
+        raises  ModelError unless each layer's module ran its attention once, in order
+        """
+        watch = WatchedPass(WholePass(), self.stand_in)
+        self._pass = watch
+        with watch.projections_of(self.attentions):
+            answer = forward(self.network, batch.input_ids, batch.mask, batch.segment_ids)
+        kept = watch.kept
+        if not (watch.regular and len(kept.outputs) == len(kept.mixtures) > 0):
+            raise ModelError(
+                f"{type(self.network).__name__} ran {len(kept.mixtures)} attentions in "
+                f"{len(kept.outputs)} layers; wanted one in each, in order"
+            )
+        kept.logits = answer.logits
+        self.projections = watch.projections
+        return kept
+
+    def variants(
+        self, batch: Batch, kept: WholePass, start: int, variants: Sequence[Variant]
+    ) -> torch.Tensor:
+        """[variant, example, output] the logits of variants whose lowest layer is `start`."""
+        copies = len(variants)
+        projections = self.projections[start] if self.skip else []
+        self._pass = VariantPass(kept, self.stand_in, start, variants, projections)
+        inputs = (batch.input_ids, batch.mask, batch.segment_ids)
+        answer = forward(self.network, *(t.repeat(copies, 1) for t in inputs))
+        logits: torch.Tensor = answer.logits
+        return logits.view(copies, len(kept.logits), -1)  # [variant, example, output]
+
+    def _of_block(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            assert self._pass is not None
+            return self._pass.layer(lambda: own(*args, **kwargs))
+
+        return forward
+
+    def before(self, call: AttentionCall) -> None:
+        """Mix the values as this pass has it."""
+        assert self._pass is not None
+        call.mixed = self._pass.mixture(call).transpose(1, 2)  # [example, head, query, dim]
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Nothing is left to do."""
