@@ -26,14 +26,13 @@ from headscope.analyses.language.tables import (
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name as term_name
 from headscope.core.results import Floats, estimate, group, printable
-from headscope.core.wording import MISSING
+from headscope.core.wording import MISSING, capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import (
     Cell,
     Column,
     Rows,
     Table,
-    capital,
     head_of,
     records,
     share,
