@@ -24,7 +24,7 @@ from headscope.papers.zoo.page import bound_words
 from headscope.run.analysis import known_analyses
 from headscope.run.contract_bench import Bench
 from headscope.tasks.task import GLUE
-from headscope.views.view import View
+from headscope.views.view_text import View
 from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[1]

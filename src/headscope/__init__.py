@@ -54,9 +54,9 @@ _WHERE = {
     "load": "headscope.model.model",
     "open_run": "headscope.run.finished_run",
     "register": "headscope.run.analysis",
-    "run_summary": "headscope.report.summary",
-    "view": "headscope.views.view",
-    "view_arrays": "headscope.views.arrays",
+    "run_summary": "headscope.report.run_facts",
+    "view": "headscope.views.view_text",
+    "view_arrays": "headscope.views.view_arrays",
     "write_report": "headscope.report.build",
     "zoo": "headscope.papers.zoo.run_zoo",
 }

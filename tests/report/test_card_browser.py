@@ -9,8 +9,7 @@ import pytest
 
 from headscope.analyses.patterns.typical_maps import TypicalMaps
 from headscope.heads.head_card import head_card
-from headscope.report.card_page import build_card
-from headscope.report.cards import LEVELS
+from headscope.report.card_page import LEVELS, build_card
 from report.synthetic import make_tree
 from report.synthetic_patterns import add_patterns
 

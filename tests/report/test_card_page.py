@@ -12,10 +12,9 @@ import pytest
 
 from headscope.analyses.patterns.typical_maps import TypicalMaps
 from headscope.heads.head_card import head_card
-from headscope.report import cards as module
+from headscope.report import card_page as module
 from headscope.report.build import render
-from headscope.report.card_page import build_card, render_card
-from headscope.report.cards import LEVELS, cards
+from headscope.report.card_page import LEVELS, build_card, cards, render_card
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language

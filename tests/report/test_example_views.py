@@ -16,7 +16,7 @@ from headscope.page.shell import content_policy
 from headscope.report import example_views as module
 from headscope.report.build import render
 from headscope.report.example_views import example_views
-from headscope.views.page import build_page, page_script, page_style
+from headscope.views.view_page import build_page, page_script, page_style
 from report.synthetic import make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language

@@ -19,7 +19,7 @@ from headscope.core.results import title_name
 from headscope.core.terms import SOURCES
 from headscope.page.shell import island, unbroken
 from headscope.report.build import build_report, render
-from headscope.report.summary import run_summary
+from headscope.report.run_facts import run_summary
 from report.synthetic import GROUPS, make_manifest, make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language

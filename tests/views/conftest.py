@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headscope.views.page import build_page
+from headscope.views.view_page import build_page
 from views.made import make_payload
 
 

@@ -1,6 +1,6 @@
 """Payloads of the views, made by hand: maps of known values, coded as a page reads them.
 
-Independent of `headscope.views.payload`: written from the page's side of the contract.
+Independent of `headscope.views.view_page`: written from the page's side of the contract.
 """
 
 from __future__ import annotations

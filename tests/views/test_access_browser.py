@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.views.payload import payload
+from headscope.views.view_page import payload
 from views.hostile import HOSTILE
 from views.made import make_three
 

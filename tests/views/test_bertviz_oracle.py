@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.views.payload import payload
+from headscope.views.view_page import payload
 from views.looking import cell, shown_map
 from views.looking_at_neurons import ask, column, open_head
 

@@ -10,7 +10,7 @@ import torch
 
 from headscope.errors import InputError
 from headscope.model.model import Model
-from headscope.views.capture import show
+from headscope.views.capture import capture_example
 from model.families.tiny import FAMILIES, tiny
 from model.families.tokenizers_made import bytes_bpe, wordpiece
 
@@ -24,7 +24,7 @@ def model_of(name: str, tokenizer=None) -> Model:
 
 @pytest.fixture(scope="module")
 def pair(demo):
-    return show(demo, CAT, "It was tired.")
+    return capture_example(demo, CAT, "It was tired.")
 
 
 def test_the_maps_are_those_of_stock_eager_attention(demo, pair):
@@ -48,7 +48,7 @@ def test_tokens_segments_and_words_are_the_tokenizers(demo, pair):
 
 
 def test_one_segment_has_no_boundary(demo):
-    assert show(demo, CAT).sides[0].boundary is None
+    assert capture_example(demo, CAT).sides[0].boundary is None
 
 
 def test_a_boundary_is_shown_where_the_model_does_not_tell_segments_apart():
@@ -57,7 +57,7 @@ def test_a_boundary_is_shown_where_the_model_does_not_tell_segments_apart():
         template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"),
         bos_token="<s>", cls_token="<s>", eos_token="</s>", sep_token="</s>", pad_token="<pad>",
     )  # fmt: skip
-    (side,) = show(model_of("RoBERTa", bpe), "a b", "b a").sides
+    (side,) = capture_example(model_of("RoBERTa", bpe), "a b", "b a").sides
     assert side.boundary == side.tokens.index("</s>") + 1
 
 
@@ -74,7 +74,7 @@ REGISTRY = [name for name, family in FAMILIES.items() if family.on_registry]
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_weight_is_the_softmax_of_the_vectors_that_are_shown(name):
     """Rotated, grouped, scaled, capped and with the position bias, as it was really used."""
-    shown = show(model_of(name), TINY)
+    shown = capture_example(model_of(name), TINY)
     (stack,) = shown.stacks
     vectors = stack.vectors
     scores = np.einsum("lhqd,lhkd->lhqk", vectors.queries, vectors.keys, dtype=np.float64)
@@ -93,7 +93,7 @@ def test_every_weight_is_the_softmax_of_the_vectors_that_are_shown(name):
 
 @pytest.mark.parametrize("name", ["MPNet", "DeBERTa v2"])
 def test_a_family_that_hides_its_vectors_says_so(name):
-    (stack,) = show(model_of(name), TINY).stacks
+    (stack,) = capture_example(model_of(name), TINY).stacks
     assert stack.vectors is None
     assert "does not show its queries and keys" in stack.why_none
 
@@ -101,7 +101,7 @@ def test_a_family_that_hides_its_vectors_says_so(name):
 @pytest.mark.parametrize("name", ["T5", "BART", "Marian"])
 def test_an_encoder_decoder_shows_three_stacks_as_stock_attention_gives_them(name):
     model = model_of(name)
-    shown = show(model, TINY, "a b the cat")
+    shown = capture_example(model, TINY, "a b the cat")
     encoder, decoder = shown.sides
     config = model.network.config
     start = getattr(config, "decoder_start_token_id", config.pad_token_id)
@@ -130,13 +130,13 @@ def test_an_encoder_decoder_shows_three_stacks_as_stock_attention_gives_them(nam
 
 
 def test_without_a_second_text_an_encoder_decoder_says_what_is_missing():
-    shown = show(model_of("T5"), TINY)
+    shown = capture_example(model_of("T5"), TINY)
     assert [stack.name for stack in shown.stacks] == ["self"]
     assert "decoder is not shown" in shown.left_out
 
 
 def test_a_window_is_a_part_of_what_the_model_read(demo):
-    whole, part = show(demo, CAT * 4), show(demo, CAT * 4, window=(5, 17))
+    whole, part = capture_example(demo, CAT * 4), capture_example(demo, CAT * 4, window=(5, 17))
     assert part.sides[0].tokens == whole.sides[0].tokens[5:17]
     np.testing.assert_array_equal(
         part.stacks[0].attention, whole.stacks[0].attention[:, :, 5:17, 5:17]
@@ -149,34 +149,34 @@ def test_a_window_is_a_part_of_what_the_model_read(demo):
 
 def test_more_tokens_than_can_be_shown_give_the_first_and_say_so(demo, monkeypatch):
     monkeypatch.setattr("headscope.views.capture.MOST_TOKENS", 10)
-    shown = show(demo, CAT * 4)
+    shown = capture_example(demo, CAT * 4)
     assert len(shown.sides[0]) == 10
     assert "Tokens 1 to 10 of" in shown.left_out
     with pytest.raises(InputError, match="wanted at most 10"):
-        show(demo, CAT * 4, window=(0, 11))
+        capture_example(demo, CAT * 4, window=(0, 11))
 
 
 @pytest.mark.parametrize("window", [(5, 5), (-1, 4), (0, 400)])
 def test_a_window_outside_the_text_is_refused(demo, window):
     with pytest.raises(InputError, match="window"):
-        show(demo, CAT, window=window)
+        capture_example(demo, CAT, window=window)
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_text_is_refused(demo, text):
     with pytest.raises(InputError, match="empty text"):
-        show(demo, text)
+        capture_example(demo, text)
 
 
 def test_a_text_that_is_too_long_is_refused_with_the_numbers(demo):
     with pytest.raises(InputError, match=r"has \d{3,} tokens and \d+ fit; wanted .* shorten it"):
-        show(demo, "word " * 600)
+        capture_example(demo, "word " * 600)
 
 
 def test_vectors_that_do_not_give_the_weights_are_not_shown(demo, monkeypatch):
     """A model that does something more to its scores is not explained by q·k."""
     monkeypatch.setattr("headscope.views.capture.AGREED", -1.0)
-    (stack,) = show(demo, CAT).stacks
+    (stack,) = capture_example(demo, CAT).stacks
     assert stack.vectors is None
     assert "not known" in stack.why_none
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from headscope.draw.style import LIGHT
-from headscope.views.page import build_page
+from headscope.views.view_page import build_page
 from views import made_detail
 from views.hostile import HOSTILE
 from views.made import make_payload, make_three, read_back

@@ -14,7 +14,7 @@ from headscope.analyses.flow.methods import LABELS, METHODS
 from headscope.cli.main import group
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model
-from headscope.views.payload import payload
+from headscope.views.view_page import payload
 from model.families.tiny import tiny
 from model.families.tokenizers_made import wordpiece
 from views.test_payload import raw
@@ -22,7 +22,7 @@ from views.test_payload import raw
 CAT = "The cat sat on the mat unbelievably."
 
 
-def measures(view: hs.views.view.View) -> dict:
+def measures(view: hs.views.view_text.View) -> dict:
     return {measure["name"]: measure for measure in payload(view.shown)["stacks"][0]["measures"]}
 
 

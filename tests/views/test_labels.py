@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.errors import InputError
-from headscope.views.labels import head_labels
+from headscope.views.example_labels import example_labels
 
 N = 8  # [CLS] a b , c d . [SEP]
 KINDS = {
@@ -33,7 +33,7 @@ def shifted(offset, weight=1.0):
 
 
 def label(head, kinds=KINDS, **options):
-    return head_labels(np.float32([[head]]), **kinds, **options)[0][0]
+    return example_labels(np.float32([[head]]), **kinds, **options)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_thresholds_are_those_of_the_corpus_roles():
 
 def test_layers_and_heads_keep_their_places():
     maps = np.float32([[to(0), to(7), to(2)], [to(2), to(*range(N)), shifted(0)]])
-    assert head_labels(maps, **KINDS) == [
+    assert example_labels(maps, **KINDS) == [
         ["[CLS] 100 %", "[SEP] 100 %", ""],
         ["", "broad 100 %", "itself 100 %"],
     ]
@@ -86,7 +86,7 @@ def test_broad_is_measured_against_the_tokens_that_a_query_sees():
     assert label(causal, NOTHING) == "broad 100 %"
     # Its mean entropy is ln(8!)/8 = 1.3256, of ln 8 = 2.0794 were the rest to be seen: 64 %.
     seen = np.float32([[causal, to(2)]])
-    assert head_labels(seen, **NOTHING) == [["", ""]]
+    assert example_labels(seen, **NOTHING) == [["", ""]]
 
 
 def test_broad_begins_above_nine_tenths_of_the_uniform_entropy():
@@ -105,8 +105,8 @@ def test_of_two_labels_that_fit_the_special_token_wins():
     # Every token looks at the next one, the last at itself; the last two are separators.
     maps = np.float32([[[[0, 1, 0], [0, 0, 1], [0, 0, 1]]]])
     kinds = dict.fromkeys(KINDS, np.zeros(3, dtype=bool))
-    assert head_labels(maps, **kinds) == [["next token 67 %"]]
-    assert head_labels(maps, **{**kinds, "sep": np.arange(3) > 0}) == [["[SEP] 100 %"]]
+    assert example_labels(maps, **kinds) == [["next token 67 %"]]
+    assert example_labels(maps, **{**kinds, "sep": np.arange(3) > 0}) == [["[SEP] 100 %"]]
 
 
 def test_what_uniform_attention_does_as_well_is_not_telling():
@@ -118,14 +118,14 @@ def test_what_uniform_attention_does_as_well_is_not_telling():
 
 def test_one_token_tells_nothing():
     flags = {name: np.array([name == "cls"]) for name in KINDS}
-    assert head_labels(np.ones((1, 2, 1, 1), np.float32), **flags) == [["", ""]]
+    assert example_labels(np.ones((1, 2, 1, 1), np.float32), **flags) == [["", ""]]
 
 
 def test_the_first_tokens_of_a_causal_map_are_no_labels():
     causal = np.tril(np.ones((3, 3)))
     causal /= causal.sum(-1, keepdims=True)  # gives the first token (1 + 1/2 + 1/3)/3 = 61 %
     flags = dict.fromkeys(KINDS, np.zeros(3, dtype=bool))
-    assert head_labels(np.float32([[causal]]), **flags) == [["broad 100 %"]]
+    assert example_labels(np.float32([[causal]]), **flags) == [["broad 100 %"]]
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_the_first_tokens_of_a_causal_map_are_no_labels():
 )
 def test_maps_that_do_not_fit_are_refused(maps, kinds, words):
     with pytest.raises(InputError, match=words):
-        head_labels(maps, **kinds)
+        example_labels(maps, **kinds)

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from headscope.views.page import build_page
+from headscope.views.view_page import build_page
 from views.made import make_payload
 
 BREAKOUTS = [

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 import pytest
 
-from headscope.views.page import build_page
+from headscope.views.view_page import build_page
 from views.looking import cell, contrast, point_at, said, shown_map, shown_tokens
 from views.made import make_payload, make_three, read_back
 

@@ -14,18 +14,17 @@ from hypothesis.extra.numpy import arrays
 
 import headscope as hs
 from headscope.errors import InputError
-from headscope.views.arrays import view_arrays
-from headscope.views.capture import show
-from headscope.views.coding import coded_head, coded_maps, coded_norms, levels_for
-from headscope.views.detail import plainest
-from headscope.views.payload import payload
+from headscope.views.capture import capture_example
+from headscope.views.packed_arrays import coded_head, coded_maps, coded_norms, levels_for, plainest
+from headscope.views.view_arrays import view_arrays
+from headscope.views.view_page import payload
 
 CAT = "The cat sat on the mat unbelievably."
 
 
 @pytest.fixture(scope="module")
 def shown(demo):
-    return show(demo, CAT, "It was tired.")
+    return capture_example(demo, CAT, "It was tired.")
 
 
 def raw(text: str) -> bytes:

@@ -14,7 +14,7 @@ from headscope.core.head_labels import run_labels
 from headscope.core.head_roles import head_roles
 from headscope.errors import InputError
 from headscope.model.model import Model
-from headscope.views.payload import payload
+from headscope.views.view_page import payload
 from model.families.tiny import tiny
 from model.families.tokenizers_made import wordpiece
 

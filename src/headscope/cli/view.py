@@ -17,7 +17,7 @@ from headscope.cli.typed_command import argument, flag, group, option, typed_com
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    from headscope.views.view import View
+    from headscope.views.view_text import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ def command(given: ViewOptions) -> None:
     if given.measure not in (known := ("attention", "weighted_norm", *flow)):
         raise InputError(f"--measure {given.measure!r}; wanted one of {', '.join(known)}")
     from headscope.model.model import load
-    from headscope.views.view import view
+    from headscope.views.view_text import view
 
     loading, other = asdict(given.loading), given.versus_model
     shown = view(

@@ -1,9 +1,9 @@
-"""The role of every head in one word: what colours and signs stand for.
+"""The role of every head in one word, which colours and signs stand for.
 
-Clark et al. (2019), section 6: thresholds on mean attention and entropy; of two roles that both
-fit, the later in ORDER wins. Ours differ in three points, all named: `broad` is relative to uniform
-attention, because 3.8 nats presuppose 128 tokens, decoders without [CLS] have `first`, and the
-lower end of an interval must lie above the threshold. Questions say which heads have a role
+The thresholds on mean attention and entropy are those of Clark et al. (2019), section 6. Where two
+roles fit, the later in ORDER wins. We differ in three points: `broad` is relative to uniform
+attention, because 3.8 nats suppose 128 tokens; decoders without [CLS] have `first`; and the lower
+end of an interval must lie above the threshold. Questions say which heads have a role
 (`Question.roles`).
 """
 
@@ -16,8 +16,8 @@ import xarray as xr
 from headscope.core.question import parts
 from headscope.core.results import derived, shape
 
-ROLES = ("previous", "next", "broad", "cls", "first", "sep", "punctuation", "other")
 ORDER = ("next", "previous", "broad", "first", "cls", "sep", "punctuation")
+ROLES = ("previous", "next", "broad", "cls", "first", "sep", "punctuation", "other")
 BROAD_SHARE = 0.9  # ours: of the uniform entropy
 CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 

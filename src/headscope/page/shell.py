@@ -1,4 +1,4 @@
-"""The shell of every page: templates and assets, content policy, theme."""
+"""The shell of every page: templates and assets, content policy, theme, and how it is written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from importlib import resources
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
+from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
@@ -74,6 +76,16 @@ def island(data: Mapping[str, object]) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def write_page(path: Path, page: str) -> Path:
+    """Writes a page, whole or not at all; returns its path.
+
+    raises  OSError if it cannot be written
+    """
+    # Half of a surrogate pair is no text; JSON writes it as an escape.
+    content = page.encode("utf-8", errors="backslashreplace")
+    return write_whole(path, lambda draft: Path(draft).write_bytes(content))
 
 
 def _digest(text: str) -> str:

@@ -1,1 +1,1 @@
-"""The page of a run, from its results."""
+"""Build the page of a run from its results."""

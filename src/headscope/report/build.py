@@ -1,10 +1,8 @@
-"""The page of a run: one file that works offline and for good, from results and manifest alone."""
+"""Build the page of a run from its results and manifest: one file that works offline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from headscope.core.dictionary import terms, unit_label
 from headscope.core.question import Question, questions
 from headscope.core.results import counted, derived_once, model_name, printable, shape
 from headscope.core.terms import SOURCES
-from headscope.core.whole_file import write_whole
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
@@ -30,22 +27,23 @@ from headscope.page.sections import (
     malformed_notes,
     section,
 )
-from headscope.page.shell import asset, content_policy, island, template, theme_css
+from headscope.page.shell import asset, content_policy, island, template, theme_css, write_page
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
-from headscope.report import facts, heads
-from headscope.report.cards import cards
+from headscope.report import heads, run_facts
+from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
+from headscope.report.run_facts import Manifest
 from headscope.run.store import why_unwritten
 
-# One module in one scope: what a file uses when it is read must stand before it.
+# The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 TELLING = 20
 
 
 @dataclass(frozen=True)
 class Opening:
-    """How the page of an experiment opens; see `OpeningPlan`."""
+    """The opening of the page of an experiment; see `OpeningPlan`."""
 
     plan: OpeningPlan
     kicker: str
@@ -60,8 +58,8 @@ class Opening:
 class LanguageChapter:
     """The sections on language.
 
-    absent   what is not in the run, and the options that give it
-    chooses  whether best heads are held against baselines
+    absent   what the run lacks, and the options that give it
+    chooses  whether best heads are compared with baselines
     """
 
     sections: list[Section]
@@ -70,12 +68,10 @@ class LanguageChapter:
     notes: list[str]
 
 
-def write_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> Path:
+def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """Writes tables, figures and report.html of a run into its folder; `Run.report` calls it.
 
-    tree, manifest  as for `build_report`
-    returns         the path of the page
-    raises          HeadscopeError if the folder cannot be written
+    raises  HeadscopeError if the folder cannot be written
     """
     panels = PanelStore(tree)
     try:
@@ -88,34 +84,32 @@ def write_report(tree: xr.DataTree, manifest: facts.Manifest, folder: Path) -> P
 
 
 def build_report(
-    tree: xr.DataTree, manifest: facts.Manifest, folder: Path, *, panels: PanelStore | None = None
+    tree: xr.DataTree, manifest: Manifest, folder: Path, *, panels: PanelStore | None = None
 ) -> Path:
     """Writes report.html into `folder`; the file is whole or as it was.
 
-    tree      a result; sections of absent groups shrink to a line that says so
+    tree      a result; of a group that it lacks, the section is one line that says so
     manifest  as in the run folder; every key may be missing
     panels    the run's panels, where they are made already
     returns   the path of the page: self-contained, no request leaves it
     raises    OSError if the folder cannot be written
     """
-    # Half of a surrogate pair is no text, but its escape is what JSON writes for it.
-    page = render(tree, manifest, panels=panels).encode("utf-8", errors="backslashreplace")
-    return write_whole(folder / "report.html", partial(_write, page))
+    return write_page(folder / "report.html", render(tree, manifest, panels=panels))
 
 
-def render(tree: xr.DataTree, manifest: facts.Manifest, *, panels: PanelStore | None = None) -> str:
+def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None) -> str:
     """The page as text."""
     with derived_once():
         return _render(tree, manifest, panels or PanelStore(tree))
 
 
-def _render(tree: xr.DataTree, manifest: facts.Manifest, panels: PanelStore) -> str:
+def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     styles, known = Styles(), pictures()
-    plans = list(_plans())
+    plans = _plans()
     made = {
         plan.id: section(plan, tree, known, panels, styles)
         for question, plan in plans
-        if any(name in tree.children for name in _groups(question, plan))
+        if any(name in tree.children for name in plan.groups or (question.name,))
     }
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
@@ -142,21 +136,15 @@ def _render(tree: xr.DataTree, manifest: facts.Manifest, panels: PanelStore) -> 
 Plans = list[tuple[Question, SectionPlan]]
 
 
-def _plans() -> Iterator[tuple[Question, SectionPlan]]:
+def _plans() -> Plans:
     """The section plans of all questions in the order of the page."""
     every = [(one, plan) for one in questions() for plan in one.part("section", ())]
-    return iter(
-        sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
-    )
-
-
-def _groups(question: Question, plan: SectionPlan) -> tuple[str, ...]:
-    return plan.groups or (question.name,)
+    return sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
 
 
 def _by_themselves(plans: Plans, made: dict[str, Section], *, whole: bool) -> list[Section]:
-    """The sections of no chapter; those that are not in the run only on the page of an atlas, and
-    none of an experiment.
+    """The sections outside chapters. Only the page of an atlas (`whole`) names those that the run
+    lacks.
     """
     alone = []
     for _, plan in plans:
@@ -174,7 +162,7 @@ def _absent(plan: SectionPlan) -> Section:
     )
 
 
-def _language(plans: Plans, made: dict[str, Section], manifest: facts.Manifest) -> LanguageChapter:
+def _language(plans: Plans, made: dict[str, Section], manifest: Manifest) -> LanguageChapter:
     ours = [plan for _, plan in plans if plan.chapter == LANGUAGE]
     there = [plan for plan in ours if plan.id in made]
     absent = "; ".join(plan.wanted for plan in ours if plan not in there)
@@ -184,7 +172,7 @@ def _language(plans: Plans, made: dict[str, Section], manifest: facts.Manifest) 
 
 
 def _opening(
-    tree: xr.DataTree, manifest: facts.Manifest, plans: Plans, made: dict[str, Section]
+    tree: xr.DataTree, manifest: Manifest, plans: Plans, made: dict[str, Section]
 ) -> Opening | None:
     plan = heads.opening_of(tree)
     if plan is None:
@@ -197,18 +185,18 @@ def _opening(
     )  # fmt: skip
 
 
-def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
+def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
         "model": model_name(tree),
         "counted": counted(tree),
         "layers": layers,
         "heads": per_layer,
-        "facts": facts.facts(tree, manifest),
-        "files": facts.files(manifest),
-        "settings": facts.settings(manifest),
-        "versions": facts.versions(manifest),
-        "command": facts.command(manifest),
+        "facts": run_facts.facts(tree, manifest),
+        "files": run_facts.files(manifest),
+        "settings": run_facts.settings(manifest),
+        "versions": run_facts.versions(manifest),
+        "command": run_facts.command(manifest),
         "telling": heads.telling(tree, count=TELLING),
         "label_counts": heads.label_counts(tree),
         "nothing": heads.nothing(tree),
@@ -220,7 +208,3 @@ def _content(tree: xr.DataTree, manifest: facts.Manifest) -> dict[str, Any]:
         "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }
-
-
-def _write(page: bytes, path: str) -> None:
-    Path(path).write_bytes(page)

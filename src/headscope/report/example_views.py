@@ -1,14 +1,14 @@
-"""How are heads looked at in a report: which inputs does it hold, and where is each head opened?
+"""Put the views of a run's stored inputs into its report, and choose where each head opens.
 
-The views of an input are a page of their own (`views.page`). A report holds the parts of these
-pages once; its script puts one together when it is asked for and shows it in a frame, which
-inherits the report's policy.
+The views of an input are a page of their own (`views.view_page`). As these pages share most parts,
+the report holds each part once. Its script builds a page when it is asked for and shows it in a
+frame, which inherits the report's policy.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,9 +18,8 @@ from headscope.core.head_labels import run_labels
 from headscope.core.results import head_name, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
-
-if TYPE_CHECKING:
-    from headscope.views.example import Shown
+from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
+from headscope.views.view_page import build_page, page_script, page_style, payload
 
 ROOM = 1_200_000  # characters of maps; inputs beyond are left out
 LONGEST = 60  # characters of an input where it is named
@@ -33,7 +32,7 @@ NO_VECTORS = "A run keeps no queries and keys: headscope view shows them, of any
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedHead:
     """A head whose map differs between two models, and what it is called."""
 
     unit: int
@@ -41,13 +40,13 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Examples:
+class ExampleViews:
     """The inputs of a report.
 
     texts   [input] what was read
     looks   [unit] where each head is opened; none where there is no input
     framed  (style, script) of the pages
-    data    everything that the report's script needs, for an island
+    data    what the report's script needs, as JSON
     chosen  how they were chosen, in words
     changed [input] of two models, the head whose map differs most; else none
     """
@@ -57,7 +56,7 @@ class Examples:
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     chosen: str = CHOSEN[""]
-    changed: list[Changed] = field(default_factory=list)
+    changed: list[ChangedHead] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -65,15 +64,11 @@ class Examples:
         return [_cut(text) for text in self.texts]
 
 
-def example_views(tree: xr.DataTree, *, model: str) -> Examples:
+def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     """The views of the inputs that a run kept; empty for runs that kept none.
 
-    model  what it is called
+    model  its name
     """
-    # Not above: the page takes its policy and colours from this package.
-    from headscope.views.page import build_page, page_script, page_style
-    from headscope.views.payload import payload
-
     kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
@@ -84,12 +79,12 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
         page = build_page(data).decode("utf-8")
         pages.append({"parts": _parts(page, style, island(data), script), "payload": data})
     if not pages:
-        return Examples()
+        return ExampleViews()
     kept = kept[: len(pages)]
     looks = clearest_inputs(tree, kept)
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
-    found = Examples(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
+    found = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
     found.data.update(
         style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
         looks=[[look.example, look.query] for look in looks],
@@ -97,7 +92,7 @@ def example_views(tree: xr.DataTree, *, model: str) -> Examples:
     return found
 
 
-def _changed(kept: list[StoredInput]) -> list[Changed]:
+def _changed(kept: list[StoredInput]) -> list[ChangedHead]:
     """[input] the head of the largest 1 - cosine there."""
     found = []
     for one in kept:
@@ -106,12 +101,12 @@ def _changed(kept: list[StoredInput]) -> list[Changed]:
         a, b = (maps.astype(np.float64) for maps in (one.attention, one.versus))
         product, *sizes = ((x * y).sum((2, 3)) for x, y in ((a, b), (a, a), (b, b)))
         unit = int(np.argmin(product / np.sqrt(sizes[0] * sizes[1])))  # of [layer, head]
-        found.append(Changed(unit, head_name(unit, a.shape[1])))
+        found.append(ChangedHead(unit, head_name(unit, a.shape[1])))
     return found
 
 
 def _parts(page: str, *between: str) -> list[str]:
-    """What of a page stands before, between and after these pieces, which are in it in order."""
+    """Split a page at the given pieces; returns the text before, between and after them."""
     parts = []
     for piece in between:
         part, _, page = page.partition(piece)
@@ -119,20 +114,18 @@ def _parts(page: str, *between: str) -> list[str]:
     return [*parts, page]
 
 
-def _shown(kept: StoredInput, model: str) -> Shown:
-    from headscope.views.example import Measure, Shown, Side, Stack
-
-    side = Side(
+def _shown(kept: StoredInput, model: str) -> ExampleMaps:
+    side = TokenSide(
         kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
     )
     norms = None if kept.value_norm is None else kept.value_norm.astype(np.float32)
     versus = None
     if kept.versus is not None:
         maps = kept.versus.astype(np.float32)
-        versus = Measure("versus", kept.versus_name, "probability", maps)
+        versus = NamedMaps("versus", kept.versus_name, "probability", maps)
     attention = kept.attention.astype(np.float32)
-    stack = Stack("self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus)
-    return Shown(model, (side,), (stack,), _folded(kept))
+    stack = StackMaps("self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus)
+    return ExampleMaps(model, (side,), (stack,), _folded(kept))
 
 
 def _folded(kept: StoredInput) -> str:
@@ -147,7 +140,7 @@ def _folded(kept: StoredInput) -> str:
 
 
 def _cut(text: str) -> str:
-    """The text, or what of it fits into LONGEST, if possible up to the end of a word."""
+    """The text, cut to LONGEST characters, if possible at the end of a word."""
     if len(text) <= LONGEST:
         return text
     begun = text[: LONGEST - 1]

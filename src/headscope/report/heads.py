@@ -1,4 +1,4 @@
-"""What the page knows of every head: numbers, words, place on the map."""
+"""What the page tells of every head: its numbers, its labels, its place on the map."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeadNumber:
     """One number of the table: `text` with its interval, `order` to sort by."""
 
     text: str
@@ -42,18 +42,18 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HeadRow:
     """One head of the table; `id` is where its card is found, `labels` are those with numbers."""
 
     unit: int
     id: str
     name: str
     labels: list[str]
-    cells: list[Cell]
+    cells: list[HeadNumber]
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class TellingHead:
     """One telling head, with the geometry of its interval in percent of the scale.
 
     id    where its card is found
@@ -74,7 +74,7 @@ class Telling:
 
 
 def data(tree: xr.DataTree) -> dict[str, object]:
-    """Everything that the page's scripts draw from; NaN becomes null."""
+    """The data of the page's scripts; NaN becomes null."""
     layers, heads = shape(tree)
     roles = head_roles(tree).reshape(-1).tolist()  # [unit]
     return {
@@ -105,7 +105,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
 
 
 def labels(tree: xr.DataTree) -> dict[str, object]:
-    """What the heads are, for the page's scripts.
+    """The labels of all heads, for the page's scripts.
 
     labels   [unit] rows of label, sentence ('' where it is the same), kind, effect, n, analysis,
              and the label in short
@@ -121,8 +121,8 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     }
 
 
-def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
-    """The list that opens the report."""
+def telling(tree: xr.DataTree, *, count: int = 20) -> list[TellingHead]:
+    """The most telling heads, the list that opens the report."""
     heads, found = shape(tree)[1], head_labels(tree)
     return [
         _telling(claim, heads, found[claim.layer, claim.head])
@@ -131,19 +131,19 @@ def telling(tree: xr.DataTree, *, count: int = 20) -> list[Telling]:
 
 
 def nothing(tree: xr.DataTree) -> str:
-    """What a head is called that is nothing that has a name."""
+    """What the page calls a head without labels."""
     opening = opening_of(tree)
     return UNLABELLED if opening is None else opening.nothing
 
 
 def opening_of(tree: xr.DataTree) -> OpeningPlan | None:
-    """How the page of an experiment opens; None for the page of an atlas."""
+    """The opening of an experiment's page; None on the page of an atlas."""
     openings: list[OpeningPlan] = parts("opening", in_run(tree))
     return openings[0] if openings else None
 
 
 def remarks(tree: xr.DataTree) -> list[list[str]]:
-    """[unit] words of questions on each head, beside its labels."""
+    """[unit] what questions remark on each head, beside its labels."""
     layers, heads = shape(tree)
     words: list[list[str]] = [[] for _ in range(layers * heads)]
     for of in parts("remarks", in_run(tree)):
@@ -152,8 +152,8 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
 
 
 def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
-    """What the heads are labelled, most frequent first ("attention sink (20)"), and how many are
-    unlabelled; a head may have several labels.
+    """The labels with their counts, most frequent first ("attention sink (20)"), and the number of
+    unlabelled heads; a head may have several labels.
     """
     found = head_labels(tree).values()
     count = Counter(label.kind for one in found for label in one.labels)
@@ -163,16 +163,16 @@ def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
-    """The numbers that stand in the table: those of an atlas, else those of an experiment."""
+    """The numbers in the table of heads: those of an atlas, else those of an experiment."""
     metrics = head_metrics(tree)
     return chosen_metrics(metrics, "columns") or first_metrics(metrics)[:MOST]
 
 
-def rows(tree: xr.DataTree) -> list[Row]:
+def rows(tree: xr.DataTree) -> list[HeadRow]:
     """One row per head, in order."""
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
     return [
-        Row(
+        HeadRow(
             unit=unit,
             id=card_id(unit, heads),
             name=head_name(unit, heads),
@@ -184,12 +184,12 @@ def rows(tree: xr.DataTree) -> list[Row]:
 
 
 def card_id(unit: int, heads: int) -> str:
-    """Where the card of a head is found: report.html#L8H10."""
+    """The address of a head's card: report.html#L8H10."""
     return head_name(unit, heads).replace("·", "")
 
 
 def _shown(tree: xr.DataTree, roles: list[str]) -> str:
-    """The number that the grid opens with; '' for what heads do, where that is known of some."""
+    """The number that the grid opens with; '' for roles, where some head has one."""
     first = first_metrics(head_metrics(tree))
     return first[0].key if first and set(roles) == {"other"} else ""
 
@@ -206,18 +206,18 @@ def _label(claim: Claim) -> list[object]:
     return [claim.label, sentence, claim.kind, effect, n, claim.analysis, claim.short]
 
 
-def _telling(claim: Claim, heads: int, found: HeadLabels) -> Telling:
+def _telling(claim: Claim, heads: int, found: HeadLabels) -> TellingHead:
     unit = claim.layer * heads + claim.head
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     value, low, high, reference = (
         round(100 * min(max(part, 0.0), 1.0), 2) for part in (claim.value, *ends, claim.reference)
     )
-    # What a head knows of words has no colour of its own: all of them stand for kinds of tokens.
+    # Colours stand for kinds of tokens; labels about words have none.
     kind = claim.about if claim.kind == "sink" else claim.kind
     plain_hue = "ink" if label_rules()[claim.kind].words else "grey"
     hue = MARKS[kind][0] if kind in MARKS else plain_hue
     more = [label.sentence for label in found.labels[1:]]
-    return Telling(
+    return TellingHead(
         unit, card_id(unit, heads), head_name(unit, heads), claim.sentence, more, hue,
         value, low, high, reference, f"{claim.effect:.2f}",
     )  # fmt: skip
@@ -249,7 +249,7 @@ def _metric(metric: HeadMetric) -> dict[str, object]:
 
 
 def _end(top: float, unit: str) -> str:
-    """The end of a key; of small differences three decimals."""
+    """The text at the end of a key; small differences have three decimals."""
     return fixed(top, 3) if 0 < top < SMALL and unit != "probability" else plain(top, unit)
 
 
@@ -265,11 +265,11 @@ def _words(metric: HeadMetric, unit: int) -> str:
     return by_unit(value, low, high, metric.unit)
 
 
-def _cell(metric: HeadMetric, unit: int) -> Cell:
+def _cell(metric: HeadMetric, unit: int) -> HeadNumber:
     value = float(metric.estimate.value.flat[unit])
     text, bracket, interval = _words(metric, unit).partition("[")
     interval = bracket + interval.partition("]")[0] + ("]" if bracket else "")
-    return Cell(text.strip(), interval, f"{value:.6g}" if math.isfinite(value) else "")
+    return HeadNumber(text.strip(), interval, f"{value:.6g}" if math.isfinite(value) else "")
 
 
 def _places(tree: xr.DataTree) -> list[list[float]] | None:
@@ -280,7 +280,7 @@ def _places(tree: xr.DataTree) -> list[list[float]] | None:
 
 
 def _flat(values: Floats) -> list[float | None]:
-    """For colours and bars, which show no more than three figures; what is read is in words."""
+    """Numbers for colours and bars, which show three figures; readers get the texts."""
     return [_rounded(value, figures=3) for value in values.ravel().tolist()]
 
 

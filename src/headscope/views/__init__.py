@@ -1,1 +1,1 @@
-"""The attention of one example, to look at: captured, packed, and drawn in one offline page."""
+"""View one example: its attention is captured, packed, and drawn in one offline page."""

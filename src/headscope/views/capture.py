@@ -1,4 +1,4 @@
-"""What does a model do with one example? Run once, with every stack's maps and vectors kept."""
+"""Run a model on one example and keep the attention maps and vectors of every stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.analyses.flow.methods import check_methods
+from headscope.analyses.flow.measure_one_text import LayerMatrices
+from headscope.analyses.flow.methods import LABELS, check_methods
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.model.batch import Batch
@@ -17,30 +18,39 @@ from headscope.model.encode_text import encoded
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, forward
-from headscope.views.example import Floats, Ints, Shown, Side, Stack, Vectors
-from headscope.views.following import MAX_FLOW, Following
+from headscope.views.captured_example import (
+    ExampleMaps,
+    Floats,
+    Ints,
+    NamedMaps,
+    StackMaps,
+    TokenSide,
+    Vectors,
+)
 
+MAX_FLOW = "max_flow"
+FLOW_OF = "rollout"  # its layer matrices carry the maximum flow (Abnar & Zuidema 2020)
 MOST_TOKENS = 512  # that are shown at once
 AGREED = 1e-2  # largest difference between a weight and the softmax of its scores
 SIDES = {"encoder": (0, 0), "decoder": (1, 1), "cross": (1, 0)}  # queries, keys
 
 
-def show(
+def capture_example(
     model: Model,
     text: str,
     text_pair: str | None = None,
     *,
     window: tuple[int, int] | None = None,
     flow: Sequence[str] = (),
-) -> Shown:
-    """Run one example through a model and keep its maps.
+) -> ExampleMaps:
+    """Run a model on one example and keep its maps.
 
     text_pair  the second segment; for encoder-decoders what the decoder reads (without it only the
                encoder is shown)
     window     tokens from (inclusive, from 0) and to (exclusive) that are shown; None: the first
                MOST_TOKENS. The model reads all of them
-    flow       names of `flows.METHODS`, and "max_flow": where representations come from, as further
-               maps of the first stack
+    flow       names of flow methods, and "max_flow": which tokens each layer's output comes from,
+               as further maps of the first stack
     raises     InputError for empty text, more tokens than the model takes, a window outside it, an
                unknown flow; ModelError for a flow that has no meaning for the model
     """
@@ -60,21 +70,21 @@ def show(
         left_out.append("The decoder is not shown: give what it reads as the second text.")
     stacks = _stacks(model, example, decoder_ids, windows, flows)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
-    return Shown(model.name, shown, stacks, " ".join(filter(None, left_out)))
+    return ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
 
 
-def _side(model: Model, example: Example, word: Ints) -> Side:
+def _side(model: Model, example: Example, word: Ints) -> TokenSide:
     batch = Batch.of([example], model.vocabulary, replicates=0)
     n = len(example)
     flags = (batch.is_cls, batch.is_sep, batch.is_punctuation)
     cls, sep, punctuation = (flag[0, :n].numpy() for flag in flags)
     tokens = model.tokens(example.input_ids)
     special, segment = example.special, example.segment_ids
-    return Side(tokens, special, segment, word, cls, sep, punctuation)
+    return TokenSide(tokens, special, segment, word, cls, sep, punctuation)
 
 
-def _decoder_side(model: Model, text: str) -> tuple[Ints, Side]:
-    """The ids that the decoder reads, as in training: the start sign, then all but the last."""
+def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
+    """The ids that the decoder reads, as in training: the start token, then all but the last."""
     config = model.network.config
     start = getattr(config, "decoder_start_token_id", None)
     start = config.pad_token_id if start is None else start  # T5's way, where none is named
@@ -94,7 +104,7 @@ def _decoder_side(model: Model, text: str) -> tuple[Ints, Side]:
 
 
 def _words(model: Model, text: str, text_pair: str | None, example: Example) -> Ints:
-    """[token] the word of each token by the tokenizer's own account, counted through both texts."""
+    """[token] the word of each token, as the tokenizer cut them, counted through both texts."""
     texts = (text,) if not text_pair else (text, text_pair)
     encoded = model.tokenizer(*texts, verbose=False)
     if list(encoded.input_ids) != example.input_ids.tolist():
@@ -124,7 +134,7 @@ def _window(asked: tuple[int, int] | None, tokens: int) -> slice:
     return slice(start, stop)
 
 
-def _left_out(side: Side, window: slice) -> str:
+def _left_out(side: TokenSide, window: slice) -> str:
     shown, tokens = window.stop - window.start, len(side)
     if shown == tokens:
         return ""
@@ -136,8 +146,8 @@ def _left_out(side: Side, window: slice) -> str:
 
 
 @dataclass
-class _Kept:
-    """What was seen of one stack, layer by layer."""
+class _StackRecorder:
+    """Keeps the maps and vectors of one stack, layer by layer."""
 
     attention: list[Floats] = field(default_factory=list)
     norms: list[Floats] = field(default_factory=list)
@@ -148,8 +158,7 @@ class _Kept:
     softcap: float | None = None
     largest_error: float = 0.0
 
-    def look(self, layer: LayerView, rows: slice, columns: slice) -> None:
-        """Keep one layer: the window's queries and keys."""
+    def keep(self, layer: LayerView, rows: slice, columns: slice) -> None:
         attention = layer.attention[0]
         self.attention.append(_numpy(attention[:, rows, columns]))
         if {"values", "projection"} <= layer.offers:
@@ -164,8 +173,7 @@ class _Kept:
             self.bias.append(_numpy(layer.position_bias[0][:, rows, columns]))
         self.largest_error = max(self.largest_error, _disagreement(layer))
 
-    def stack(self, name: str, queries: int, keys: int) -> Stack:
-        """The layers as one."""
+    def stack(self, name: str, queries: int, keys: int) -> StackMaps:
         layers = len(self.attention)
         vectors, why = None, "This family does not show its queries and keys."
         if len(self.queries) == layers:
@@ -179,7 +187,7 @@ class _Kept:
             )  # [layer, head, token, dim]
         norms = np.stack(self.norms) if len(self.norms) == layers else None  # [layer, head, key]
         attention = np.stack(self.attention)  # [layer, head, query, key]
-        return Stack(name, queries, keys, attention, norms, vectors, why)
+        return StackMaps(name, queries, keys, attention, norms, vectors, why)
 
 
 def _stacks(
@@ -188,21 +196,22 @@ def _stacks(
     decoder_ids: Ints | None,
     windows: Sequence[slice],
     flows: Sequence[str],
-) -> tuple[Stack, ...]:
+) -> tuple[StackMaps, ...]:
     batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
     n = len(example)  # a batch may be padded
     ids, segments = batch.input_ids[:, :n], batch.segment_ids[:, :n]
     mask = torch.ones_like(ids)
     wanted = {model.shape.stack: (0, 0)} if decoder_ids is None else SIDES
-    kept = {name: _Kept() for name in wanted}
+    kept = {name: _StackRecorder() for name in wanted}
     cut = replace(batch, input_ids=ids, segment_ids=segments, mask=batch.mask[:, :n])
-    following, first = Following.of(flows, cut), next(iter(wanted))
+    methods = dict.fromkeys(FLOW_OF if name == MAX_FLOW else name for name in flows)
+    watch, first = LayerMatrices(tuple(methods), cut), next(iter(wanted))
 
     def look(layer: LayerView) -> None:
         queries, keys = wanted[layer.stack]
-        kept[layer.stack].look(layer, windows[queries], windows[keys])
+        kept[layer.stack].keep(layer, windows[queries], windows[keys])
         if layer.stack == first:
-            following.watch.look(layer)
+            watch.look(layer)
 
     with (
         evaluating(model.network),
@@ -216,8 +225,22 @@ def _stacks(
             model.network(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
     alone = len(wanted) == 1
     stacks = {n: k.stack("self" if alone else n, *wanted[n]) for n, k in kept.items()}
-    stacks[first] = replace(stacks[first], measures=following.measures(windows[0]))
+    stacks[first] = replace(stacks[first], measures=_flow_maps(flows, watch, windows[0]))
     return tuple(stacks.values())
+
+
+def _flow_maps(names: Sequence[str], watch: LayerMatrices, window: slice) -> tuple[NamedMaps, ...]:
+    """Maps [layer, 1, query, key] of the tokens in the window, from all layers up to each."""
+    measures = []
+    for name in names:
+        if name == MAX_FLOW:
+            maps = watch.max_flow(FLOW_OF, range(len(watch.matrices(FLOW_OF))))
+            label, unit = "maximum flow", "1"
+        else:
+            maps, label, unit = watch.rollout(name), LABELS[name], "probability"
+        cut = maps[:, None, window, window].astype(np.float32)  # [layer, 1, query, key]
+        measures.append(NamedMaps(name, label, unit, cut))
+    return tuple(measures)
 
 
 def _disagreement(layer: LayerView) -> float:

@@ -1,4 +1,4 @@
-"""How do some heads attend in one example, as lines between its tokens?
+"""Draw the attention of some heads in one example as lines between its tokens.
 
 The head view of Vig (2019), for paper: full strength is a weight of 1, not 1 over the number of
 heads; lines of several heads run side by side instead of one over the other.
@@ -86,17 +86,17 @@ def attention_lines(
     width = 72 * (SINGLE if columns == 1 else DOUBLE)
     names = [_name(maps, place, labels) for place in heads]
     with house_style():
-        page = _page(sides, names, width)
-        figure = Figure(figsize=(width / 72, page.height / 72))
+        layout = _layout(sides, names, width)
+        figure = Figure(figsize=(width / 72, layout.height / 72))
         axes = figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, width), ylim=(page.height, 0))  # points, downwards
+        axes.set(xlim=(0, width), ylim=(layout.height, 0))  # points, downwards
         axes.set_axis_off()
         top = _top(maps, heads, unit)
-        _draw_key(axes, names, page)
-        _draw_tokens(axes, page, sides)
+        _draw_key(axes, names, layout)
+        _draw_tokens(axes, layout, sides)
         chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
-        axes.add_collection(_lines(chosen / top, page, sides, threshold=threshold))
-        _draw_scale(axes, page, [shown_value(share * top, unit) for share in SAMPLES], label)
+        axes.add_collection(_lines(chosen / top, layout, sides, threshold=threshold))
+        _draw_scale(axes, layout, [shown_value(share * top, unit) for share in SAMPLES], label)
     return figure
 
 
@@ -124,7 +124,7 @@ def lines_caption(
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _LinesLayout:
     """Where things stand, in points from the upper left corner.
 
     words   [from or to][token] as they are set, in `size` points
@@ -143,7 +143,7 @@ class _Page:
     places: list[tuple[float, float]]
 
 
-def _page(sides: Sides, names: Sequence[str], width: float) -> _Page:
+def _layout(sides: Sides, names: Sequence[str], width: float) -> _LinesLayout:
     count = max(len(sides.queries), len(sides.keys))
     pitch = min(PITCH, LEAST_PITCH * MOST_TOKENS / count)
     size = min(SIZE, TYPE * pitch)
@@ -159,7 +159,7 @@ def _page(sides: Sides, names: Sequence[str], width: float) -> _Page:
         max([width_of(word, size) for word in words] + [width_of(heading, KEY_SIZE)]) + EDGE + GAP
         for words, heading in ((queries, "from"), (keys, "to"))
     )
-    return _Page((queries, keys), size, pitch, left, width - right, first, height, places)
+    return _LinesLayout((queries, keys), size, pitch, left, width - right, first, height, places)
 
 
 def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]:
@@ -174,16 +174,16 @@ def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]
     return places
 
 
-def _draw_key(axes: Axes, names: Sequence[str], page: _Page) -> None:
-    for name, (x, y), (hue, dash) in zip(names, page.places, LOOKS, strict=False):
+def _draw_key(axes: Axes, names: Sequence[str], layout: _LinesLayout) -> None:
+    for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
         axes.plot([x, x + SWATCH], [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle="butt")
         axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
 
 
-def _draw_tokens(axes: Axes, page: _Page, sides: Sides) -> None:
-    above = page.first - page.pitch / 2 - HEADING / 2
+def _draw_tokens(axes: Axes, layout: _LinesLayout, sides: Sides) -> None:
+    above = layout.first - layout.pitch / 2 - HEADING / 2
     both = zip(
-        (page.left - GAP, page.right + GAP), ("right", "left"), ("from", "to"), page.words,
+        (layout.left - GAP, layout.right + GAP), ("right", "left"), ("from", "to"), layout.words,
         (shades(sides.query_special), shades(sides.key_special)), strict=True,
     )  # fmt: skip
     for x, side, heading, words, hues in both:
@@ -192,19 +192,21 @@ def _draw_tokens(axes: Axes, page: _Page, sides: Sides) -> None:
             color=color("muted"), style="italic",
         )  # fmt: skip
         for at, (word, hue) in enumerate(zip(words, hues, strict=True)):
-            y = page.first + at * page.pitch
-            axes.text(x, y, word, ha=side, va="center_baseline", fontsize=page.size, color=hue)
+            y = layout.first + at * layout.pitch
+            axes.text(x, y, word, ha=side, va="center_baseline", fontsize=layout.size, color=hue)
 
 
-def _lines(shares: Floats, page: _Page, sides: Sides, *, threshold: float) -> LineCollection:
+def _lines(
+    shares: Floats, layout: _LinesLayout, sides: Sides, *, threshold: float
+) -> LineCollection:
     """All lines, the weakest first; shares [chosen head, query, key] of the scale."""
     places = np.argwhere((shares >= threshold) & (shares > 0))
     drawn = shares[tuple(places.T)].astype(np.float64)
     order = np.argsort(drawn, kind="stable")
     places, drawn = places[order], np.minimum(drawn[order], 1.0)
-    fan = min(FAN, 0.7 * page.pitch / len(shares))
-    y = page.first + page.pitch * places[:, 1:] + fan * (places[:, :1] - (len(shares) - 1) / 2)
-    x = np.broadcast_to([page.left, page.right], y.shape)
+    fan = min(FAN, 0.7 * layout.pitch / len(shares))
+    y = layout.first + layout.pitch * places[:, 1:] + fan * (places[:, :1] - (len(shares) - 1) / 2)
+    x = np.broadcast_to([layout.left, layout.right], y.shape)
     opacity = FAINT + (1 - FAINT) * drawn
     aside = sides.query_special[places[:, 1]] | sides.key_special[places[:, 2]]  # [line]
     opacity = np.where(aside, FADED * opacity, opacity)
@@ -218,10 +220,10 @@ def _lines(shares: Floats, page: _Page, sides: Sides, *, threshold: float) -> Li
     )  # fmt: skip
 
 
-def _draw_scale(axes: Axes, page: _Page, values: Sequence[str], label: str) -> None:
+def _draw_scale(axes: Axes, layout: _LinesLayout, values: Sequence[str], label: str) -> None:
     """The key of widths and opacities, in the last row."""
-    x, y = EDGE, page.height - FOOT / 2 + 1.5
-    word = fitted(label, size=KEY_SIZE, room=LABEL_ROOM * (page.left + page.right))
+    x, y = EDGE, layout.height - FOOT / 2 + 1.5
+    word = fitted(label, size=KEY_SIZE, room=LABEL_ROOM * (layout.left + layout.right))
     axes.text(x, y, word, fontsize=KEY_SIZE, va="center_baseline", color=color("muted"))
     x += width_of(word, KEY_SIZE) + KEY_SPACE / 2
     for share, value in zip(SAMPLES, values, strict=True):

@@ -1,4 +1,4 @@
-"""How does one head attend in one example, as a heat map with tokens on both axes?"""
+"""Draw the attention of one head in one example as a heat map with tokens on both axes."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ def attention_map(
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"top is {top!r}; wanted the weight of the last shade, above 0")
     with house_style():
-        page = _page(sides, _width(columns), named=bool(name))
-        figure = Figure(figsize=(page.width / 72, page.height / 72))
-        axes = figure.add_axes(page.box)
+        layout = _layout(sides, _width(columns), named=bool(name))
+        figure = Figure(figsize=(layout.width / 72, layout.height / 72))
+        axes = figure.add_axes(layout.box)
         rows, across = (np.arange(count + 1, dtype=np.float64) - 0.5 for count in weights.shape)
         cells(axes, across, rows, weights.astype(np.float64), top=end)
         axes.invert_yaxis()  # the first token is above
-        _dress(axes, page, sides)
-        wide = page.pitch * len(sides.keys)
-        cell_key(axes, shown_value(end, unit), end=(page.width - EDGE - page.left) / wide)
-        _write(figure, page, name=name, label=label)
+        _dress(axes, layout, sides)
+        wide = layout.pitch * len(sides.keys)
+        cell_key(axes, shown_value(end, unit), end=(layout.width - EDGE - layout.left) / wide)
+        _write(figure, layout, name=name, label=label)
     return figure
 
 
@@ -129,7 +129,7 @@ def _columns(count: int, columns: int | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _MapLayout:
     """Where things stand, in points; cells are squares.
 
     words  [from or to][token] as they are set, in `size` points
@@ -153,7 +153,7 @@ class _Page:
         )  # fmt: skip
 
 
-def _page(sides: Sides, width: float, *, named: bool) -> _Page:
+def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
     count = max(len(sides.queries), len(sides.keys))
     size = min(SIZE, TYPE * (1 - TOKENS_SHARE) * width / count)
     room = TOKENS_SHARE * width - GAP - 2 * EDGE
@@ -170,16 +170,16 @@ def _page(sides: Sides, width: float, *, named: bool) -> _Page:
     over = NAME if named else 0.0
     pitch = (width - left - EDGE) / count
     height = over + above + pitch * len(queries) + FOOT
-    return _Page((queries, keys), size, pitch, left, above + over, width, height)
+    return _MapLayout((queries, keys), size, pitch, left, above + over, width, height)
 
 
-def _dress(axes: Axes, page: _Page, sides: Sides) -> None:
+def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
     """The tokens left and above, and a frame."""
-    queries, keys = page.words
+    queries, keys = layout.words
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=GAP)
-    axes.set_xticks(range(len(keys)), keys, fontsize=page.size, rotation=90, va="bottom")
-    axes.set_yticks(range(len(queries)), queries, fontsize=page.size, va="center_baseline")
+    axes.set_xticks(range(len(keys)), keys, fontsize=layout.size, rotation=90, va="bottom")
+    axes.set_yticks(range(len(queries)), queries, fontsize=layout.size, va="center_baseline")
     for texts, flags in (
         (axes.get_xticklabels(), sides.key_special),
         (axes.get_yticklabels(), sides.query_special),
@@ -190,17 +190,17 @@ def _dress(axes: Axes, page: _Page, sides: Sides) -> None:
         spine.set(visible=True, color=color("rule"))
 
 
-def _write(figure: Figure, page: _Page, *, name: str, label: str) -> None:
+def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None:
     """The name above, the directions in the corner, what is measured below."""
-    width, height, size = page.width, page.height, page.size
+    width, height, size = layout.width, layout.height, layout.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:
         shown = clipped(name, LONGEST_NAME)
         figure.text(
             EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
         )
-    y = height - page.above + GAP
-    right = (page.left - GAP) / width
+    y = height - layout.above + GAP
+    right = (layout.left - GAP) / width
     figure.text(right, (y + 1.2 * size) / height, "to →", ha="right", **corner)
     figure.text(right, y / height, "from ↓", ha="right", **corner)
     figure.text(

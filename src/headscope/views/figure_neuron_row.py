@@ -1,4 +1,4 @@
-"""What is the row of numbers behind one token's weights, and is it the one that the model used?"""
+"""Work out the scores behind one token's attention weights, and check them against the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why does a token attend as it does? Query times key, neuron by neuron, down to the weight.
+"""Draw why a token attends as it does: query times key, neuron by neuron, down to the weight.
 
 The neuron view of Vig (2019), for paper: the score is the one that the model used (scaled, capped,
 with its position bias), and the key of colours says which number a colour is.
@@ -76,17 +76,17 @@ def attention_neurons(
         special=special, key_tokens=key_tokens, key_special=key_special, columns=columns,
     )  # fmt: skip
     with house_style():
-        page = _page(row, 72 * (SINGLE if columns == 1 else DOUBLE), columns, named=bool(name))
-        figure = Figure(figsize=(page.width / 72, page.height / 72))
+        layout = _layout(row, 72 * (SINGLE if columns == 1 else DOUBLE), columns, named=bool(name))
+        figure = Figure(figsize=(layout.width / 72, layout.height / 72))
         axes = figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, page.width), ylim=(page.height, 0))  # points, downwards
+        axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))  # points, downwards
         axes.set_axis_off()
         if name:
             shown = clipped(name, LONGEST_NAME)
             axes.text(EDGE, NAME / 2, shown, fontsize=NAME_SIZE, weight="bold", va="center")
-        _draw_headings(axes, page, row)
-        _draw_vectors(axes, page, row)
-        _draw_rows(axes, page, row)
+        _draw_headings(axes, layout, row)
+        _draw_vectors(axes, layout, row)
+        _draw_rows(axes, layout, row)
     return figure
 
 
@@ -102,7 +102,7 @@ def neurons_caption(token: str, *, scaling: float, neurons: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _NeuronLayout:
     """Where things stand, in points from the upper left corner.
 
     words      [key] the tokens as they are set, and at the end the query
@@ -122,7 +122,7 @@ class _Page:
     height: float
 
 
-def _page(row: NeuronRow, width: float, columns: int, *, named: bool) -> _Page:
+def _layout(row: NeuronRow, width: float, columns: int, *, named: bool) -> _NeuronLayout:
     words = [fitted(token, size=SIZE, room=NAMES * width) for token in row.keys]
     words.append(fitted(f"q of {row.token}", size=BOLD * SIZE, room=NAMES * width))
     names = EDGE + max(width_of(word, SIZE) for word in words[:-1])
@@ -138,37 +138,37 @@ def _page(row: NeuronRow, width: float, columns: int, *, named: bool) -> _Page:
     first = above + QUERY + SPACE
     height = first + PITCH * len(row.keys) + FOOT
     strips = (names + GAP, names + 2 * GAP + strip)
-    return _Page(words, names, strips, strip, numbers, above, first, width, height)
+    return _NeuronLayout(words, names, strips, strip, numbers, above, first, width, height)
 
 
-def _draw_headings(axes: Axes, page: _Page, row: NeuronRow) -> None:
-    y = page.query - HEADING / 2
+def _draw_headings(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
+    y = layout.query - HEADING / 2
     look: dict[str, Any] = {"fontsize": SMALL, "color": color("muted"), "va": "center_baseline"}
-    axes.text(page.names, y, "key", ha="right", **look)
-    axes.text(page.strips[0], y, "key vector k", **look)
-    axes.text(page.strips[1], y, "q × k", **look)
-    for part, x in page.numbers.items():
+    axes.text(layout.names, y, "key", ha="right", **look)
+    axes.text(layout.strips[0], y, "key vector k", **look)
+    axes.text(layout.strips[1], y, "q × k", **look)
+    for part, x in layout.numbers.items():
         words = f"q·k{scaling_words(row.scaling)}" if part == "dot" else part
         axes.text(x, y, words, ha="right", **look)
-    axes.text(page.width - EDGE, y, "weight", ha="right", **look)
-    rule = page.first - SPACE / 2
-    axes.plot([EDGE, page.width - EDGE], [rule, rule], color=color("rule"), lw=0.6)
+    axes.text(layout.width - EDGE, y, "weight", ha="right", **look)
+    rule = layout.first - SPACE / 2
+    axes.plot([EDGE, layout.width - EDGE], [rule, rule], color=color("rule"), lw=0.6)
 
 
-def _draw_vectors(axes: Axes, page: _Page, row: NeuronRow) -> None:
+def _draw_vectors(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
     """The query's vector, those of the keys, the products, and what their colours stand for."""
-    tops = page.first + PITCH * np.arange(len(row.keys)) + 0.5
+    tops = layout.first + PITCH * np.arange(len(row.keys)) + 0.5
     vectors = np.concatenate([row.query[None], row.vectors])  # [query or key, neuron]
-    where = np.concatenate([[page.query], tops])
+    where = np.concatenate([[layout.query], tops])
     high = np.concatenate([[QUERY], np.full(len(tops), PITCH - 1)])
-    foot = page.height - FOOT + 8
+    foot = layout.height - FOOT + 8
     for x, values, top, tall, words in (
-        (page.strips[0], vectors, where, high, "q, k"),
-        (page.strips[1], row.products, tops, high[1:], "q × k"),
+        (layout.strips[0], vectors, where, high, "q, k"),
+        (layout.strips[1], row.products, tops, high[1:], "q × k"),
     ):
         scale = color_scale(values)
-        _strips(axes, values, scale, x=x, top=top, high=tall, width=page.strip)
-        _color_key(axes, x, foot, scale, words, room=page.strip)
+        _strips(axes, values, scale, x=x, top=top, high=tall, width=layout.strip)
+        _color_key(axes, x, foot, scale, words, room=layout.strip)
 
 
 def color_scale(values: Floats) -> float:
@@ -235,19 +235,19 @@ def _color_key(axes: Axes, x: float, y: float, scale: float, words: str, *, room
         axes.text(x + wide + GAP, y + KEY_SIZE[1] / 2, words, **look)
 
 
-def _draw_rows(axes: Axes, page: _Page, row: NeuronRow) -> None:
+def _draw_rows(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
     """Tokens and numbers; the weight as a bar, as long as BAR for 1."""
     ink, grey, muted = color("ink"), color("grey"), color("muted")
     look: dict[str, Any] = {"fontsize": SIZE, "va": "center_baseline", "ha": "right"}
-    axes.text(page.names, page.query + QUERY / 2, page.words[-1], weight="bold", **look)
+    axes.text(layout.names, layout.query + QUERY / 2, layout.words[-1], weight="bold", **look)
     parts = {**row.parts, "score": row.score}
-    for place, (word, back) in enumerate(zip(page.words[:-1], row.special, strict=True)):
-        y = page.first + PITCH * (place + 0.5)
-        axes.text(page.names, y, word, color=grey if back else ink, **look)
-        for part, x in page.numbers.items():
+    for place, (word, back) in enumerate(zip(layout.words[:-1], row.special, strict=True)):
+        y = layout.first + PITCH * (place + 0.5)
+        axes.text(layout.names, y, word, color=grey if back else ink, **look)
+        for part, x in layout.numbers.items():
             axes.text(x, y, f"{parts[part][place]:.2f}".replace("-", "−"), **look)
         weight = float(row.weight[place])
-        axes.text(page.width - EDGE, y, f"{weight:.3f}", **look)
-        right = page.width - EDGE - WEIGHT
+        axes.text(layout.width - EDGE, y, f"{weight:.3f}", **look)
+        right = layout.width - EDGE - WEIGHT
         bar = (right - BAR * min(weight, 1.0), y - PITCH / 5)
         axes.add_patch(Rectangle(bar, BAR * min(weight, 1.0), PITCH / 2.5, color=muted, lw=0))

@@ -21,7 +21,7 @@ from headscope.experiments.ablation.section import answers_table, scores_table
 from headscope.experiments.ablation.task_wording import most_moved, moves, verdict_words
 from headscope.report import heads
 from headscope.report.build import render
-from headscope.report.summary import run_summary
+from headscope.report.run_facts import run_summary
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_manifest, make_tree

@@ -7,6 +7,7 @@ import xarray as xr
 
 from headscope.core.results import estimate, head_name, model_name, printable
 from headscope.core.wording import capital
+from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table
@@ -124,5 +125,5 @@ def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 OPENING = OpeningPlan(
     id="task", chapter="What was found", heading=_heading, kicker=_kicker,
-    findings=importance_findings, nothing="unlabelled",
+    findings=importance_findings, tables=(scores_table,),
 )  # fmt: skip

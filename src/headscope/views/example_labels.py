@@ -1,9 +1,9 @@
-"""What does each head do in one example, in two words and a share?
+"""Label each head by its attention in one example: `previous token 87 %`.
 
-The rules of `derived.roles`, on the maps of one example instead of a corpus, and `itself` as one
-more target. One example is short, hence two departures. Special tokens do not count as queries: of
-128 tokens they are few, of eight a fourth. And a label must stand out from uniform attention, as a
-claim does: in three tokens every head gives each of them much.
+Roles and thresholds are those of `core.head_roles`; `itself` is one more target. As an example is
+short, two rules differ. Special tokens do not count as queries: they are few of 128 tokens, but a
+fourth of eight. And a label must stand out from uniform attention, as a claim must: among three
+tokens every head gives much to each.
 """
 
 from __future__ import annotations
@@ -14,36 +14,33 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_attention import OFFSETS, POSITION, SPECIAL
-from headscope.core.head_roles import BROAD_SHARE
+from headscope.core.head_attention import OFFSETS, TARGETS
+from headscope.core.head_roles import BROAD_SHARE, ORDER
 from headscope.core.wording import percent
 from headscope.errors import InputError
-from headscope.views.example import Side, Stack
+from headscope.views.captured_example import StackMaps, TokenSide
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
 Shares = dict[str, npt.NDArray[np.float64]]
-# (role, least share), a later one wins as in `head_roles`; `self` is ours, as a position.
-RULES = (
-    ("self", POSITION), ("next", POSITION), ("previous", POSITION), ("broad", BROAD_SHARE),
-    ("first", SPECIAL), ("cls", SPECIAL), ("sep", SPECIAL), ("punctuation", SPECIAL),
-)  # fmt: skip
+# role -> least share; a later role wins, as in `head_roles`
+LEAST = {role: BROAD_SHARE if role == "broad" else TARGETS[role].least for role in ("self", *ORDER)}
 
 
-def stack_labels(stack: Stack, sides: Sequence[Side]) -> list[list[str]]:
-    """[layer][head] labels of a stack by its own maps; all '' between two different sides."""
+def stack_labels(stack: StackMaps, sides: Sequence[TokenSide]) -> list[list[str]]:
+    """[layer][head] the labels of a stack by its own maps; '' where keys are other tokens."""
     side = sides[stack.keys]
     if stack.queries != stack.keys:
         return [[""] * stack.attention.shape[1] for _ in stack.attention]
     flags = (side.cls, side.sep)
     names = [next((t for t, f in zip(side.tokens, flag, strict=True) if f), "") for flag in flags]
-    return head_labels(
+    return example_labels(
         stack.attention, special=side.special, cls=side.cls, sep=side.sep,
         punctuation=side.punctuation, cls_name=names[0], sep_name=names[1],
     )  # fmt: skip
 
 
-def head_labels(
+def example_labels(
     attention: Floats,
     *,
     special: Bools,
@@ -53,7 +50,7 @@ def head_labels(
     cls_name: str = "[CLS]",
     sep_name: str = "[SEP]",
 ) -> list[list[str]]:
-    """`previous token 87 %`: where most of a head's attention goes, as the mean over the queries.
+    """Where most of a head's attention goes, as the mean over queries: `previous token 87 %`.
 
     The share of `broad` is the mean entropy over that of uniform attention; where no token sees a
     later one, to the tokens that it sees. `first token` is for examples without an opening token.
@@ -81,7 +78,7 @@ def head_labels(
         if widest > 0:
             shares["broad"] = _entropy(maps, queries) / widest
         labels = [""] * len(maps)
-        for role, least in RULES:
+        for role, least in LEAST.items():
             for head in np.flatnonzero(_telling(shares, chance, role, least)).tolist():
                 share = percent(min(float(shares[role][head]), 1.0), np.nan, np.nan)
                 labels[head] = f"{names[role]} {share}"
@@ -90,7 +87,7 @@ def head_labels(
 
 
 def _uniform(attention: Floats) -> npt.NDArray[np.float64]:
-    """[1, query, key] as broad as can be: to all tokens, or to those up to the query."""
+    """[1, query, key] uniform attention: to all tokens, or to those up to the query."""
     seen = np.ones(attention.shape[-2:])
     if not any(np.triu(maps, 1).any() for maps in attention):
         seen = np.tril(seen)

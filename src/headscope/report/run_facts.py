@@ -1,4 +1,4 @@
-"""What was run on what: which facts of the manifest does a reader need, and in which words?"""
+"""What was run on what, in words: the facts at the top of a report, and a notebook's summary."""
 
 from __future__ import annotations
 
@@ -7,11 +7,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jinja2
 import xarray as xr
 
 from headscope.core.results import printable, shape
+from headscope.draw.caption_words import over
+from headscope.report import heads
 
 Manifest = Mapping[str, Any]
+SUMMED_UP = 5  # telling heads of a summary
+_TEMPLATE = """<div>
+<p><b>{{ title }} of {{ model }}</b>: {{ size }}; {{ n }}; {{ analyses }}.</p>
+{% for sentence in findings %}
+<p>{{ sentence }}</p>
+{% endfor %}
+{% if telling %}
+<table>
+<tbody>
+{% for head in telling %}
+<tr><th scope="row">{{ head.name }}</th><td>{{ head.sentence }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+{% endif %}
+</div>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,22 @@ def versions(manifest: Manifest) -> list[Fact]:
 def command(manifest: Manifest) -> str:
     """The command line that gives the same run; '' where the manifest has none."""
     return _text(manifest.get("command"))
+
+
+def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
+    """What a notebook shows of a run: a small piece of HTML without styles, scripts or requests."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    rows = {fact.label: fact.value for fact in facts(tree, manifest)}
+    opening = heads.opening_of(tree)
+    return environment.from_string(_TEMPLATE).render(
+        title=printable(tree.attrs.get("title", "headscope atlas")),
+        findings=[] if opening is None else opening.findings(tree),
+        model=printable(tree.attrs.get("model", "a model")),
+        size=rows["Architecture"],
+        n=over(tree),
+        analyses=rows.get("Analyses", ""),
+        telling=heads.telling(tree, count=SUMMED_UP),
+    )
 
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:

@@ -1,4 +1,4 @@
-"""How are maps from any framework looked at: tokens, arrays, and nothing else?"""
+"""View attention maps from any framework, given as tokens and arrays."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import InputError
-from headscope.views.detail import Detail
-from headscope.views.example import Floats, Measure, Shown, Side, Stack, Vectors
-from headscope.views.labels import stack_labels
-from headscope.views.view import View
+from headscope.views.captured_example import (
+    ExampleMaps,
+    Floats,
+    NamedMaps,
+    StackMaps,
+    TokenSide,
+    Vectors,
+)
+from headscope.views.example_labels import stack_labels
+from headscope.views.packed_arrays import Detail
+from headscope.views.view_text import View
 
 ROUNDING = 1e-2  # a row of half-precision probabilities may sum to a little more than 1
 
@@ -33,7 +40,7 @@ def view_arrays(
     name: str = "arrays",
     detail: Detail = "auto",
 ) -> View:
-    """The views of maps that were computed elsewhere: numpy, torch, jax, lists.
+    """The views of maps that were computed elsewhere, with numpy, torch, jax or lists.
 
     tokens      [query] what looks
     attention   [layer, head, query, key], [head, query, key] or [query, key]; or one
@@ -59,13 +66,13 @@ def view_arrays(
             "1; give other maps as measures={name: maps} beside an attention"
         )
     more = tuple(
-        Measure(key, key, "1", _maps(key, given, shape, like=maps.shape))
+        NamedMaps(key, key, "1", _maps(key, given, shape, like=maps.shape))
         for key, given in (measures or {}).items()
     )
     norms = None
     if value_norm is not None:
         norms = _array("value_norm", value_norm, (*maps.shape[:2], shape[1]))
-    stack = Stack(
+    stack = StackMaps(
         "self", 0, 0 if columns is rows else 1, maps, norms,
         _vectors(queries, keys, scaling, maps.shape), "No queries and keys were given.", more,
     )  # fmt: skip
@@ -73,7 +80,7 @@ def view_arrays(
     found = [list(row) for row in labels] if labels else stack_labels(stack, sides)
     if [len(row) for row in found] != [maps.shape[1]] * maps.shape[0]:
         raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
-    return View(Shown(name, sides, (stack,)), [found], detail)
+    return View(ExampleMaps(name, sides, (stack,)), [found], detail)
 
 
 def _side(
@@ -81,7 +88,7 @@ def _side(
     special: Sequence[bool] | None,
     boundary: int | None,
     words: Sequence[int] | None,
-) -> Side:
+) -> TokenSide:
     n = len(tokens)
     if n == 0:
         raise InputError("found no tokens; wanted at least one")
@@ -96,7 +103,7 @@ def _side(
     segment = (np.arange(n) >= (n if boundary is None else boundary)).astype(np.int64)
     opening = np.arange(n) == 0
     punctuation = np.isin(shown, (".", ","))
-    return Side(
+    return TokenSide(
         shown, flags, segment, word.astype(np.int64), flags & opening, flags & ~opening, punctuation
     )
 

@@ -1,4 +1,4 @@
-"""Which figure for a paper shows what some heads do in an example?"""
+"""Draw chosen heads of an example as a figure for a paper: lines, a matrix or neurons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from headscope.core.results import head_name
 from headscope.errors import InputError
-from headscope.views.example import Floats, Side, Stack
+from headscope.views.captured_example import Floats, StackMaps, TokenSide
 from headscope.views.figure_lines import attention_lines
 from headscope.views.figure_map import attention_map
 from headscope.views.figure_neurons import attention_neurons
@@ -18,9 +18,9 @@ from headscope.views.figure_neurons import attention_neurons
 KINDS = ("lines", "matrix", "neurons")
 
 
-def picture(
-    stack: Stack,
-    sides: Sequence[Side],
+def figure_of(
+    stack: StackMaps,
+    sides: Sequence[TokenSide],
     heads: Sequence[tuple[int, int]],
     *,
     kind: str,
@@ -29,7 +29,7 @@ def picture(
     columns: int | None,
     labels: Sequence[Sequence[str]],
 ) -> Figure:
-    """The figure of a stack; see `View.picture`."""
+    """The figure of some heads of a stack; `View.picture` explains the options."""
     if kind not in KINDS:
         raise InputError(f"kind is {kind!r}; wanted one of {', '.join(KINDS)}")
     _check_heads(stack, heads, one=kind != "lines")
@@ -56,7 +56,11 @@ def picture(
 
 
 def _neurons(
-    stack: Stack, rows: Side, place: tuple[int, int], query: int | None, look: dict[str, Any]
+    stack: StackMaps,
+    rows: TokenSide,
+    place: tuple[int, int],
+    query: int | None,
+    look: dict[str, Any],
 ) -> Figure:
     vectors, weights = stack.vectors, stack.attention[place]
     if vectors is None:
@@ -72,13 +76,13 @@ def _neurons(
     )  # fmt: skip
 
 
-def _plainest_query(weights: Floats, rows: Side) -> int:
+def _plainest_query(weights: Floats, rows: TokenSide) -> int:
     """The ordinary token with the largest weight; any, where all are special."""
     there = np.flatnonzero(~rows.special) if (~rows.special).any() else np.arange(len(rows))
     return int(there[weights[there].max(-1).argmax()])
 
 
-def _maps(stack: Stack, measure: str) -> Floats:
+def _maps(stack: StackMaps, measure: str) -> Floats:
     found = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
     for further in stack.measures:
         found[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
@@ -89,12 +93,12 @@ def _maps(stack: Stack, measure: str) -> Floats:
     return maps
 
 
-def _name(stack: Stack, place: tuple[int, int]) -> str:
+def _name(stack: StackMaps, place: tuple[int, int]) -> str:
     heads = stack.attention.shape[1]
     return head_name(place[0] * heads + place[1], heads)
 
 
-def _check_heads(stack: Stack, heads: Sequence[tuple[int, int]], *, one: bool) -> None:
+def _check_heads(stack: StackMaps, heads: Sequence[tuple[int, int]], *, one: bool) -> None:
     layers, count = stack.attention.shape[:2]
     for layer, head in heads:
         if not (0 <= layer < layers and 0 <= head < count):

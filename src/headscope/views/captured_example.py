@@ -1,11 +1,14 @@
-"""What is there to look at in one example: whose tokens, which attention, which vectors?"""
+"""One example as a model read it: its tokens, attention maps and vectors, alone or compared."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
@@ -13,8 +16,8 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Side:
-    """The tokens of one side: of the text, or of what an encoder and a decoder read.
+class TokenSide:
+    """The tokens of one input: of the text, or of what an encoder or a decoder reads.
 
     tokens       as the vocabulary has them, without the sign for a space before them
     special      [token] the tokens that the tokenizer added
@@ -48,8 +51,8 @@ class Side:
         """The tokens that are not special, with spaces between them."""
         return " ".join(t for t, s in zip(self.tokens, self.special, strict=True) if not s)
 
-    def part(self, window: slice) -> Side:
-        """The tokens of the window."""
+    def part(self, window: slice) -> TokenSide:
+        """The tokens of a window alone."""
         kept = {
             name: getattr(self, name)[window]
             for name in ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
@@ -59,7 +62,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Where the weights come from: softmax over keys of cap(scaling · q·k) + bias.
+    """Queries and keys; attention is the softmax over keys of cap(scaling · q·k) + bias.
 
     queries  [layer, head, query, dim]  as used: rotated, if the model rotates
     keys     [layer, head, key, dim]    likewise, repeated to the query heads
@@ -76,8 +79,8 @@ class Vectors:
 
 
 @dataclass(frozen=True)
-class Measure:
-    """Maps beside attention: such as rollout, or the attention of another model.
+class NamedMaps:
+    """Maps other than attention: rollout, for instance, or the attention of another model.
 
     maps  [layer, head, query, key] at least 0; [layer, 1, query, key] for maps that belong to a
           layer, which every head of it shows
@@ -91,16 +94,16 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackMaps:
     """The attention of one stack of layers.
 
     name        "self" where there is one; else "encoder", "decoder", "cross"
-    queries, keys   which of the example's sides look, and are looked at
+    queries, keys   places in the example's sides: whose tokens attend, and are attended to
     attention   [layer, head, query, key] probabilities
     value_norm  [layer, head, key] ‖f(x)‖; None where the family does not say what f is
     vectors     None where they cannot be read; `why_none` says why
     measures    further maps
-    versus      what attention is compared with: shown beside it, and as the difference from it
+    versus      attention to compare with: shown beside, and as the difference
     importance  [layer, head, neuron] of the vectors' neurons in a corpus
     """
 
@@ -111,8 +114,8 @@ class Stack:
     value_norm: Floats | None = None
     vectors: Vectors | None = None
     why_none: str = ""
-    measures: tuple[Measure, ...] = ()
-    versus: Measure | None = None
+    measures: tuple[NamedMaps, ...] = ()
+    versus: NamedMaps | None = None
     importance: npt.NDArray[np.float64] | None = None
 
     @property
@@ -132,21 +135,82 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ExampleMaps:
     """One example with its maps.
 
     model     its name, as it was loaded
     sides     one, or encoder and decoder
     stacks    one, or encoder, decoder and cross
-    left_out  "", or a sentence on what of the example is not here
+    left_out  "", or a sentence on the parts of the example that are missing here
     """
 
     model: str
-    sides: tuple[Side, ...]
-    stacks: tuple[Stack, ...]
-    left_out: str = field(default="")
+    sides: tuple[TokenSide, ...]
+    stacks: tuple[StackMaps, ...]
+    left_out: str = ""
 
     @property
     def text(self) -> str:
-        """What was read: the sides' ordinary tokens."""
+        """The ordinary tokens of all sides."""
         return " → ".join(side.text for side in self.sides)
+
+
+def beside_model(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
+    """The example with another model's attention beside its own, head by head.
+
+    raises  InputError if the two cut the text into other tokens, or have other layers or heads
+    """
+    for mine, theirs in zip(shown.sides, other.sides, strict=False):
+        if mine.tokens != theirs.tokens:
+            raise InputError(
+                f"{other.model!r} cuts the text into {len(theirs)} tokens ({_first(theirs)}), "
+                f"{shown.model!r} into {len(mine)} ({_first(mine)}); wanted the same tokens: "
+                "compare models with one tokenizer"
+            )
+    return _with(shown, other, f"attention, {Path(other.model).name}")
+
+
+def beside_text(shown: ExampleMaps, other: ExampleMaps) -> ExampleMaps:
+    """The example with another text's attention beside its own, token by token.
+
+    Tokens that differ are shown as `this/that`.
+
+    raises  InputError if the two have different numbers of tokens
+    """
+    lengths = [(len(a), len(b)) for a, b in zip(shown.sides, other.sides, strict=True)]
+    if any(mine != theirs for mine, theirs in lengths):
+        told = ", ".join(f"{mine} and {theirs}" for mine, theirs in lengths)
+        raise InputError(
+            f"the two texts have {told} tokens; wanted equally many: only then each weight of one "
+            "stands beside one of the other"
+        )
+    sides = tuple(_joined(a, b) for a, b in zip(shown.sides, other.sides, strict=True))
+    return replace(_with(shown, other, "attention, other text"), sides=sides)
+
+
+def _with(shown: ExampleMaps, other: ExampleMaps, label: str) -> ExampleMaps:
+    mine = [(s.name, s.attention.shape) for s in shown.stacks]
+    theirs = [(s.name, s.attention.shape) for s in other.stacks]
+    if mine != theirs:
+        raise InputError(
+            f"{shown.model!r} has maps of {mine}, {other.model!r} of {theirs}; wanted the same "
+            "layers and heads"
+        )
+    stacks = tuple(_compared(a, b, label) for a, b in zip(shown.stacks, other.stacks, strict=True))
+    return replace(shown, stacks=stacks)
+
+
+def _compared(stack: StackMaps, other: StackMaps, label: str) -> StackMaps:
+    return replace(stack, versus=NamedMaps("versus", label, "probability", other.attention))
+
+
+def _joined(side: TokenSide, other: TokenSide) -> TokenSide:
+    pairs = zip(side.tokens, other.tokens, strict=True)
+    tokens = tuple(a if a == b else f"{a}/{b}" for a, b in pairs)
+    # A word is one of both texts only where it ends at the same token in both.
+    same = np.array_equal(side.word, other.word)
+    return replace(side, tokens=tokens, word=side.word if same else np.full_like(side.word, -1))
+
+
+def _first(side: TokenSide) -> str:
+    return " ".join(side.tokens[:6])[:60]

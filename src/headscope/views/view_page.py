@@ -1,16 +1,27 @@
-"""How does an example become the data of a page?"""
+"""Make the page of one captured example: its data, and one self-contained offline HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from headscope.views.coding import LEVELS, coded_maps, coded_norms, largest_of, levels_for, short
-from headscope.views.detail import Detail, detail_of, plainest
-from headscope.views.example import Floats, Measure, Shown, Side, Stack
+from headscope.page.shell import asset, content_policy, island, template, theme_css
+from headscope.views.captured_example import ExampleMaps, Floats, NamedMaps, StackMaps, TokenSide
+from headscope.views.packed_arrays import (
+    LEVELS,
+    Detail,
+    coded_maps,
+    coded_norms,
+    detail_of,
+    largest_of,
+    levels_for,
+    plainest,
+    short,
+)
 
 VERSION = 2
 FEW_TOKENS = 128
@@ -19,12 +30,12 @@ LEAST_HEADS = 4  # with exact weights and vectors, whatever they take, up to FEW
 
 
 def payload(
-    shown: Shown,
+    shown: ExampleMaps,
     *,
     labels: Sequence[Sequence[Sequence[str]]] | None = None,
     detail: Detail = "auto",
 ) -> dict[str, Any]:
-    """Everything that a page draws, as plain values for JSON.
+    """Everything that the page draws, as plain values for JSON.
 
     labels  [stack][layer][head] what a head does, '' where nothing is telling
     detail  heads (layer, head) that come with exact weights and vectors; "all", "none", or "auto":
@@ -58,14 +69,14 @@ def payload(
     }
 
 
-def _start(shown: Shown) -> dict[str, Any]:
-    """What the page opens on: all heads, with the plainest of the first stack chosen."""
+def _start(shown: ExampleMaps) -> dict[str, Any]:
+    """The page opens on all heads, with the plainest of the first stack chosen."""
     layer, head = plainest(shown.stacks[0], shown.sides)[0]
     return {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None}
 
 
 def _precision(levels: float, *, detail: bool) -> str:
-    """How exact the weights of the page are: at ¼ the root is ½, so the error is that of a step."""
+    """How exact the weights are: at ¼ the root is ½, so the error is that of one step."""
     sentence = (
         f"Weights are stored in {int(np.ceil(levels))} steps of their square root "
         f"(± {1 / (2 * levels):.1g} at ¼)"
@@ -73,15 +84,15 @@ def _precision(levels: float, *, detail: bool) -> str:
     return f"{sentence}; those of the heads with vectors to 5 digits." if detail else f"{sentence}."
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: TokenSide) -> dict[str, Any]:
     return {
         "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
         "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
     }  # fmt: skip
 
 
-def _measures(stack: Stack, levels: float) -> list[dict[str, Any]]:
-    """Attention; weighted norms, which the page works out; further maps; see `views.page`."""
+def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
+    """Attention, weighted norms (which the page works out), and further maps."""
     found: list[dict[str, Any]] = [
         _stored("attention", "attention α", "probability", stack.attention, levels)
     ]
@@ -103,8 +114,8 @@ def _measures(stack: Stack, levels: float) -> list[dict[str, Any]]:
     return found
 
 
-def _further(measure: Measure, stack: Stack, levels: float) -> dict[str, Any]:
-    """Maps of a layer are stored once, in the finest steps: they are few, and spread thin."""
+def _further(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, Any]:
+    """Maps of a whole layer are stored once, in the finest steps: they are few and small."""
     if measure.maps.shape[1] == stack.attention.shape[1]:
         return _stored(measure.name, measure.label, measure.unit, measure.maps, levels)
     fine, scale = LEVELS[0][0], largest_of(measure.maps)
@@ -116,7 +127,7 @@ def _further(measure: Measure, stack: Stack, levels: float) -> dict[str, Any]:
 
 
 def _stored(name: str, label: str, unit: str, maps: Floats, levels: float) -> dict[str, Any]:
-    """Probabilities have the scale 1; other measures every head's largest value."""
+    """Probabilities have the scale 1, other maps the largest value of each head."""
     whole = unit == "probability"
     scale = 1.0 if whole else largest_of(maps)
     return {
@@ -130,3 +141,62 @@ def _size(coded: Sequence[Sequence[dict[str, Any]]]) -> int:
     """Characters that the stored maps take."""
     stored = [measure.get("data", ()) for measures in coded for measure in measures]
     return sum(len(text) for data in stored for text in data)
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+PACKAGE = "headscope.views"
+# The files make one script: each may use only what stands before it.
+SCRIPTS = (
+    "core.js", "places.js", "values.js", "colours.js", "sentences.js", "choices.js", "heads.js",
+    "thumbnails.js", "model.js", "lines.js", "head.js", "matrix.js", "neuron_data.js",
+    "neuron_why.js", "neuron_paint.js", "neuron.js", "figure_paper.js",
+    "figure_lines.js", "figure_maps.js", "figure_neurons.js", "figure.js", "page.js",
+)  # fmt: skip
+STYLES = ("view.css", "neuron.css", "figure.css")
+
+
+def build_page(data: Mapping[str, Any]) -> bytes:
+    """One HTML file with the views of an example; no request leaves it.
+
+    data     JSON-ready, as `payload` makes it
+    returns  UTF-8; tokens stand in it as data only, whatever characters they hold
+    raises   ValueError for numbers that JSON does not have
+    """
+    style, script = page_style(), page_script()
+    page = template("view.html.j2", PACKAGE).render(
+        title=data["title"],
+        model=data["model"]["name"],
+        about=_about(data),
+        left_out=data["left_out"],
+        precision=data.get("precision", ""),
+        style=Markup(style),
+        script=Markup(script),
+        policy=content_policy(style=style, script=script),
+        island=Markup(island(data)),
+    )
+    # Half of a surrogate pair is no text; JSON writes it as an escape.
+    return page.encode("utf-8", errors="backslashreplace")
+
+
+def page_style() -> str:
+    """The style, which is the same on every page."""
+    return "\n".join([theme_css(), *(asset(name, PACKAGE) for name in STYLES)])
+
+
+def page_script() -> str:
+    """The script, which is the same on every page."""
+    return "\n".join(asset(name, PACKAGE) for name in SCRIPTS)
+
+
+def _about(data: Mapping[str, Any]) -> str:
+    """The model, and the size of each stack."""
+    stacks, sides = data["stacks"], data["sides"]
+    sizes = [
+        f"{stack['layers']} layers × {stack['heads']} heads{', causal' if stack['causal'] else ''}"
+        for stack in stacks
+    ]
+    tokens = [f"{len(side['tokens'])} {side['name']} tokens".replace("  ", " ") for side in sides]
+    if len(stacks) > 1:
+        sizes = [f"{stack['label']} {size}" for stack, size in zip(stacks, sizes, strict=True)]
+    return "; ".join([f"{data['model']['name']}, {sizes[0]}", *sizes[1:], " and ".join(tokens)])

@@ -1,10 +1,10 @@
-"""How is an example's attention looked at: in a notebook, as a file, as a figure?"""
+"""View the attention in one text: in a notebook, as a file, or as a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,10 @@ import numpy.typing as npt
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
 from headscope.run.finished_run import Run, open_run
-from headscope.views.detail import Detail, plainest
-from headscope.views.example import Shown, Stack
-from headscope.views.labels import stack_labels
-from headscope.views.page import build_page
-from headscope.views.payload import payload
+from headscope.views.captured_example import ExampleMaps, StackMaps
+from headscope.views.example_labels import stack_labels
+from headscope.views.packed_arrays import Detail, plainest
+from headscope.views.view_page import build_page, payload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +38,7 @@ class View:
     detail  the heads with exact weights and vectors, see `view`
     """
 
-    shown: Shown
+    shown: ExampleMaps
     labels: Labels
     detail: Detail = "auto"
 
@@ -50,7 +49,7 @@ class View:
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
-        return write_whole(Path(path), partial(_write, self.page))
+        return write_whole(Path(path), lambda draft: Path(draft).write_bytes(self.page))
 
     def picture(
         self,
@@ -73,15 +72,15 @@ class View:
         raises   InputError for what is not there: a head, measure, stack or token, or vectors; and
                  for more tokens than fit
         """
-        from headscope.views.picture import picture
+        from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        return picture(
+        return figure_of(
             seen, self.shown.sides, heads or plainest(seen, self.shown.sides)[:1],
             kind=kind, measure=measure, query=query, columns=columns, labels=self.labels[place],
         )  # fmt: skip
 
-    def _stack(self, name: str | None) -> tuple[int, Stack]:
+    def _stack(self, name: str | None) -> tuple[int, StackMaps]:
         names = [stack.name for stack in self.shown.stacks]
         if name is not None and name not in names:
             raise InputError(f"found the stack {name!r}; wanted one of {', '.join(names)}")
@@ -164,8 +163,8 @@ def view(
                   model; what `load` and `open_run` raise
     """
     from headscope.model.model import Model, load
-    from headscope.views.capture import show
-    from headscope.views.versus import beside_model, beside_text
+    from headscope.views.capture import capture_example
+    from headscope.views.captured_example import beside_model, beside_text
 
     if versus_model is not None and versus_text is not None:
         raise InputError("found another model and another text; wanted one of the two")
@@ -174,7 +173,7 @@ def view(
     loaded = model if isinstance(model, Model) else load(model)
     if names is not None:
         _check_same(names, loaded)
-    shown = show(loaded, text, text_pair, window=window, flow=flows)
+    shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
         first = shown.stacks[0]
@@ -183,9 +182,9 @@ def view(
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
     if versus_model is not None:
         second = versus_model if isinstance(versus_model, Model) else load(versus_model)
-        shown = beside_model(shown, show(second, text, text_pair, window=window))
+        shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
     if versus_text is not None:
-        shown = beside_text(shown, show(loaded, versus_text, text_pair, window=window))
+        shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))
     return View(shown, labels, detail)
 
 
@@ -198,7 +197,7 @@ def _check_same(run: Run, model: Model) -> None:
         )
 
 
-def _named(run: Run, stack: Stack) -> list[list[str]]:
+def _named(run: Run, stack: StackMaps) -> list[list[str]]:
     from headscope.core.head_labels import run_labels
 
     labels = run_labels(run.tree)
@@ -210,14 +209,10 @@ def _named(run: Run, stack: Stack) -> list[list[str]]:
     return labels
 
 
-def _importance(run: Run, stack: Stack) -> npt.NDArray[np.float64] | None:
+def _importance(run: Run, stack: StackMaps) -> npt.NDArray[np.float64] | None:
     """[layer, head, neuron] how much of the scores each neuron made in the run's corpus."""
     if stack.vectors is None or "neurons" not in run or "neuron_importance" not in run["neurons"]:
         return None
     found = run["neurons"]["neuron_importance"].transpose("layer", "head", "neuron").values
     layers, heads, _, dim = stack.vectors.queries.shape
     return found if found.shape == (layers, heads, dim) and np.isfinite(found).all() else None
-
-
-def _write(page: bytes, path: str) -> None:
-    Path(path).write_bytes(page)

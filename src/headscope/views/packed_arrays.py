@@ -1,0 +1,217 @@
+"""Pack maps and vectors as text for a page: small, and exact to a stated error.
+
+Most is coded by the square root, so that small numbers keep more digits than large ones, then
+compressed and written in base64:
+
+    maps      8 bits   value = (code / levels)² · scale       error of the root: 1 / (2 · levels)
+    weights  16 bits   value = (code / 65535)²                error at most 2e-5
+    norms    16 bits   value = code / 65535 · scale           scale: the head's largest
+    vectors   8 bits   value = ± (code / 127)² · scale        scale: the token's largest
+             16 bits   value = ± (code / 32767)² · scale
+
+A page has the maps of all heads, but exact weights and vectors of some only, as they take much more
+room: the heads that are asked for, or as many as fit.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.errors import InputError
+from headscope.views.captured_example import Floats, StackMaps, TokenSide
+
+# Steps of a map's code, and how many weights an example may have for them.
+LEVELS = ((255.0, 700_000), (127.5, 12_000_000), (51.0, None))
+EXACT = 65535
+FINE = 300_000  # numbers of vectors that are kept with 16 bits each; more take 8
+SIGNED: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16}
+Heads = Sequence[tuple[int, int]]
+Detail = str | Heads
+
+
+def coded_maps(maps: Floats, *, scale: float | Floats, levels: float) -> list[str]:
+    """Pack maps into one text per layer: [head, key, query] bytes, as columns pack a little better.
+
+    maps   [layer, head, query, key] at least 0
+    scale  the value of the largest code: one for all, or [layer, head]
+    """
+    top = np.broadcast_to(np.asarray(scale, np.float32), maps.shape[:2])  # [layer, head]
+    found = []
+    for layer, largest in zip(maps, top, strict=True):  # one layer at a time, to hold little
+        share = np.clip(layer / largest[:, None, None], 0, 1)  # [head, query, key]
+        codes = np.rint(np.sqrt(share) * levels).astype(np.uint8)
+        found.append(packed(codes.transpose(0, 2, 1)))  # [head, key, query]
+    return found
+
+
+def coded_head(
+    weights: Floats,
+    queries: Floats | None,
+    keys: Floats | None,
+    bias: Floats | None,
+    *,
+    bits: int = 8,
+) -> str:
+    """Pack one head: its exact weights, and its vectors and bias where it has them.
+
+    weights  [query, key] probabilities
+    queries, keys   [query or key, dim]
+    bias     [query, key]
+    bits     of each number of vectors and bias: 8 or 16
+    """
+    exact = np.rint(np.sqrt(np.clip(weights, 0, 1)) * EXACT).astype(np.uint16)
+    parts: list[npt.NDArray[Any]] = [(exact >> 8).astype(np.uint8), (exact & 255).astype(np.uint8)]
+    if queries is not None and keys is not None:
+        (q_scale, q), (k_scale, k) = _signed(queries, bits), _signed(keys, bits)
+        parts += [q_scale, k_scale, q, k]
+    if bias is not None:
+        scale, codes = _signed(bias.reshape(1, -1), bits)  # [1], [1, query·key]
+        parts += [scale, codes]
+    return packed(*parts)
+
+
+def coded_norms(norms: Floats) -> tuple[str, Floats]:
+    """Pack norms [layer, head, key]; returns the text and the scale of each head [layer, head]."""
+    scale = largest_of(norms[:, :, None])  # as a map of one query
+    codes = np.rint(norms / scale[..., None] * EXACT).astype(np.uint16)
+    return packed(codes), scale
+
+
+def levels_for(weights: int) -> float:
+    """Steps of the code for an example of so many weights; fewer where the page would be large."""
+    return next(levels for levels, most in LEVELS if most is None or weights <= most)
+
+
+def packed(*arrays: npt.NDArray[Any]) -> str:
+    """Join arrays, little endian, compress them with gzip and write them in base64."""
+    raw = b"".join(a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes() for a in arrays)
+    # Filtered: in such noise short matches cost more than they save (4 % smaller).
+    gzip = zlib.compressobj(7, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
+    return base64.b64encode(gzip.compress(raw) + gzip.flush()).decode("ascii")
+
+
+def largest_of(maps: Floats) -> Floats:
+    """The largest value of each map, [layer, head]; 1 where it is 0."""
+    largest = maps.max((2, 3))
+    return np.where(largest > 0, largest, 1).astype(np.float32)
+
+
+def short(values: Floats) -> list[float]:
+    """The values as a flat list, rounded to the digits of float32."""
+    return [float(f"{value:.7g}") for value in values.reshape(-1)]
+
+
+def _signed(rows: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.signedinteger[Any]]]:
+    """[row] scales and [row, column] signed codes."""
+    kind = SIGNED[bits]
+    scale = np.abs(rows).max(-1)
+    scale = np.where(scale > 0, scale, 1).astype(np.float32)
+    share = rows / scale[:, None]
+    codes = np.rint(np.sign(share) * np.sqrt(np.abs(share)) * np.iinfo(kind).max).astype(kind)
+    return scale, codes
+
+
+# --- heads with exact weights and vectors -------------------------------------------------------
+
+
+def detail_of(
+    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, room: int, least: int
+) -> dict[str, Any]:
+    """The heads that a page shows with exact weights and vectors, as plain values for JSON.
+
+    asked   heads (layer, head); "all", "none", or "auto": as many as fit, see `plainest`
+    room    characters that they may take, where "auto"; `least` heads are there in any case
+    raises  InputError for heads that are not there, or another word
+    """
+    bits = _bits(stack, asked)
+    heads, blocks = _chosen(stack, sides, asked, bits=bits, room=room, least=least)
+    layers, count = stack.attention.shape[:2]
+    vectors = stack.vectors
+    why = "" if vectors else stack.why_none
+    if vectors and len(heads) < layers * count:
+        why = (
+            f"The vectors of {len(heads) or 'none'} of {layers * count} heads are on this page, to "
+            "keep it small; detail (--detail 3-9,5-1 or all) puts others on it."
+        )
+    return {
+        "heads": [list(head) for head in heads],
+        "dim": vectors.queries.shape[-1] if vectors else 0,
+        "vectors": vectors is not None,
+        "bias": vectors is not None and vectors.bias is not None,
+        "scaling": short(vectors.scaling) if vectors else [],
+        "softcap": vectors.softcap if vectors else None,
+        "bits": bits,
+        "importance": _importance(stack, heads),
+        "why": why,
+        "blocks": blocks,
+    }
+
+
+def _chosen(
+    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, bits: int, room: int, least: int
+) -> tuple[list[tuple[int, int]], list[str]]:
+    layers, count = stack.attention.shape[:2]
+    if not isinstance(asked, str):
+        given = [(int(layer), int(head)) for layer, head in asked]
+        for layer, head in given:
+            if not (0 <= layer < layers and 0 <= head < count):
+                raise InputError(
+                    f"found detail for L{layer + 1}·H{head + 1} (layer {layer}, head {head} from "
+                    f"0); there are {layers} layers × {count} heads"
+                )
+        return given, [_block(stack, head, bits) for head in given]
+    if asked not in ("auto", "all", "none"):
+        raise InputError(f"detail is {asked!r}; wanted auto, all, none, or heads (layer, head)")
+    if asked == "none":
+        return [], []
+    heads, blocks, size = list[tuple[int, int]](), list[str](), 0
+    for place in plainest(stack, sides):
+        block = _block(stack, place, bits)
+        size += len(block)
+        if asked == "auto" and size > room and len(heads) >= least:
+            break
+        heads.append(place)
+        blocks.append(block)
+    return heads, blocks
+
+
+def plainest(stack: StackMaps, sides: Sequence[TokenSide]) -> list[tuple[int, int]]:
+    """All heads (layer, head), those with the largest weights between ordinary tokens first."""
+    rows, columns = ~sides[stack.queries].special, ~sides[stack.keys].special
+    between = stack.attention[:, :, rows][..., columns]
+    if stack.queries == stack.keys:  # a token to itself tells little
+        between = between * ~np.eye(between.shape[-1], dtype=bool)
+    strength = between.max(-1, initial=0).mean(-1) if rows.any() else np.zeros(between.shape[:2])
+    order = np.argsort(-strength, axis=None, kind="stable")
+    layer, head = np.unravel_index(order, strength.shape)
+    return list(zip(layer.tolist(), head.tolist(), strict=True))
+
+
+def _bits(stack: StackMaps, asked: Detail) -> int:
+    """Bits per number of a vector: 16 where there is room, else 8."""
+    if stack.vectors is None:
+        return 8
+    layers, heads, queries, dim = stack.vectors.queries.shape
+    count = layers * heads if isinstance(asked, str) else len(asked)
+    return 16 if count * (queries + stack.vectors.keys.shape[2]) * dim <= FINE else 8
+
+
+def _block(stack: StackMaps, place: tuple[int, int], bits: int) -> str:
+    weights, vectors = stack.attention[place], stack.vectors
+    if vectors is None:
+        return coded_head(weights, None, None, None, bits=bits)
+    bias = None if vectors.bias is None else vectors.bias[place]
+    return coded_head(weights, vectors.queries[place], vectors.keys[place], bias, bits=bits)
+
+
+def _importance(stack: StackMaps, heads: Heads) -> list[list[float]] | None:
+    """[head][neuron] importance in a corpus, where an atlas gave it."""
+    if stack.importance is None:
+        return None
+    return [[float(f"{v:.4g}") for v in stack.importance[place]] for place in heads]
