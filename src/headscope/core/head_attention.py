@@ -14,6 +14,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, documents, estimate, group, token_names
+from headscope.core.terms import CLARK, OURS
 
 LOOK, SPREAD = "surface", "entropy"
 SPECIALS = ("cls", "sep", "special")
@@ -29,23 +30,30 @@ class Target:
     goal    what a sentence calls it
     offset  of a position: how many tokens on; None for kinds of tokens
     least   the share from which a head is named after it
+    source  of that threshold
+    number  what is compared with it; `attention to` the goal by default
     """
 
     name: str
     goal: str
     offset: int | None = None
     least: float = SPECIAL
+    source: str = f"{CLARK}, §6"
+    number: str = ""
 
 
 TARGETS = {
-    "self": Target("token itself", "the token itself", 0, POSITION),
+    "self": Target(
+        "token itself", "the token itself", 0, POSITION, f"{OURS}, as for a position",
+        "attention of tokens to themselves",
+    ),
     "previous": Target("previous token", "the previous token", -1, POSITION),
     "next": Target("next token", "the next token", 1, POSITION),
-    "first": Target("first token", "the first token"),
+    "first": Target("first token", "the first token", source=f"{OURS}, as for [CLS]"),
     "cls": Target("[CLS]", "[CLS]"),
     "sep": Target("[SEP]", "[SEP]"),
     "punctuation": Target("punctuation", "full stops and commas"),
-}
+}  # fmt: skip
 OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}

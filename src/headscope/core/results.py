@@ -65,6 +65,13 @@ def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
     return tree.children[name].to_dataset()
 
 
+def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
+    """The dataset of a group that the run is known to have, as a picture that is drawn of it."""
+    dataset = group(tree, name)
+    assert dataset is not None, name
+    return dataset
+
+
 def estimates(dataset: xr.Dataset) -> list[str]:
     """Names of the variables that are numbers of their own: no companions, PLACES or strings, and
     none that says of itself that it is no table (`tidy` = 0).

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name
+from headscope.core.head_attention import OFFSETS
 from headscope.core.results import counted, documents, printable, token_names
 
 INTERVALS = "95 % intervals, bootstrap over documents"
@@ -65,6 +66,6 @@ def inputs(dataset: xr.Dataset | None) -> str:
 
 def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
     """A role in the words of a legend; with an article, as in running text."""
-    if role in ("previous", "next", "first"):
+    if role in OFFSETS or role == "first":
         return f"{'the ' if article else ''}{role} token"
     return role if role in ("broad", "other") else special(tree, role)

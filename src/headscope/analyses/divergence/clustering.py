@@ -1,4 +1,4 @@
-"""Into how many clusters do heads fall, which head is typical of each, and how sure is that?
+"""Clusters of heads: into how many they fall, which head is typical of each, and how sure it is.
 
 Two ways to cluster: k-medoids, which names a typical head for each cluster, and average linkage,
 a tree. The number of clusters is the one whose mean silhouette stands farthest above that of
@@ -50,16 +50,16 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
     """
     largest = max(counts, default=0)
     greedy = _grown(distances, np.empty(0, np.int64), largest)
-    found: list[Medoids] = []
+    best: list[Medoids] = []
     for count in range(1, largest + 1):
         starts = [greedy[:count]]
-        if found:
-            starts.append(_grown(distances, found[-1].medoids, count))
-        found.append(_cheapest(_exchanged(distances, start) for start in starts))
+        if best:
+            starts.append(_grown(distances, best[-1].medoids, count))
+        best.append(_cheapest(_exchanged(distances, start) for start in starts))
     for at in range(largest - 2, -1, -1):
-        start = _shrunk(distances, found[at + 1].medoids)
-        found[at] = _cheapest([found[at], _exchanged(distances, start)])
-    return [found[count - 1] for count in counts]
+        start = _shrunk(distances, best[at + 1].medoids)
+        best[at] = _cheapest([best[at], _exchanged(distances, start)])
+    return [best[count - 1] for count in counts]
 
 
 def _cheapest(candidates: Iterable[Medoids]) -> Medoids:
@@ -144,7 +144,7 @@ def labels_by(method: str, distances: Float64, counts: Sequence[int]) -> Ints:
     returns    [count, unit] from 0; of a tree with ties, fewer clusters where they cannot be cut
     """
     if method == "k_medoids":
-        return np.stack([found.labels for found in k_medoids(distances, counts)])  # [count, unit]
+        return np.stack([one.labels for one in k_medoids(distances, counts)])  # [count, unit]
     from scipy.cluster.hierarchy import fcluster
 
     tree = average_tree(distances)
@@ -211,15 +211,15 @@ def reference_curves(
     return out
 
 
-def choose(found: Float64, references: Float64) -> tuple[int, float]:
+def choose(curves: Float64, references: Float64) -> tuple[int, float]:
     """Which number of clusters to take, and whether there are clusters at all.
 
-    found       [count] or [replicate, count]: the first row decides
+    curves       [count] or [replicate, count]: the first row decides
     references  [draw, count]
     returns     the position of the count, and how often points without clusters stand out as much
                 at any count (p of a Monte Carlo test: data and draws are treated alike)
     """
-    own = np.atleast_2d(found)[0]
+    own = np.atleast_2d(curves)[0]
     all_curves = np.vstack([own, references])
     excess = (all_curves - all_curves.mean(0)).max(1)  # [data and draws]
     p = float((excess >= excess[0]).mean())
@@ -245,8 +245,10 @@ def jaccard(labels: Ints, others: Ints) -> Float64:
              (Hennig 2007)
     """
     mine = _is_member(labels)
-    found = [_overlap(mine, _is_member(other)).max(1) for other in others]  # [replicate][cluster]
-    return np.mean(found, axis=0) if found else np.full(len(mine), np.nan)
+    overlaps = [
+        _overlap(mine, _is_member(other)).max(1) for other in others
+    ]  # [replicate][cluster]
+    return np.mean(overlaps, axis=0) if overlaps else np.full(len(mine), np.nan)
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:

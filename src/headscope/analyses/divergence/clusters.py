@@ -81,7 +81,7 @@ def _common_label(labels: Sequence[Sequence[Claim]], own: Bools) -> tuple[str, s
 
     '' where no label is borne by MOST_HEADS of its heads and, as a share, by MORE than of others.
     """
-    names = [{claim.name: claim.kind for claim in found} for found in labels]
+    names = [{claim.name: claim.kind for claim in of_head} for of_head in labels]
     inside = Counter(name for at in np.flatnonzero(own) for name in names[at])
     outside = Counter(name for at in np.flatnonzero(~own) for name in names[at])
     count, others = int(own.sum()), max(int((~own).sum()), 1)
@@ -93,7 +93,7 @@ def _common_label(labels: Sequence[Sequence[Claim]], own: Bools) -> tuple[str, s
     best = max(more, key=lambda name: more[name], default="")
     if not best or more[best] < MORE:
         return "", ""
-    kind = next(found[best] for found in names if best in found)
+    kind = next(of_head[best] for of_head in names if best in of_head)
     return best if inside[best] == count else f"{best} ({inside[best]} of {count})", kind
 
 
@@ -223,7 +223,7 @@ def clusters(tree: xr.DataTree) -> list[Cluster]:
 def cluster_of(tree: xr.DataTree, layer: int, head: int) -> Cluster | None:
     """The cluster of one head, 0-based; None where the run has no clusters."""
     unit = layer * shape(tree)[1] + head
-    return next((found for found in clusters(tree) if unit in found.units), None)
+    return next((one for one in clusters(tree) if unit in one.units), None)
 
 
 def nearest_heads(tree: xr.DataTree, layer: int, head: int, count: int = 5) -> list[NearHead]:
@@ -236,7 +236,7 @@ def nearest_heads(tree: xr.DataTree, layer: int, head: int, count: int = 5) -> l
     if divergence is None or "js" not in divergence:
         return []
     heads = shape(tree)[1]
-    unit, js = layer * heads + head, _divergences(tree)
+    unit, js = layer * heads + head, divergences(tree)
     row = js.value[unit]  # [unit]
     order = [at for at in np.argsort(row, kind="stable").tolist() if at != unit]
     return [
@@ -250,7 +250,7 @@ def nearest_heads(tree: xr.DataTree, layer: int, head: int, count: int = 5) -> l
 
 
 @derived
-def _divergences(tree: xr.DataTree) -> Estimate:
+def divergences(tree: xr.DataTree) -> Estimate:
     """[unit, unit_other] of all pairs of heads."""
     divergence = group(tree, "divergence")
     assert divergence is not None
@@ -268,24 +268,24 @@ def cluster_table(tree: xr.DataTree) -> pd.DataFrame:
             {
                 "model": str(tree.attrs.get("model", "")),
                 "revision": str(tree.attrs.get("revision", "")),
-                "cluster": found.number,
-                "size": len(found.units),
-                "what": found.what,
-                "name": found.name,
-                "first_layer": found.layers[0],
-                "last_layer": found.layers[1],
-                "medoid": head_name(found.medoid, heads),
-                "silhouette": found.silhouette[0],
-                "silhouette_ci_low": found.silhouette[1],
-                "silhouette_ci_high": found.silhouette[2],
-                "jaccard": found.jaccard,
+                "cluster": one.number,
+                "size": len(one.units),
+                "what": one.what,
+                "name": one.name,
+                "first_layer": one.layers[0],
+                "last_layer": one.layers[1],
+                "medoid": head_name(one.medoid, heads),
+                "silhouette": one.silhouette[0],
+                "silhouette_ci_low": one.silhouette[1],
+                "silhouette_ci_high": one.silhouette[2],
+                "jaccard": one.jaccard,
                 "roles": "; ".join(
                     f"{number} {role}"
-                    for role, number in Counter(roles[list(found.units)].tolist()).most_common()
+                    for role, number in Counter(roles[list(one.units)].tolist()).most_common()
                 ),
-                "heads": " ".join(head_name(unit, heads) for unit in found.units),
+                "heads": " ".join(head_name(unit, heads) for unit in one.units),
             }
-            for found in clusters(tree)
+            for one in clusters(tree)
         ]
     )
 

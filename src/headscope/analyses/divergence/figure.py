@@ -18,7 +18,7 @@ from matplotlib.ticker import PercentFormatter
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters
 from headscope.analyses.divergence.layers_alike import PERMUTATIONS, has_layers, layers_verdict
 from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, estimate, group, shape
+from headscope.core.results import Floats, estimate, group, needed, shape
 from headscope.draw.caption_words import INTERVALS, over, role_name
 from headscope.draw.marks import band_line, cell_key, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
@@ -29,8 +29,8 @@ LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there ca
 
 def map_panels(tree: xr.DataTree) -> list[Panel]:
     """The map twice: by layer, by role."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "mds" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "mds" not in divergence:
         return []
     place = divergence["mds"].transpose("unit", "axis").values
     return [
@@ -41,9 +41,9 @@ def map_panels(tree: xr.DataTree) -> list[Panel]:
 
 def map_caption(tree: xr.DataTree) -> str:
     """How to read the map."""
-    divergence = group(tree, "divergence")
+    divergence = needed(tree, "divergence")
     stress = ""
-    if divergence is not None and "mds_stress" in divergence:
+    if "mds_stress" in divergence:
         stress = f", stress {float(divergence['mds_stress']):.2f}"
     return (
         "Each mark is one head; near means that the two distribute attention alike "
@@ -55,8 +55,8 @@ def map_caption(tree: xr.DataTree) -> str:
 
 def matrix_panels(tree: xr.DataTree) -> list[Panel]:
     """The matrix of divergences."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "js" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "js" not in divergence:
         return []
     return [Panel("Divergence between heads", partial(_matrix, tree, divergence["js"]), height=1.0)]
 
@@ -151,8 +151,8 @@ ROWS = ("same layer", "neighbouring layer", "farther layer")
 
 def layer_panels(tree: xr.DataTree) -> list[Panel]:
     """Divergence by distance of layers, and where the most alike head is."""
-    divergence = group(tree, "divergence")
-    if divergence is None or not has_layers(tree):
+    divergence = needed(tree, "divergence")
+    if not has_layers(tree):
         return []
     return [
         Panel("Farther layers, less alike?", partial(_draw_gaps, divergence), height=0.7),
@@ -186,16 +186,16 @@ def _draw_gaps(divergence: xr.Dataset, axes: Axes) -> None:
 
 
 def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
-    found = estimate(divergence, "nearest_layer")
+    shares = estimate(divergence, "nearest_layer")
     chance = divergence["nearest_chance"].values
     rows = np.arange(len(ROWS))
-    axes.hlines(rows, found.low, found.high, color=color("all"), lw=2.2, alpha=0.35)
-    axes.plot(found.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
+    axes.hlines(rows, shares.low, shares.high, color=color("all"), lw=2.2, alpha=0.35)
+    axes.plot(shares.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
     axes.plot(chance, rows, "D", color=color("chance"), ms=4, mew=0, zorder=3)
     axes.set_yticks(rows, ROWS)
     axes.set_ylim(len(ROWS) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1.1 * float(max(np.nanmax(found.value), np.nanmax(chance))))
+    axes.set_xlim(0, 1.1 * float(max(np.nanmax(shares.value), np.nanmax(chance))))
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set_xlabel("of all heads")
     legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from headscope.analyses.divergence.clustering import average_tree
-from headscope.analyses.divergence.clusters import CLUSTER_VARIABLES, Cluster, clusters
+from headscope.analyses.divergence.clustering import average_tree, labels_by
+from headscope.analyses.divergence.clusters import CLUSTER_VARIABLES, Cluster, clusters, divergences
 from headscope.analyses.divergence.figure_clusters import (
     HUES,
     LN2,
@@ -27,7 +27,7 @@ from headscope.analyses.divergence.figure_clusters import (
     spread,
 )
 from headscope.analyses.divergence.layers_alike import CLEAR, p_words
-from headscope.core.results import Floats, estimate, group, shape
+from headscope.core.results import Floats, estimate, group, needed, shape
 from headscope.core.wording import fixed, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
@@ -47,22 +47,22 @@ CHECKED_VARIABLES = (
 
 def number_panels(tree: xr.DataTree) -> list[Panel]:
     """The curve, the silhouettes of heads, and the stability of clusters where there is one."""
-    divergence, found = group(tree, "divergence"), clusters(tree)
-    if divergence is None or not found or not all(name in divergence for name in CHECKED_VARIABLES):
+    divergence, groups = needed(tree, "divergence"), clusters(tree)
+    if not groups or not all(name in divergence for name in CHECKED_VARIABLES):
         return []
     made = [
         Panel("How many clusters", partial(_curve, divergence), height=0.9),
-        Panel("How far apart", partial(_silhouettes, divergence, found), height=0.9),
+        Panel("How far apart", partial(_silhouettes, divergence, groups), height=0.9),
     ]
     if np.isfinite(divergence["jaccard"].values).any():
-        made.append(Panel("Found again", partial(_stability, divergence, found), height=0.9))
+        made.append(Panel("Found again", partial(_stability, divergence, groups), height=0.9))
     return made
 
 
 def number_caption(tree: xr.DataTree) -> str:
     """How to read the figure, what was chosen, and how sure it is."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "cluster_count" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "cluster_count" not in divergence:
         return ""
     count = int(divergence["cluster_count"])
     draws = divergence.sizes["draw"]
@@ -106,10 +106,10 @@ def verdict(tree: xr.DataTree) -> str:
 
 def _again(divergence: xr.Dataset) -> str:
     """How stable the clusters of both methods are."""
-    found = estimate(divergence, "stability")
+    rand = estimate(divergence, "stability")
     share = float(divergence["k_share"].sel(k=int(divergence["cluster_count"])))
     both = [
-        f"{fixed(float(found.value[at]), 2)} for {name}"
+        f"{fixed(float(rand.value[at]), 2)} for {name}"
         for at, name in enumerate(("k-medoids", "average linkage"))
     ]
     return (
@@ -145,12 +145,12 @@ def _curve(divergence: xr.Dataset, axes: Axes) -> None:
     key.set_in_layout(False)  # `compose` leaves it its height
 
 
-def _silhouettes(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
+def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
     """Every head a bar, the longest first in its cluster."""
     value: Floats = divergence["silhouette"].values  # [unit]
     gap = max(len(value) / 60, 1.0)
     row, middles = 0.0, []
-    for one in found:
+    for one in groups:
         own = np.sort(value[list(one.units)])[::-1]
         hue, hollow = color(HUES[one.number % len(HUES)]), one.number >= len(HUES)
         rows = row + np.arange(len(own)) + 0.5
@@ -158,8 +158,8 @@ def _silhouettes(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -
         middles.append(row + len(own) / 2)
         row += len(own) + gap
     height = row - gap
-    places = spread(np.array(middles), np.full(len(found), NUMBER_HEIGHT * height), height)
-    for one, place in zip(found, places.tolist(), strict=True):
+    places = spread(np.array(middles), np.full(len(groups), NUMBER_HEIGHT * height), height)
+    for one, place in zip(groups, places.tolist(), strict=True):
         axes.text(
             -0.015, place, str(one.number + 1), fontsize=6, va="center", ha="right",
             transform=axes.get_yaxis_transform(),
@@ -172,9 +172,9 @@ def _silhouettes(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -
     axes.set_ylabel("cluster", labelpad=11)
 
 
-def _stability(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
+def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
     stays = divergence["stays"].values
-    for one in found:
+    for one in groups:
         others = [unit for unit in one.units if unit != one.medoid]
         axes.plot(
             stays[others], np.full(len(others), one.number), "|", color=color("muted"), ms=6,
@@ -185,8 +185,8 @@ def _stability(divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> 
         axes.plot(one.jaccard, one.number, "o", color=hue, mfc=face, ms=5, mew=1.0, zorder=4)
     axes.axvline(STABLE, color=color("muted"), lw=0.8, ls=(0, (4, 2)))
     axes.set_xlim(0, 1.03)
-    axes.set_ylim(len(found) - 0.5, -0.5)
-    axes.set_yticks(range(len(found)), [str(one.number + 1) for one in found])
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_yticks(range(len(groups)), [str(one.number + 1) for one in groups])
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("overlap, and share of resamples")
     axes.set_ylabel("cluster")
@@ -204,8 +204,8 @@ MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
 
 def tree_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
-    divergence = group(tree, "divergence")
-    if divergence is None or not all(name in divergence for name in CLUSTER_VARIABLES):
+    divergence = needed(tree, "divergence")
+    if not all(name in divergence for name in CLUSTER_VARIABLES):
         return []
     height = (1 + 0.06) / (1 + TREE + 3 * STRIP) + 0.02
     return [Panel("", partial(_draw_tree, tree, divergence), height=height)]
@@ -213,11 +213,11 @@ def tree_panels(tree: xr.DataTree) -> list[Panel]:
 
 def tree_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and how far the two ways to cluster agree."""
-    divergence = group(tree, "divergence")
-    if divergence is None or "method_agreement" not in divergence:
+    divergence = needed(tree, "divergence")
+    if "method_agreement" not in divergence:
         return ""
-    found, agreement = clusters(tree), float(divergence["method_agreement"])
-    sizes = _cut_sizes(divergence, len(found))
+    groups, agreement = clusters(tree), float(divergence["method_agreement"])
+    sizes = _cut_sizes(tree, len(groups))
     largest = percent(max(sizes) / sum(sizes), np.nan, np.nan)
     alone = sum(size == 1 for size in sizes)
     return (
@@ -225,29 +225,26 @@ def tree_caption(tree: xr.DataTree) -> str:
         "(average linkage on the root of the Jensen–Shannon divergence; branches as long as the "
         "distance). Beside it each head’s layer, light to dark, and its k-medoids cluster, then "
         "its divergence from every other head in nats, in the same order, 0 (page) alike. Cut into "
-        f"{len(found)} groups, the tree puts {largest} of the heads into the largest and {alone} "
+        f"{len(groups)} groups, the tree puts {largest} of the heads into the largest and {alone} "
         f"alone; its agreement with the clusters is {fixed(agreement, 2)} (adjusted Rand index: "
         f"1 the same, 0 chance). {over(tree)}. After Clark et al. (2019), §6."
     )
 
 
-def _cut_sizes(divergence: xr.Dataset, count: int) -> list[int]:
+def _cut_sizes(tree: xr.DataTree, count: int) -> list[int]:
     """Heads in each group of the tree, cut into `count`."""
-    from headscope.analyses.divergence.clustering import labels_by
-
-    labels = labels_by("average", _distances(divergence), [count])[0]
+    labels = labels_by("average", _distances(tree), [count])[0]
     return [int(size) for size in np.bincount(labels)]
 
 
-def _distances(divergence: xr.Dataset) -> np.ndarray:
-    js = estimate(divergence.transpose("unit", "unit_other", ...), "js").value
-    return np.asarray(np.sqrt(js))
+def _distances(tree: xr.DataTree) -> np.ndarray:
+    return np.asarray(np.sqrt(divergences(tree).value))
 
 
 def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
     from scipy.cluster.hierarchy import dendrogram
 
-    distances = _distances(divergence)
+    distances = _distances(tree)
     joined = dendrogram(average_tree(distances, ordered=True), no_plot=True)
     order, count = np.array(joined["leaves"]), len(distances)
     top = min(float(distances.max()) ** 2, LN2) or LN2

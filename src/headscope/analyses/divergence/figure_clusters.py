@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from headscope.analyses.divergence.clustering import Ints
-from headscope.analyses.divergence.clusters import Cluster, clusters
-from headscope.core.results import Floats, estimate, group, head_name, shape
+from headscope.analyses.divergence.clusters import Cluster, clusters, divergences
+from headscope.core.results import Floats, derived, head_name, needed, shape
 from headscope.core.wording import plain
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
@@ -39,19 +39,18 @@ WRAP = 56  # characters of a line
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
-    found = clusters(tree)
-    divergence = group(tree, "divergence")
-    if not found or divergence is None:
+    groups = clusters(tree)
+    if not groups:
         return []
     height = (1 + STRIP + FOOT) / (1 + TEXT + 3 * STRIP) + 0.02
-    return [Panel("", partial(_draw, tree, divergence, found), height=height)]
+    return [Panel("", partial(_draw, tree, needed(tree, "divergence"), groups), height=height)]
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure, how many clusters, and what they are, in words."""
-    found, heads = clusters(tree), shape(tree)[1]
+    groups, heads = clusters(tree), shape(tree)[1]
     each = "; ".join(
-        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}" for one in found
+        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}" for one in groups
     )
     merged = _block(shape(tree))
     cell = (
@@ -66,14 +65,14 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def ordered_units(js: Floats, found: Sequence[Cluster]) -> list[int]:
+def ordered_units(js: Floats, groups: Sequence[Cluster]) -> list[int]:
     """The units cluster after cluster, in each by an average-linkage tree; js [unit, unit]."""
     from scipy.cluster.hierarchy import leaves_list
 
     from headscope.analyses.divergence.clustering import average_tree
 
     order: list[int] = []
-    for one in found:
+    for one in groups:
         units = np.array(one.units)
         if len(units) > 2:
             tree = average_tree(np.sqrt(js[np.ix_(units, units)]), ordered=True)
@@ -83,6 +82,12 @@ def ordered_units(js: Floats, found: Sequence[Cluster]) -> list[int]:
             units = units if units[:half].mean() <= units[half:].mean() else units[::-1]
         order += units.tolist()
     return order
+
+
+@derived
+def _order(tree: xr.DataTree) -> list[int]:
+    """The units in the order of the picture."""
+    return ordered_units(divergences(tree).value, clusters(tree))
 
 
 def mark_cluster(
@@ -108,14 +113,14 @@ def _block(size: tuple[int, int]) -> int:
     return -(-size[0] * size[1] // MOST_CELLS)
 
 
-def _draw(tree: xr.DataTree, divergence: xr.Dataset, found: Sequence[Cluster], axes: Axes) -> None:
-    js = estimate(divergence.transpose("unit", "unit_other", ...), "js").value
-    order = ordered_units(js, found)
+def _draw(tree: xr.DataTree, divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
+    js = divergences(tree).value
+    order = _order(tree)
     count = len(order)
     top = min(float(js.max()), LN2) or LN2
     _map(axes, js[np.ix_(order, order)], _block(shape(tree)), top)
-    _strips(axes, found, np.array(order) // shape(tree)[1], shape(tree)[0])
-    _words(axes, found, count)
+    _strips(axes, groups, np.array(order) // shape(tree)[1], shape(tree)[0])
+    _words(axes, groups, count)
     axes.set_xlim(-3 * STRIP * count, count * (1 + TEXT))
     axes.set_ylim(count * (1 + FOOT), -STRIP * count)
     axes.set_aspect("equal", anchor="W")
@@ -137,12 +142,12 @@ def _map(axes: Axes, js: Floats, block: int, top: float) -> None:
     cells(axes, edges, edges, steps * top, top=top)
 
 
-def _strips(axes: Axes, found: Sequence[Cluster], layer: Ints, layers: int) -> None:
+def _strips(axes: Axes, groups: Sequence[Cluster], layer: Ints, layers: int) -> None:
     """The layer of every row, on the left, and the clusters, along the diagonal."""
     width = STRIP * len(layer)
     layer_strip(axes, layer, layers, at=-2 * width, width=width)
     start = 0
-    for one in found:
+    for one in groups:
         stop = start + len(one.units)
         outline = [(start, start), (start, stop), (stop, stop), (start, start)]
         axes.plot(*zip(*outline, strict=True), color=color("ink"), lw=0.7, zorder=5)
@@ -173,14 +178,14 @@ def _key(axes: Axes, top: str, count: int) -> None:
     axes.text(right + 0.01 * count, level, top, ha="left", **small)
 
 
-def _words(axes: Axes, found: Sequence[Cluster], count: int) -> None:
+def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
     """Number, size, layers and what they do, one under the other, each led to its cluster."""
-    sizes = np.array([len(one.units) for one in found])
+    sizes = np.array([len(one.units) for one in groups])
     ends = np.cumsum(sizes)
-    texts = [[f"{one.name.partition(':')[0]}", *textwrap.wrap(one.what, WRAP)] for one in found]
+    texts = [[f"{one.name.partition(':')[0]}", *textwrap.wrap(one.what, WRAP)] for one in groups]
     heights = np.array([len(lines) * LINE + GAP for lines in texts]) * count
     if heights.sum() > count:  # one line each, then
-        texts = [[clipped(one.name, WRAP + 4)] for one in found]
+        texts = [[clipped(one.name, WRAP + 4)] for one in groups]
         heights = np.array([LINE + GAP for _ in texts]) * count
     line = LINE * count
     wanted = ends - sizes / 2 + (heights - line) / 2  # the first line level with the cluster

@@ -80,7 +80,7 @@ def _clusters(draws: Float64, scope: ClusterScope) -> Mapping[str, Row]:
     counts = clustering.counts_for(len(own))
     by_draw = [_clustered(distances_of(pairs), counts) for pairs in draws]
     curves = np.stack([curve for curve, _ in by_draw])  # [replicate + 1, method, k]
-    labels = np.stack([found for _, found in by_draw])  # [replicate + 1, method, k, unit]
+    labels = np.stack([one for _, one in by_draw])  # [replicate + 1, method, k, unit]
     references = clustering.reference_curves(own, counts, seed=scope.seed)
     best, p = clustering.choose(curves[0, 0], references)
     rows: dict[str, Row] = {
@@ -168,10 +168,10 @@ def _stability(labels: Ints) -> Estimate:
         empty = np.full(labels.shape[1], np.nan)
         return Estimate(empty, empty, empty)
     methods = range(labels.shape[1])
-    found = np.array(
+    agreements = np.array(
         [[clustering.agreement(labels[0, m], other[m]) for m in methods] for other in labels[1:]]
     )  # [replicate, method]
-    return Estimate(found.mean(0), *np.quantile(found, [0.025, 0.975], axis=0))
+    return Estimate(agreements.mean(0), *np.quantile(agreements, [0.025, 0.975], axis=0))
 
 
 # --- layers ---------------------------------------------------------------------------------
@@ -218,5 +218,5 @@ def _layers(draws: Float64, scope: ClusterScope) -> Mapping[str, Row]:
 
 def _bounded(draws: Float64, scope: ClusterScope, *, least: float) -> Estimate:
     """The value of the first draw with its interval, clipped to what there can be."""
-    found = estimate_by_spread(draws, documents=scope.documents)
-    return Estimate(found.value, np.maximum(found.low, least), np.minimum(found.high, 1))
+    whole = estimate_by_spread(draws, documents=scope.documents)
+    return Estimate(whole.value, np.maximum(whole.low, least), np.minimum(whole.high, 1))

@@ -171,9 +171,7 @@ def neighbour_labels(tree: xr.DataTree) -> NeighbourLabels | None:
 
     Seeded by the run's seed. No interval: labels come from thresholds, which are not resampled.
     """
-    main = {
-        place: found.labels[0].name for place, found in head_labels(tree).items() if found.labels
-    }
+    main = {place: one.labels[0].name for place, one in head_labels(tree).items() if one.labels}
     layer = np.array([place[0] for place in main], np.int64)
     names = np.array(list(main.values()))
     same = names[:, None] == names  # [head, head]
@@ -199,12 +197,12 @@ def p_words(p: float) -> str:
 
 def _nearest_words(divergence: xr.Dataset) -> str:
     """Where the nearest heads are, against chance."""
-    found, chance = estimate(divergence, "nearest_layer"), divergence["nearest_chance"].values
+    shares, chance = estimate(divergence, "nearest_layer"), divergence["nearest_chance"].values
     p = divergence["nearest_p"].values
-    if not np.isfinite(found.value).all():
+    if not np.isfinite(shares.value).all():
         return ""
     words = [
-        f"{percent(*_at(found, at))} (by chance {percent(float(chance[at]), np.nan, np.nan)}, "
+        f"{percent(*_at(shares, at))} (by chance {percent(float(chance[at]), np.nan, np.nan)}, "
         f"{p_words(float(p[at]))})"
         for at in (0, 1)
     ]
@@ -215,13 +213,13 @@ def _nearest_words(divergence: xr.Dataset) -> str:
 
 
 def _label_words(tree: xr.DataTree) -> str:
-    found = neighbour_labels(tree)
-    if found is None:
+    same = neighbour_labels(tree)
+    if same is None:
         return ""
-    share, expected = (percent(part, np.nan, np.nan) for part in (found.share, found.expected))
+    share, expected = (percent(part, np.nan, np.nan) for part in (same.share, same.expected))
     return (
-        f"Of the {found.pairs:,} pairs of labelled heads in neighbouring layers {share} have the "
-        f"same label (by chance {expected}, {p_words(found.p)})."
+        f"Of the {same.pairs:,} pairs of labelled heads in neighbouring layers {share} have the "
+        f"same label (by chance {expected}, {p_words(same.p)})."
     )
 
 

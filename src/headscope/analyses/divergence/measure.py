@@ -92,8 +92,8 @@ class Divergence(Analysis):
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
-        found = estimate_by_spread(draws, documents=self.scope.documents)
-        square = Estimate(*(self._square(a) for a in (found.value, found.low, found.high)))
+        mean = estimate_by_spread(draws, documents=self.scope.documents)
+        square = Estimate(*(self._square(a) for a in (mean.value, mean.low, mean.high)))
         places, stress = head_map(square.value)
         unit = "nats" if self.reduction == "mean" else "nats·tokens"
         name = "Jensen-Shannon divergence between heads"

@@ -1,4 +1,4 @@
-"""What do the words of the results on clusters of heads, and on layers, mean?"""
+"""Words of the results on clusters of heads, and on layers."""
 
 from __future__ import annotations
 

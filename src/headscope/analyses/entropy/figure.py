@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.results import estimate, group
+from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import faint_grid, head_scatter, layer_axis, mean_line
 from headscope.draw.panel import Panel, Picture
@@ -22,9 +22,7 @@ from headscope.draw.style import color
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per kind of query: all tokens; [CLS] where there is one."""
-    entropy = group(tree, "entropy")
-    if entropy is None:
-        return []
+    entropy = needed(tree, "entropy")
     wanted = [("all", "From all tokens"), ("cls", f"From {special(tree, 'cls')} only")]
     return [
         Panel(title, partial(_draw, entropy, query), height=0.66)
@@ -35,8 +33,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    entropy = group(tree, "entropy")
-    array = None if entropy is None else entropy["entropy"]
+    array = needed(tree, "entropy")["entropy"]
     return (
         "Each mark is one head: the entropy of its attention in nats, mean over tokens, then "
         "documents; high is broad, low is focused; the line is the layer mean, the dashed line "

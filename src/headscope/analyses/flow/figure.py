@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.flow.methods import LABELS
 from headscope.core.dictionary import name
-from headscope.core.results import estimate, group
+from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import (
     LineEnd,
@@ -43,20 +43,19 @@ HEIGHT = 0.72
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """A panel for each method that has numbers, and one for their numbers of tokens."""
-    flow = group(tree, "flow")
-    if flow is None or not (methods := _present(flow)):
+    flow = needed(tree, "flow")
+    if not (methods := _present(flow)):
         return []
-    found = [
+    made = [
         Panel(_name(method), partial(_draw_shares, tree, flow, method), height=HEIGHT)
         for method in methods
     ]
-    return [*found, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
+    return [*made, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    flow = group(tree, "flow")
-    several = flow is not None and len(_present(flow)) > 1
+    several = len(_present(needed(tree, "flow"))) > 1
     return (
         "How much of a token’s representation at the output of each layer comes from which tokens "
         "of the input, each counted once, mean over tokens"

@@ -1,4 +1,4 @@
-"""How much does each token contribute to each token's output of one layer?
+"""How much each token contributes to each token's output of one layer.
 
 Token j gives token i the vector t_ij = Σ_h α_ij f_h(x_j), and x_i itself where i = j (residual).
 Rows are divided by their sum; per method, what stands in row i at j before that is

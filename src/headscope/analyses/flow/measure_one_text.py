@@ -1,4 +1,4 @@
-"""From which tokens of one text do a model's representations come?
+"""From which tokens of one text a model's representations come.
 
     hs.flow("demo", "The cat sat on the mat.", method="globenc")
 

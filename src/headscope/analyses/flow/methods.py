@@ -1,4 +1,4 @@
-"""Which ways are there to say how much of a token's output comes from each token of the input?
+"""The ways to say how much of a token's output comes from each token of the input.
 
 Every method gives a layer matrix [query, key] of rows that sum to 1; see `measure_matrices` for
 how, and `measure_one_text` for what happens from layer to layer.
@@ -45,11 +45,11 @@ SOURCES = {
 def check_methods(given: Iterable[str], *, also: Iterable[str] = ()) -> tuple[str, ...]:
     """The methods, each once; raises InputError for one that is not known, or for none."""
     known = (*METHODS, *also)
-    found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
-    if wrong := [name for name in found if name not in known] or not found:
+    names = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if wrong := [name for name in names if name not in known] or not names:
         told = repr(wrong[0]) if isinstance(wrong, list) else "no method"
         raise InputError(f"found {told}; wanted methods among {', '.join(known)}")
-    return found
+    return names
 
 
 def why_not(layer: LayerView, method: str) -> str:

@@ -1,4 +1,4 @@
-"""What do the words of the results on information flow mean?"""
+"""Words of the results on information flow."""
 
 from __future__ import annotations
 

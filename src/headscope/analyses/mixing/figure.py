@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.dictionary import name
-from headscope.core.results import estimate, group
+from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
@@ -30,10 +30,8 @@ LINES = {
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel with a line per method."""
-    mixing = group(tree, "mixing")
-    if mixing is None:
-        return []
-    return [Panel("Share from other tokens", partial(_draw, mixing), height=0.8)]
+    draw = partial(_draw, needed(tree, "mixing"))
+    return [Panel("Share from other tokens", draw, height=0.8)]
 
 
 def caption(tree: xr.DataTree) -> str:

@@ -59,7 +59,7 @@ class Mixing(Analysis):
         super().__init__(scope)
         self.total = self.sums(scope.layers, len(METHODS))
         self.count = self.sums(scope.layers, len(METHODS))
-        self.frequency = Frequency(scope)
+        self.frequency = MixingByFrequency(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add the ratios of all real tokens that have one, method by method."""
@@ -89,7 +89,7 @@ class Mixing(Analysis):
         return labelled(variables, coords={"method": METHODS})
 
 
-class Frequency(AnalysisPart):
+class MixingByFrequency(AnalysisPart):
     """Histograms of frequency rank against the mixing ratio of a token occurrence."""
 
     def __init__(self, scope: Scope) -> None:
@@ -108,9 +108,9 @@ class Frequency(AnalysisPart):
             self._total, self._layers = (np.zeros(shape) for _ in range(2))
         for index, method in enumerate(RANKED):
             if method in ratios:
-                found = to_float64(ratios[method])  # [example, token]
-                there = np.isfinite(found)
-                self._total[index] += np.where(there, found, 0)
+                ratio_of_token = to_float64(ratios[method])  # [example, token]
+                there = np.isfinite(ratio_of_token)
+                self._total[index] += np.where(there, ratio_of_token, 0)
                 self._layers[index] += there
 
     def finish(self, batch: Batch) -> None:

@@ -18,7 +18,7 @@ from matplotlib.ticker import PercentFormatter
 from headscope.core.accumulators import Estimate
 from headscope.core.head_attention import attention_to
 from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, needed
 from headscope.core.wording import fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
 from headscope.draw.head_grid import draw_grid, grid_height
@@ -34,27 +34,25 @@ WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many,
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """Two grids of heads, each head between both numbers, and overlap by where it looks."""
-    neurons = group(tree, "neurons")
-    if neurons is None or not np.isfinite(neurons["effective"].values).any():
+    neurons = needed(tree, "neurons")
+    if not np.isfinite(neurons["effective"].values).any():
         return []
     effective = estimate(neurons, "effective")
     overlap = estimate(neurons, "position_overlap")
     height = grid_height(effective.value)
-    found = [
+    made = [
         Panel("Neurons that count", partial(draw_grid, effective.value), height=height),
         Panel("The same elsewhere", partial(draw_grid, overlap.value), height=height),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "next") is not None:
-        found.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
-    return found
+        made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
+    return made
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what the run says to the article's question."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return ""
+    neurons = needed(tree, "neurons")
     width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
     return (
         f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
@@ -69,10 +67,8 @@ def caption(tree: xr.DataTree) -> str:
 
 def verdict(tree: xr.DataTree) -> str:
     """What the rank correlations say; computed from the run, whatever it says."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return ""
-    found = []
+    neurons = needed(tree, "neurons")
+    sentences = []
     for target, signs in EXPECTED.items():
         both = [
             estimate(neurons, "rank_correlation", quantity=quantity, target=target)
@@ -84,13 +80,15 @@ def verdict(tree: xr.DataTree) -> str:
                 f"{_answer(sign, parts)} ({_rho(parts)})"
                 for sign, parts in zip(signs, both, strict=True)
             )
-            found.append(
+            sentences.append(
                 f"Attention to {goal} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
                 f"{WORDS[signs[1]][1]} ones: {same}."
             )
-    if not found:
+    if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
-    return " ".join([*found, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
+    return (
+        " ".join([*sentences, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
+    )
 
 
 def _answer(sign: int, parts: Estimate) -> str:
@@ -116,13 +114,13 @@ def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
         ("attend mainly to a neighbour", (roles == "next") | (roles == "previous")),
         ("are left", (roles != "sep") & (roles != "next") & (roles != "previous")),
     ]
-    found = [
+    medians = [
         f"{plain(float(np.median(effective[here])), '1')} neurons, overlap "
         f"{fixed(float(np.median(overlap[here])), 2)}, in the {here.sum()} that {words}"
         for words, kind in wanted
         if (here := kind & np.isfinite(effective) & np.isfinite(overlap)).any()
     ]
-    return f"Median heads: {'; '.join(found)}." if len(found) > 1 else ""
+    return f"Median heads: {'; '.join(medians)}." if len(medians) > 1 else ""
 
 
 def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
@@ -214,17 +212,15 @@ def source_caption(tree: xr.DataTree) -> str:
 
 def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
     """Contrast → [head, source], summed over the parts of the query."""
-    neurons = group(tree, "neurons")
-    if neurons is None:
-        return {}
+    neurons = needed(tree, "neurons")
     whole = neurons["embedding_separation"].sum("part", skipna=False)
-    found = {
+    sums = {
         str(contrast): whole.sel(contrast=contrast, part_other=list(SOURCES))
         .transpose("head", "part_other")
         .values
         for contrast in neurons["contrast"].values
     }
-    return {name: values for name, values in found.items() if np.isfinite(values).all()}
+    return {name: values for name, values in sums.items() if np.isfinite(values).all()}
 
 
 def _title(tree: xr.DataTree, contrast: str) -> str:

@@ -207,10 +207,10 @@ class Neurons(Analysis):
         return chance(self.scope.neurons) if seen else float("nan")
 
 
-def _within(found: Estimate, least: float, most: float) -> Estimate:
+def _within(parts: Estimate, least: float, most: float) -> Estimate:
     """The interval cut off where the number itself cannot be."""
-    low, high = np.maximum(found.low, least), np.minimum(found.high, most)
-    return Estimate(found.value, low, high, found.draws)
+    low, high = np.maximum(parts.low, least), np.minimum(parts.high, most)
+    return Estimate(parts.value, low, high, parts.draws)
 
 
 def _over(total: Sums, count: Sums) -> Float64:

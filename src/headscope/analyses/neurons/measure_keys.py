@@ -1,4 +1,4 @@
-"""Which keys does each query see, and what is the mean key of those of one kind?
+"""The keys that each query sees, and the mean key of those of one kind.
 
 Every family here lets a query see keys that stand together: all of the input, those up to itself,
 or a window around itself. Sums over them are differences of running sums, at a cost that grows

@@ -1,4 +1,4 @@
-"""What do the words of the results on neurons mean?"""
+"""Words of the results on neurons."""
 
 from __future__ import annotations
 

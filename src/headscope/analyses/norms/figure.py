@@ -15,7 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (
     band_line,
@@ -37,9 +37,7 @@ CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 def weight_panels(tree: xr.DataTree) -> list[Panel]:
     """Attention; weighted norm, mean over heads; norm of the sum over heads."""
-    norms = group(tree, "norms")
-    if norms is None:
-        return []
+    norms = needed(tree, "norms")
     wanted = [
         ("attention", "Weight α"),
         ("weighted_norm", "Weighted norm ‖αf(x)‖"),
@@ -54,8 +52,7 @@ def weight_panels(tree: xr.DataTree) -> list[Panel]:
 
 def weight_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    norms = group(tree, "norms")
-    array = None if norms is None else norms["weighted_norm"]
+    array = needed(tree, "norms")["weighted_norm"]
     return (
         "(a) Attention to each category of token, (b) the norm of what it adds, both summed over "
         "the category’s tokens, mean over heads, (c) the norm of the sum over heads: much weight "
@@ -113,8 +110,8 @@ RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 def cancellation_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per category that has pairs."""
-    norms = group(tree, "norms")
-    if norms is None or HISTOGRAM not in norms:
+    norms = needed(tree, "norms")
+    if HISTOGRAM not in norms:
         return []
     window = _window(norms)
     return [
@@ -131,8 +128,8 @@ def cancellation_panels(tree: xr.DataTree) -> list[Panel]:
 
 def cancellation_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    norms = group(tree, "norms")
-    pairs = float(norms[HISTOGRAM].sum()) if norms is not None and HISTOGRAM in norms else 0
+    norms = needed(tree, "norms")
+    pairs = float(norms[HISTOGRAM].sum()) if HISTOGRAM in norms else 0
     rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "") if norms is not None else ""
     return (
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
@@ -150,11 +147,11 @@ def medians(counts: Floats, borders: Floats) -> Floats:
     borders  [value_norm_bin + 1]; inside a bin, pairs are taken as evenly spread
     """
     total = counts.sum(axis=1)
-    found = np.full(len(counts), np.nan)
+    middles = np.full(len(counts), np.nan)
     for row in np.flatnonzero(total > RARE * total.sum()):
         share = np.concatenate([[0.0], counts[row].cumsum() / total[row]])
-        found[row] = np.interp(0.5, share, borders)
-    return found
+        middles[row] = np.interp(0.5, share, borders)
+    return middles
 
 
 def _window(norms: xr.Dataset) -> tuple[slice, slice]:
@@ -208,8 +205,8 @@ WORDS = {
 
 def frequency_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per quantity."""
-    norms = group(tree, "norms")
-    if norms is None or PROFILE not in norms:
+    norms = needed(tree, "norms")
+    if PROFILE not in norms:
         return []
     return [
         Panel(WORDS[quantity][0], partial(_draw_profile, norms, quantity), height=0.66)

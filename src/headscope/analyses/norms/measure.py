@@ -18,7 +18,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.norms.measure_relations import Cancellation, Frequency
+from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
 from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
@@ -63,7 +63,7 @@ class Norms(Analysis):
         self.negative = Largest.empty(scope.layers, scope.heads)  # of -‖f‖: the smallest ‖f‖
         self.layer_norms = layer_norms
         self.cancellation = Cancellation(scope, rows=rows if cancellation == "sampled" else None)
-        self.frequency = Frequency(scope)
+        self.frequency = FrequencyRelation(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
@@ -113,9 +113,9 @@ class Norms(Analysis):
         if self.layer_norms:
             name = "norm ‖Σ_h αf(x)‖ over all heads"
             draws = ratio_of(self.layer_weighted_norm, self.examples)
-            found = self._only_present(draws)
+            by_layer = self._only_present(draws)
             variables["layer_weighted_norm"] = Variable(
-                found, ("layer", "category"), name, "1", self.source
+                by_layer, ("layer", "category"), name, "1", self.source
             )
         variables |= self._spread() | self.cancellation.result() | self.frequency.result()
         coords = {"category": CATEGORIES} | self.cancellation.coords() | self.frequency.coords()
@@ -142,13 +142,13 @@ class Norms(Analysis):
         spread["cv"] = (ratio(sd, mean), "coefficient of variation")
         source = "Kobayashi et al. 2020, Table 1"
         ends = {"max": (self.largest.seen, "largest"), "min": (-self.negative.seen, "smallest")}
-        found = {
+        extremes = {
             f"value_norm_{key}": Variable(
                 values, ("layer", "head"), f"{words} ‖f(x)‖ of any token", "1", source
             )
             for key, (values, words) in ends.items()
         }
-        return found | {
+        return extremes | {
             f"value_norm_{key}": Variable(
                 estimate(draws, documents=self.scope.documents), ("layer", "head"),
                 f"{words} of ‖f(x)‖ over all tokens", "1", source,

@@ -142,7 +142,7 @@ class Cancellation(AnalysisPart):
         }
 
 
-class Frequency(AnalysisPart):
+class FrequencyRelation(AnalysisPart):
     """Histograms of frequency rank against what a token occurrence gets, over heads and layers."""
 
     def __init__(self, scope: Scope) -> None:

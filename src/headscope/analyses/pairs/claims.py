@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import xarray as xr
 
-from headscope.analyses.language.word_claims import word_claims
+from headscope.analyses.language.claims import word_claims
 from headscope.core.claim import Claim, LabelRule
+from headscope.core.head_attention import OFFSETS
 from headscope.core.terms import KOVALEVA, OURS
 
 PAIRS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
@@ -16,7 +17,7 @@ RULES = {
         number="largest attention from subject to verb, from noun to pronoun, or back",
         least=PAIR_SHARE, source=f"{OURS}, after {KOVALEVA}, §4.5", words=True,
         asks="the largest of all heads, over 25 inputs or more",
-        unless=("previous", "next", "self"),
+        unless=tuple(OFFSETS),
     ),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Which classes of maps are told apart, and how does an annotator tell them?
+"""The classes of maps, and how an annotator tells them.
 
 Kovaleva et al. (2019), section 4.1. The definitions are ours, as precise as a glance allows. They
 are asked in the order: block, line and columns, one of the two, else heterogeneous; so every map

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, needed
 from headscope.draw.caption_words import over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
@@ -31,16 +31,15 @@ TITLES = {one.name: one.title for one in CLASSES}
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The model as a whole and layer by layer; and how sure the classifier is."""
-    patterns = group(tree, "patterns")
-    if patterns is None or not np.isfinite(patterns["model_share"].values).any():
+    patterns = needed(tree, "patterns")
+    if not np.isfinite(patterns["model_share"].values).any():
         return []
     return [Panel("Classes of maps, by layer", partial(_by_layer, patterns), height=0.62)]
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    patterns = group(tree, "patterns")
-    assert patterns is not None
+    patterns = needed(tree, "patterns")
     sure = float(np.nanmean(patterns["confidence"].values))
     return (
         "Each bar is cut into the shares of maps of each class, mean over the heads of a layer, "

@@ -58,8 +58,8 @@ class Patterns(Analysis):
             return
         lengths = batch.lengths[rows]
         maps = [layer.attention[row, :, :n, :n] for row, n in zip(rows, lengths, strict=True)]
-        found = self._told(maps)
-        label, largest = found.argmax(-1), found.max(-1)  # [example, head]
+        told = self._told(maps)
+        label, largest = told.argmax(-1), told.max(-1)  # [example, head]
         is_label = np.arange(len(NAMES)) == label[..., None]  # [example, head, class]
         weights = batch.bootstrap[rows]
         self.maps.add(is_label * 1.0, weights, at=(layer.index,))
@@ -67,7 +67,7 @@ class Patterns(Analysis):
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), weights)
         for place, row in enumerate(rows.tolist()):
-            scores = found[place] * is_label[place]
+            scores = told[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
     def result(self) -> xr.Dataset:
@@ -108,5 +108,5 @@ class Patterns(Analysis):
         pictures = torch.cat([seen(part.float()) for part in maps])  # [example·head, picture, …]
         with torch.inference_mode():
             logits = torch.cat([self.network(part) for part in torch.split(pictures, AT_ONCE)])
-        found = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
-        return to_float64(found)  # [example, head, class]
+        probabilities = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
+        return to_float64(probabilities)  # [example, head, class]

@@ -43,9 +43,9 @@ Seen = npt.NDArray[np.uint8]
 def seen(maps: torch.Tensor) -> torch.Tensor:
     """[map, 2, SIDE, SIDE] from 0 to 1; maps [map, query, key], without padding."""
     if compiled(maps):
-        found = maps.new_empty(len(maps), 2, SIDE, SIDE)
-        _pool(maps.numpy(), SIDE, found.numpy())
-        return found
+        pictures = maps.new_empty(len(maps), 2, SIDE, SIDE)
+        _pool(maps.numpy(), SIDE, pictures.numpy())
+        return pictures
     largest = maps.amax((1, 2), keepdim=True).clamp_min(torch.finfo(maps.dtype).tiny)
     roots = (maps / largest).clamp_min(0).sqrt()[:, None]  # [map, 1, query, key]
     pooled = [pool(roots, SIDE) for pool in (adaptive_max_pool2d, adaptive_avg_pool2d)]
@@ -55,8 +55,8 @@ def seen(maps: torch.Tensor) -> torch.Tensor:
 def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
     """The same in bytes, as the labelled set keeps it; maps [map, query, key]."""
     given = torch.from_numpy(np.ascontiguousarray(maps, np.float32))
-    found: Seen = (seen(given) * 255).round().to(torch.uint8).numpy()
-    return found
+    pictures: Seen = (seen(given) * 255).round().to(torch.uint8).numpy()
+    return pictures
 
 
 @threaded(EXACT)
@@ -108,8 +108,8 @@ class Classifier(nn.Module):
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
         """Logits; `softmax(-1)` of them is the confidence."""
-        found = self.layers(torch.cat([pictures, _beside_columns(pictures)], dim=1))
-        features = torch.cat([found.mean((2, 3)), found.amax((2, 3))], dim=1)  # [map, feature]
+        maps = self.layers(torch.cat([pictures, _beside_columns(pictures)], dim=1))
+        features = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], dim=1)  # [map, feature]
         logits: torch.Tensor = self.head(features)
         return logits
 
@@ -148,8 +148,8 @@ def read_classifier(folder: str | Path = "") -> tuple[Classifier, str]:
 
 def read_card(folder: str | Path = "") -> dict[str, Any]:
     """What the classifier learned from, and how well it tells the classes."""
-    found: dict[str, Any] = json.loads(_place(folder, CARD).read_text("utf-8"))
-    return found
+    card: dict[str, Any] = json.loads(_place(folder, CARD).read_text("utf-8"))
+    return card
 
 
 def write_classifier(network: Classifier, card: Mapping[str, Any], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which few maps of a head are the most typical ones of their class, and how did they look?"""
+"""Which few maps of a head are the most typical ones of their class?"""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TypicalMapRecords(AnalysisPart):
         maps = np.where(there, (chosen["map"] / STEPS) ** 2, np.nan).astype(np.float32)
         scores = np.where(chosen["score"] > 0, chosen["score"], np.nan)
         dims = ("layer", "head", "rank")
-        found = {
+        typical = {
             "typical": Variable(
                 maps, (*dims, "query", "key"),
                 f"a typical map, to half a step of 1/{STEPS} of the root", "probability", source,
@@ -92,7 +92,7 @@ class TypicalMapRecords(AnalysisPart):
             "typical_token_id": (at, np.where(count == 1, chosen["token"], -1)),
             "typical_token_count": (at, count, {"long_name": "tokens at a place; 0: no place"}),
         }
-        return found, coords
+        return typical, coords
 
 
 def _chosen(records: npt.NDArray[np.void], share: Float64) -> Iterator[tuple[int, np.void]]:

@@ -1,4 +1,4 @@
-"""What do the words of the results on classes of maps mean?"""
+"""Words of the results on classes of maps."""
 
 from __future__ import annotations
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.head_attention import OFFSETS, TARGETS, attention_to, spread
@@ -49,20 +51,20 @@ class TypicalMap:
         ordinary = np.flatnonzero(~self.special)
         places = ordinary if len(ordinary) else np.arange(len(self.tokens))
         keys = places[self.weights[np.ix_(places, places)].argmax(1)]
-        found = [
+        strongest = [
             (int(query), int(key), float(self.weights[query, key]))
             for query, key in zip(places, keys, strict=True)
         ]
-        return sorted(found, key=lambda link: (-link[2], link[0]))[:most]
+        return sorted(strongest, key=lambda link: (-link[2], link[0]))[:most]
 
     @property
     def rests(self) -> list[tuple[str, float]]:
         """Each kind of token that the tokenizer added, and its share of all attention."""
-        found: dict[str, float] = {}
+        shares: dict[str, float] = {}
         for at in np.flatnonzero(self.special).tolist():
             given = float(self.weights[:, at].mean())
-            found[self.tokens[at]] = found.get(self.tokens[at], 0.0) + given
-        return sorted(found.items(), key=lambda item: -item[1])
+            shares[self.tokens[at]] = shares.get(self.tokens[at], 0.0) + given
+        return sorted(shares.items(), key=lambda item: -item[1])
 
 
 class TypicalMaps:
@@ -70,48 +72,53 @@ class TypicalMaps:
 
     def __init__(self, tree: xr.DataTree) -> None:
         patterns = group(tree, "patterns")
-        self._typical = patterns if patterns is not None and "typical" in patterns else None
+        self._typical = _arrays(patterns) if patterns is not None else {}
         self._special = {str(tree.attrs.get(f"{kind}_token", "")) for kind in ("cls", "sep")}
-        self._kept = [] if self._typical is not None else stored_inputs(tree)
+        self._kept = [] if self._typical else stored_inputs(tree)
         self._means = _means(tree)
 
     @property
     def source(self) -> str:
         """`patterns`, `examples`, or '' where there are no maps."""
-        return "patterns" if self._typical is not None else "examples" if self._kept else ""
+        return "patterns" if self._typical else "examples" if self._kept else ""
 
     def of(self, layer: int, head: int) -> list[TypicalMap]:
         """The maps of one head, the most typical first; MAPS at most."""
-        if self._typical is not None:
-            return self._from_patterns(self._typical.isel(layer=layer, head=head))
-        return self._from_examples(layer, head)
+        return (
+            self._from_patterns(layer, head) if self._typical else self._from_examples(layer, head)
+        )
 
-    def _from_patterns(self, here: xr.Dataset) -> list[TypicalMap]:
-        maps = here["typical"].transpose("rank", "query", "key").values
-        names = here["typical_token"].transpose("rank", "query").values
-        counts = here["typical_token_count"].transpose("rank", "query").values
-        found = []
-        for at in range(min(len(maps), MAPS)):
-            n = int((counts[at] > 0).sum())
-            weights = np.asarray(maps[at, :n, :n], np.float64)
+    def _from_patterns(self, layer: int, head: int) -> list[TypicalMap]:
+        stored = (array[layer, head, :MAPS] for array in self._typical.values())
+        typical = []
+        for map_, names, counts, kind, score in zip(*stored, strict=True):
+            n = int((counts > 0).sum())
+            weights = np.asarray(map_[:n, :n], np.float64)
             if n == 0 or not np.isfinite(weights).all():
                 continue
-            tokens = tuple(map(str, names[at, :n]))
+            tokens = tuple(map(str, names[:n]))
             special = np.array([token in self._special for token in tokens])
-            kind, score = str(here["typical_class"].values[at]), float(here["typical_score"][at])
-            found.append(TypicalMap(tokens, special, weights, kind, score))
-        return found
+            typical.append(TypicalMap(tokens, special, weights, str(kind), float(score)))
+        return typical
 
     def _from_examples(self, layer: int, head: int) -> list[TypicalMap]:
-        found = [
+        candidates = [
             TypicalMap(
                 one.tokens, one.special, one.attention[layer, head].astype(np.float64),
                 away=_away(one, one.attention[layer, head], self._means[:, layer, head]),
             )
             for one in self._kept
         ]  # fmt: skip
-        order = sorted(range(len(found)), key=lambda at: (found[at].away, at))
-        return [found[at] for at in order[:MAPS]]
+        order = sorted(range(len(candidates)), key=lambda at: (candidates[at].away, at))
+        return [candidates[at] for at in order[:MAPS]]
+
+
+def _arrays(patterns: xr.Dataset) -> dict[str, npt.NDArray[Any]]:
+    """Of each map [layer, head, rank]: weights, tokens, their counts, class and score; or none."""
+    names = ("typical", "typical_token", "typical_token_count", "typical_class", "typical_score")
+    if "typical" not in patterns:
+        return {}
+    return {name: patterns[name].transpose("layer", "head", "rank", ...).values for name in names}
 
 
 def _means(tree: xr.DataTree) -> Floats:

@@ -25,20 +25,18 @@ from headscope.core.head_attention import (
 )
 from headscope.core.head_roles import ORDER
 from headscope.core.results import at, group, surely
-from headscope.core.terms import CLARK, OURS
+from headscope.core.terms import OURS
 from headscope.core.wording import percent
 
 NAME = "surface"
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
-NUMBERS = {"self": "attention of tokens to themselves"}
-SOURCES = {"self": f"{OURS}, as for a position", "first": f"{OURS}, as for [CLS]"}
 ASKS = {"first": "the tokenizer has no [CLS]"}
 
 RULES = {
     kind: LabelRule(
-        target.name, number=NUMBERS.get(kind, f"attention to {target.goal}"), least=target.least,
-        source=SOURCES.get(kind, f"{CLARK}, §6"), asks=ASKS.get(kind, ""),
+        target.name, number=target.number or f"attention to {target.goal}", least=target.least,
+        source=target.source, asks=ASKS.get(kind, ""),
         unless=("sink",) if kind in SPECIALS else (),
     )
     for kind, target in TARGETS.items()

@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.results import estimate, group
+from headscope.core.head_attention import OFFSETS, TARGETS
+from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
 from headscope.draw.panel import Panel, Picture
@@ -23,7 +24,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     opening = [("cls", cls)] if _present(tree, "cls") else [("first", "first token")]
     kinds = [*opening, ("sep", sep), ("punctuation", "punctuation")]
     wanted = [
-        ("To neighbours", [("previous", "previous token"), ("next", "next token")]),
+        ("To neighbours", [(word, TARGETS[word].name) for word, k in OFFSETS.items() if k]),
         ("To special tokens", kinds),
         (
             f"To {sep}, by who attends",
@@ -38,8 +39,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    surface = group(tree, "surface")
-    array = None if surface is None else surface["attention"]
+    array = needed(tree, "surface")["attention"]
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
         "over documents; punctuation is full stops and commas; lines are layer means over heads; "
@@ -49,15 +49,12 @@ def caption(tree: xr.DataTree) -> str:
 
 
 def _present(tree: xr.DataTree, target: str) -> bool:
-    surface = group(tree, "surface")
-    if surface is None:
-        return False
+    surface = needed(tree, "surface")
     return bool(np.isfinite(estimate(surface, "attention", target=target).value).any())
 
 
 def _draw(tree: xr.DataTree, series: list[tuple[str, str]], axes: Axes) -> None:
-    surface = group(tree, "surface")
-    assert surface is not None
+    surface = needed(tree, "surface")
     shifts = (np.arange(len(series)) - (len(series) - 1) / 2) * 0.24
     for (target, _), shift in zip(series, shifts, strict=True):
         parts = estimate(surface, "attention", target=target)

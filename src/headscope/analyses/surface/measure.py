@@ -61,7 +61,7 @@ class Surface(Analysis):
         }  # fmt: skip
         queries = dict.fromkeys(per_query, n)
         if self.leave_out:
-            queries["previous"] = queries["next"] = np.maximum(n - 1, 0)
+            queries |= {name: np.maximum(n - abs(k), 0) for name, k in OFFSETS.items()}
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
         values = np.stack([_share(per_query[t], queries[t]) for t in TARGETS], -1)

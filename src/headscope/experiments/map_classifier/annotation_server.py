@@ -1,4 +1,4 @@
-"""How does an annotator label the maps of a session in a browser, and nobody else?
+"""The server with which one annotator, and nobody else, labels the maps of a session in a browser.
 
 A server on this machine alone. Its address holds a secret; requests that name another host (a page
 elsewhere that had its name point here) or another origin are refused, and only JSON is taken. It
@@ -91,8 +91,8 @@ def picture(weights: Map) -> npt.NDArray[np.uint8]:
     """[query, key] square root of the share of the largest weight, times 255."""
     wide = weights.astype(np.float32)
     shares = wide.clip(0) / (float(wide.max()) or 1.0)
-    found: npt.NDArray[np.uint8] = (np.sqrt(shares) * 255).round().astype(np.uint8)
-    return found
+    shades: npt.NDArray[np.uint8] = (np.sqrt(shares) * 255).round().astype(np.uint8)
+    return shades
 
 
 def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:

@@ -1,4 +1,4 @@
-"""Where are the maps of a labelling session kept, what did each annotator say, and do they agree?
+"""A labelling session: its maps, what each annotator says of them, and how far annotators agree.
 
     SESSION/maps.npz          the maps, flat, with their sizes
     SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary
@@ -113,8 +113,8 @@ class Session:
         """[query, key] one of the maps."""
         start, stop = self._starts[number], self._starts[number + 1]
         side = self.sizes[number]
-        found: Map = self._flat[start:stop].reshape(side, side)  # [query, key]
-        return found
+        weights: Map = self._flat[start:stop].reshape(side, side)  # [query, key]
+        return weights
 
     def boundary(self, number: int) -> int:
         """The first token of the second segment; -1 for none."""
@@ -125,12 +125,12 @@ class Session:
 
         raises  InputError with file and line for what is no decision
         """
-        found: dict[int, str] = {}
+        standing: dict[int, str] = {}
         for number, label in self._decisions(self.label_file(annotator)):
-            found.pop(number, None)
+            standing.pop(number, None)
             if label != UNDO:
-                found[number] = label
-        return found
+                standing[number] = label
+        return standing
 
     def label(self, annotator: str, number: int, label: str) -> None:
         """Append one decision, or "undo"; it is on disk when this returns."""
@@ -197,9 +197,9 @@ def checked_name(annotator: str) -> str:
 
 def shuffled(drawn: Iterable[Drawn], *, seed: int) -> list[Drawn]:
     """In an order that says nothing of model, text or layer."""
-    found = list(drawn)
-    order = np.random.default_rng(seed).permutation(len(found))
-    return [found[place] for place in order]
+    maps = list(drawn)
+    order = np.random.default_rng(seed).permutation(len(maps))
+    return [maps[place] for place in order]
 
 
 def _write_provenance(drawn: Sequence[Drawn], path: str) -> None:

@@ -1,4 +1,4 @@
-"""How are maps laid out on a sheet, so that an annotator can label them away from a screen?"""
+"""Sheets of maps, to be labelled away from a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is the classifier that headscope brings made, and what does its card say?"""
+"""Makes the classifier that headscope brings, and its card."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def trained(
         ).hexdigest(),
         "made_maps": MADE, "epochs": epochs, "seed": seed, "headscope_version": __version__,
         "scores": {
-            name: {folds: _numbers(found) for folds, found in by_folds.items()}
+            name: {folds: _numbers(by_fold) for folds, by_fold in by_folds.items()}
             for name, by_folds in scores.items()
         },
     }  # fmt: skip
@@ -95,16 +95,16 @@ def _scores(
         "network": network_on(seen, labels, start=start, seed=seed, epochs=epochs),
         "rules": rules_on(seen, labels, seed=seed),
     }
-    found: Scores = {}
+    scores: Scores = {}
     for name, run in runs.items():
         for what, folds in held.items():
             tell(f"{what.lower()}: {len(folds)} times the {name}")
             whole = cross_validated(labels, folds, run, seed=seed)
-            found.setdefault(name, {})[what] = whole
+            scores.setdefault(name, {})[what] = whole
             if evenly.any() and not evenly.all():
                 part = score(labels[evenly], whole.predicted[evenly], seed=seed)
-                found[name][f"{what} that were drawn evenly"] = part
-    return found
+                scores[name][f"{what} that were drawn evenly"] = part
+    return scores
 
 
 def _numbers(score: Score) -> dict[str, Any]:

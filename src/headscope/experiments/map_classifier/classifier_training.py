@@ -1,4 +1,4 @@
-"""How well is the class of a map told, on maps and on models that were not learned from?
+"""Trains the classifier, and scores it on maps and on models that it did not learn from.
 
 Cross-validation over maps (stratified by label and model), and leaving one model out; the score is
 macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline, learned on the
@@ -137,12 +137,12 @@ def varied(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     it. Contrast varies, and up to an eighth of rows and columns is left out at each edge.
     """
     turned = torch.rand(len(pictures), generator=random) < 0.5
-    found = torch.where(turned[:, None, None, None], pictures.flip(2, 3), pictures)
-    gamma = torch.empty(len(found), 1, 1, 1).uniform_(0.7, 1.5, generator=random)
-    found = found.clamp_min(1e-6) ** gamma
-    side = found.shape[-1]
+    changed = torch.where(turned[:, None, None, None], pictures.flip(2, 3), pictures)
+    gamma = torch.empty(len(changed), 1, 1, 1).uniform_(0.7, 1.5, generator=random)
+    changed = changed.clamp_min(1e-6) ** gamma
+    side = changed.shape[-1]
     cut = [int(torch.randint(0, side // 8, (), generator=random)) for _ in range(2)]
-    part = found[:, :, cut[0] : side - cut[1], cut[0] : side - cut[1]]
+    part = changed[:, :, cut[0] : side - cut[1], cut[0] : side - cut[1]]
     return nn.functional.interpolate(part, size=(side, side), mode="nearest-exact")
 
 
@@ -173,8 +173,8 @@ def network_on(
         network = train(seen[fold[0]], labels[fold[0]], seed=seed, epochs=epochs, start=start)
         with torch.inference_mode():
             logits = network(torch.from_numpy(seen[fold[1]]).float() / 255)
-        found: Labels = logits.argmax(-1).numpy()
-        return found
+        told: Labels = logits.argmax(-1).numpy()
+        return told
 
     return run
 
@@ -206,10 +206,10 @@ def score(labels: Labels, predicted: Labels, *, seed: int) -> Score:
     there = sorted(set(labels.tolist()))  # a class that no map has says nothing
 
     def macro(places: npt.NDArray[np.int64]) -> float:
-        found = f1_score(
+        f1 = f1_score(
             labels[places], predicted[places], labels=there, average="macro", zero_division=0
         )
-        return float(found)
+        return float(f1)
 
     low, high = np.quantile([macro(places) for places in drawn], [0.025, 0.975])
     by_class = f1_score(labels, predicted, labels=classes, average=None, zero_division=0)

@@ -1,4 +1,4 @@
-"""Which maps are shown to an annotator: from every layer and kind of text alike?"""
+"""Draws the maps that annotators see, from every layer and kind of text alike."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def draw(
     raises  InputError if there are not as many maps
     """
     long = {text: [e for e in all_ if len(e) >= LEAST_TOKENS] for text, all_ in texts.items()}
-    found: list[Drawn] = []
+    drawn: list[Drawn] = []
     wanted: dict[tuple[str, int], list[tuple[int, int]]] = {}  # of each example: (layer, head)
     for text, place, layer, head in _places(model, long, name=name, count=count, seed=seed):
         wanted.setdefault((text, place), []).append((layer, head))
     for (text, place), heads in sorted(wanted.items()):
         example = long[text][place]
         for layer, head, kept in _maps(model, example, heads):
-            found.append(
+            drawn.append(
                 Drawn(
                     name, model.sha256, text, example.document, example.id, layer, head,
                     _boundary(example), kept,
                 )
             )  # fmt: skip
-    return found
+    return drawn
 
 
 def _places(
@@ -58,7 +58,7 @@ def _places(
         (kinds[(turn % layers + turn // layers) % len(kinds)], int(order[turn % layers]))
         for turn in range(count)
     )
-    found: list[Place] = []
+    places: list[Place] = []
     for (text, layer), share in cells.items():
         there = len(texts[text]) * heads
         if share > there:
@@ -69,15 +69,15 @@ def _places(
             )
         rng = generator(seed, "patterns", name, text, str(layer))
         for place in rng.choice(there, size=share, replace=False).tolist():
-            found.append((text, place // heads, layer, place % heads))
-    return found
+            places.append((text, place // heads, layer, place % heads))
+    return places
 
 
 def _maps(
     model: Model, example: Example, wanted: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int, Map]]:
     """(layer, head, map) of one example."""
-    found: list[tuple[int, int, Map]] = []
+    maps: list[tuple[int, int, Map]] = []
     batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
     n = len(example)
 
@@ -85,7 +85,7 @@ def _maps(
         for index, head in wanted:
             if index == layer.index:
                 part = layer.attention[0, head, :n, :n].float().cpu().numpy()
-                found.append((index, head, part.astype(np.float16)))
+                maps.append((index, head, part.astype(np.float16)))
 
     with (
         evaluating(model.network),
@@ -93,7 +93,7 @@ def _maps(
         Instrument(model.network, observers=[look], stacks=[model.shape.stack]),
     ):
         forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-    return found
+    return maps
 
 
 def _boundary(example: Example) -> int:

@@ -1,4 +1,4 @@
-"""Which maps were labelled by eye, with which class, and where do they come from?
+"""The maps that were labelled by eye: their classes, and where they come from.
 
 The bundled set: 1,469 real maps of six models on five kinds of text. 720 were drawn evenly over
 layers, 120 for their weight within segments, and 629 by what an earlier classifier guessed, because

@@ -1,4 +1,4 @@
-"""Which made maps does the network see first, so that a few real ones are enough for the rest?
+"""Made maps, from which the network learns first, so that a few real ones are enough for the rest.
 
 Columns, lines and squares of many kinds, added as scores to noise and turned into attention by a
 softmax, as a head would. They are for the first lessons only: no score counts them, and no label of
@@ -30,20 +30,20 @@ def made_map(name: str, rng: Rng) -> Floats:
     if causal:
         scores = np.where(np.tri(n, dtype=bool), scores, -np.inf)
     weights = np.exp(scores - scores.max(1, keepdims=True))
-    found: Floats = weights / weights.sum(1, keepdims=True)
-    return found
+    attention: Floats = weights / weights.sum(1, keepdims=True)
+    return attention
 
 
 def _vertical(scores: Floats, rng: Rng, causal: bool) -> Floats:
     n = len(scores)
-    found = scores + _columns(n, rng.uniform(2.5, 5) + np.log(n) / 2, rng, causal)
-    return found + _line(n, rng.uniform(0.2, 0.8), rng, causal) * (rng.random() < 0.3)
+    made = scores + _columns(n, rng.uniform(2.5, 5) + np.log(n) / 2, rng, causal)
+    return made + _line(n, rng.uniform(0.2, 0.8), rng, causal) * (rng.random() < 0.3)
 
 
 def _diagonal(scores: Floats, rng: Rng, causal: bool) -> Floats:
     n = len(scores)
-    found = scores + _line(n, rng.uniform(3, 6) + 0.4 * np.log(n), rng, causal)
-    return found + _columns(n, rng.uniform(0, 1.2), rng, causal) * (rng.random() < 0.3)
+    made = scores + _line(n, rng.uniform(3, 6) + 0.4 * np.log(n), rng, causal)
+    return made + _columns(n, rng.uniform(0, 1.2), rng, causal) * (rng.random() < 0.3)
 
 
 def _both(scores: Floats, rng: Rng, causal: bool) -> Floats:
@@ -62,11 +62,11 @@ def _block(scores: Floats, rng: Rng, causal: bool) -> Floats:
         same *= rng.uniform(0.55, 1, part.max() + 1)[part][:, None]
     if rng.random() < 0.4:
         same *= np.exp(-_away(n, 0) / (rng.uniform(0.3, 1) * n))
-    found = 0.6 * scores + same
+    made = 0.6 * scores + same
     if rng.random() < 0.6:
-        found = found + _columns(n, rng.uniform(1.5, 4.5), rng, causal)
-    found = found + _line(n, rng.uniform(1, 3), rng, causal) * (rng.random() < 0.4)
-    return np.asarray(found)
+        made = made + _columns(n, rng.uniform(1.5, 4.5), rng, causal)
+    made = made + _line(n, rng.uniform(1, 3), rng, causal) * (rng.random() < 0.4)
+    return np.asarray(made)
 
 
 def _heterogeneous(scores: Floats, rng: Rng, causal: bool) -> Floats:
@@ -82,13 +82,13 @@ def _heterogeneous(scores: Floats, rng: Rng, causal: bool) -> Floats:
         width = rng.uniform(0.2, 0.4) * n
         haze: Floats = rng.uniform(1, 2.5) * np.exp(-0.5 * (_away(n, 0) / width) ** 2)
         return scores + haze
-    found = scores.copy()
+    made = scores.copy()
     for _ in range(int(rng.integers(2, 12))):
         row, column = rng.integers(0, n, 2)
         height = max(2, int(n * rng.uniform(0.1, 0.35)))
         width = 1 if kind == "pieces" else int(rng.integers(1, max(2, n // 4)))
-        found[row : row + height, column : column + width] += rng.uniform(2, 4)
-    return found
+        made[row : row + height, column : column + width] += rng.uniform(2, 4)
+    return made
 
 
 _OF_CLASS: dict[str, Callable[[Floats, Rng, bool], Floats]] = dict(
@@ -104,11 +104,11 @@ def _columns(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
         keys[0] = 0
     if len(keys) > 1 and rng.random() < 0.5 and not causal:
         keys[1] = n - 1
-    found = np.zeros((n, n))
+    made = np.zeros((n, n))
     for key in keys.tolist():
         uneven = rng.normal(size=n) * rng.uniform(0.1, 0.8)
-        found[:, key] = strength + rng.normal() / 2 + uneven
-    return found
+        made[:, key] = strength + rng.normal() / 2 + uneven
+    return made
 
 
 def _line(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
