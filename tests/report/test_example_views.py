@@ -30,7 +30,10 @@ def tree():
 
 @pytest.fixture(scope="module")
 def html(tree):
-    return render(tree, make_manifest(tree))
+    """The report without pictures, which have no part in the views."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.report.build.pictures", dict)
+        return render(tree, make_manifest(tree))
 
 
 def views(html):
@@ -109,6 +112,7 @@ def test_long_texts_are_named_by_their_beginning():
     assert module._cut("a" * 61) == "a" * 59 + "…"
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_run_of_an_older_version_has_a_report_without_views():
     old = add_language(make_tree(6, 12))
     html = render(old, {})

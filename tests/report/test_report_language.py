@@ -8,8 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from headscope.analyses.language.accuracy_tables import coreference_table, syntax_table
-from headscope.analyses.language.attention_tables import features_table, frames_table
+from headscope.analyses.coreference.tables import coreference_table
+from headscope.analyses.dependency.tables import syntax_table
+from headscope.analyses.features.tables import features_table
+from headscope.analyses.frames.tables import frames_table
 from headscope.core.head_labels import head_labels
 from headscope.core.question import questions
 from headscope.draw.figures import pictures

@@ -14,7 +14,6 @@ from headscope.core.labelled import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run import analysis as registry
 from headscope.run.analysis import Analysis, Scope, choose, known_analyses, options_of, register
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import Bench
@@ -255,7 +254,7 @@ def test_a_broken_analysis_is_caught_by_name(kind: type[Analysis], sentence: str
 
 @pytest.fixture
 def scratch_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_REGISTRY", dict(known_analyses()))
+    monkeypatch.setattr("headscope.core.question._REGISTERED", {})
 
 
 @pytest.mark.usefixtures("scratch_registry")
@@ -273,7 +272,7 @@ def test_registering_the_same_analysis_twice_is_harmless() -> None:
 
 @pytest.mark.usefixtures("scratch_registry")
 def test_two_analyses_of_one_name_raise() -> None:
-    with pytest.raises(InputError, match="two analyses are called 'entropy'"):
+    with pytest.raises(InputError, match="two questions are called 'entropy'"):
         register(type("Other", (Largest,), {"name": "entropy"}))
 
 
@@ -288,16 +287,6 @@ def test_an_unknown_need_raises_and_says_what_there_is() -> None:
 def test_an_unknown_analysis_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(InputError, match=r"no analysis called 'entropie'; there are .*entropy"):
         choose(("entropie",))
-
-
-def test_an_analysis_of_an_installed_package_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Entry:
-        def load(self) -> type[Analysis]:
-            return Largest
-
-    monkeypatch.setattr(registry, "_REGISTRY", dict(known_analyses()))
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: [Entry()])
-    assert known_analyses()["largest"] is Largest
 
 
 # --- saving and merging ---------------------------------------------------------------------

@@ -28,6 +28,7 @@ class ListingOptions:
 @typed_command("analyses", ListingOptions)
 def analyses_command(given: ListingOptions) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
+    from headscope.core.question import refused
     from headscope.run.analysis import known_analyses, options_of
 
     rows: list[dict[str, Any]] = [
@@ -49,6 +50,8 @@ def analyses_command(given: ListingOptions) -> None:
         click.echo(f"{'':<12}needs {', '.join(row['needs'])}; {row['source']}")
         for option, default in row["options"].items():
             click.echo(f"{'':<12}--set {row['name']}.{option}={default}")
+    for why in refused():
+        terminal_output.say(f"left out: {why}")
 
 
 # --- doctor ---------------------------------------------------------------------------------
@@ -124,6 +127,13 @@ def _installation(findings: Findings) -> None:
             say(f"{torch.cuda.get_device_name(0)}: use --device cuda")
         else:
             say("none; the CPU is used", verdict=WARN)
+    with findings.check("analyses") as say:
+        from headscope.core.question import refused
+        from headscope.run.analysis import known_analyses
+
+        say(f"{len(known_analyses())} known", verdict=WARN if refused() else OK)
+        for why in refused():
+            say(f"left out: {why}", verdict=WARN)
     with findings.check("annotation of text") as say:
         from headscope.corpus.annotate.annotated import installed_parsers
 

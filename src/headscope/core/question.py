@@ -111,6 +111,12 @@ class Question:
                 f"({error}); name it as module:attribute below its package"
             ) from error
 
+    @property
+    def sections(self) -> tuple[Any, ...]:
+        """The plans of its sections, whether it names one or several."""
+        plans = self.part("section", ())
+        return tuple(plans) if isinstance(plans, Sequence) else (plans,)
+
 
 def check_question(question: Question) -> None:
     """Checks that everything it announces is possible; its measure is checked when it is used.
@@ -144,6 +150,7 @@ def check_question(question: Question) -> None:
 
 
 _REGISTERED: dict[str, Question] = {}  # in this process, by hand
+_REFUSED_MEASURES: dict[str, str] = {}  # name of a question -> why its measure cannot be used
 
 
 def register(question: Question) -> Question:
@@ -168,8 +175,14 @@ def questions() -> list[Question]:
 
 
 def refused() -> list[str]:
-    """Why each announced question that cannot be used was left out, one sentence each."""
-    return list(_announced()[1])
+    """Why each question, or its measure, that cannot be used was left out, one sentence each."""
+    return [*_announced()[1], *_REFUSED_MEASURES.values()]
+
+
+def refuse_measure(name: str, why: str) -> None:
+    """Notes that the measure of a question is impossible, and warns of it; `why` is a sentence."""
+    _REFUSED_MEASURES[name] = why
+    warnings.warn(why, stacklevel=3)
 
 
 def named(name: str) -> Question | None:

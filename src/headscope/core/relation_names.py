@@ -122,7 +122,7 @@ def _words(label: str) -> tuple[str, str]:
     return f"‘{label}’", ""
 
 
-def shown_relations(dependency: xr.Dataset, *, least: int = LEAST_WORDS) -> list[int]:
+def frequent_relations(dependency: xr.Dataset, *, least: int = LEAST_WORDS) -> list[int]:
     """Positions of the relations of at least `least` words, the most frequent first.
 
     TOTALS, root and punctuation are left out: the paper does not show them, and no head is known

@@ -12,7 +12,7 @@ from headscope.analyses.divergence.clusters import Cluster, NearHead, cluster_of
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
 from headscope.core.head_labels import HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, head_metrics
-from headscope.core.relation_names import arrow, shown_relations
+from headscope.core.relation_names import arrow, frequent_relations
 from headscope.core.results import at, documents, estimate, group, head_name, printable, shape
 from headscope.errors import InputError
 
@@ -135,7 +135,7 @@ def best_relations(
     accuracy = estimate(dataset.transpose("layer", "head", ...), "accuracy")
     names = [str(name) for name in dataset["direction"].values]
     found = []
-    for place in shown_relations(dataset):
+    for place in frequent_relations(dataset):
         one = [part[..., place] for part in (accuracy.value, accuracy.low, accuracy.high)]
         here = one[0][layer, head]  # [direction]
         baseline = float(dataset["baseline"].values[place])

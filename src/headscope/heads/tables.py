@@ -9,6 +9,7 @@ each head is (`head_tables`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.analyses.language.paper_tables import latex, markdown
 from headscope.core.question import parts
 from headscope.core.results import documents, estimate, estimates, shape
 from headscope.core.whole_file import write_whole
@@ -35,6 +35,9 @@ LEADING = [
     "ci_low",
     "ci_high",
 ]
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_TEX |= {character: "\\" + character for character in "&%$#_{}"}
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 UNIT_COLUMNS = {"unit", "unit_other"}
 
 
@@ -88,6 +91,23 @@ def question_tables(
         {name: table for name, table in plain.items() if len(table)},
         {name: (table, note) for name, (table, note) in noted.items() if len(table)},
     )
+
+
+def markdown(table: pd.DataFrame, note: str) -> str:
+    """The table as Markdown, numbers to the right, with a note below."""
+    lines = [list(table.columns), ["---", *["---:"] * (len(table.columns) - 1)]]
+    lines += [list(map(_escaped, row)) for row in table.values.tolist()]
+    rows = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{rows}\n\n{_escaped(note)}\n"
+
+
+def latex(table: pd.DataFrame, note: str) -> str:
+    """The table as a LaTeX tabular with the rules of booktabs, the note as a comment above."""
+    rows = [" & ".join(map(_tex, row)) + r" \\" for row in table.values.tolist()]
+    head = " & ".join(map(_tex, table.columns)) + r" \\"
+    start = rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"
+    body = [start, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([f"% {note}", *body]) + "\n"
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -163,3 +183,11 @@ def _text(text: str, path: str) -> None:
 
 def _csv(table: pd.DataFrame, path: str) -> None:
     table.to_csv(path, index=False)
+
+
+def _escaped(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(c, c) for c in text).replace("−", "$-$").replace("–", "--")

@@ -138,7 +138,7 @@ Plans = list[tuple[Question, SectionPlan]]
 
 def _plans() -> Plans:
     """The section plans of all questions in the order of the page."""
-    every = [(one, plan) for one in questions() for plan in one.part("section", ())]
+    every = [(one, plan) for one in questions() for plan in one.sections]
     return sorted(every, key=lambda pair: pair[0].place if pair[1].place is None else pair[1].place)
 
 

@@ -32,7 +32,6 @@ holds as attributes; saving, loading and merging are inherited.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -236,7 +235,7 @@ def known_analyses() -> dict[str, type[Analysis]]:
         try:
             known[asked.name] = _check_needs(kind)
         except InputError as error:
-            warnings.warn(f"{error}; it is left out", stacklevel=2)
+            question.refuse_measure(asked.name, f"{error}; it is left out")
     return known
 
 

@@ -8,7 +8,7 @@ import torch
 
 from analyses.running import blocks, run
 from analyses.sentences import DOCTOR, sentence, sentences, token_kinds, weight_between
-from headscope.analyses.features.measure_cls import FEATURES, ClsAttention
+from headscope.analyses.features.measure import CLS_FEATURES, ClsAttention
 from headscope.model.batch import Batch, Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import COMMA, STOP, tiny_network
@@ -35,12 +35,12 @@ def test_random_maps_agree_with_the_reference(measure: str, dtype: torch.dtype) 
     ]
     assert result.attention.dims == ("head", "feature")
     tolerance = 1e-10 if dtype == torch.float64 else 1e-4
-    for kind in FEATURES:
+    for kind in CLS_FEATURES:
         expected = reference.from_cls(weights, kinds, kind)
         np.testing.assert_allclose(
             result.attention.sel(feature=kind), expected, rtol=0, atol=tolerance, err_msg=kind
         )
-    counted = [sum(kind in one for one in kinds) for kind in FEATURES]
+    counted = [sum(kind in one for one in kinds) for kind in CLS_FEATURES]
     assert result["count"].values.tolist() == counted
 
 

@@ -15,7 +15,12 @@ import xarray as xr
 
 from analyses.running import Plant, blocks, run
 from headscope import Model, atlas
-from headscope.analyses.coreference.antecedents import LEFT_OUT, PRONOUNS, SYSTEMS, questions
+from headscope.analyses.coreference.antecedents import (
+    LEFT_OUT,
+    PRONOUNS,
+    SYSTEMS,
+    mention_questions,
+)
 from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
 from headscope.core import dictionary as terms
 from headscope.core.accumulators import halves
@@ -298,7 +303,7 @@ def test_plain_text_and_sentences_without_mentions_contribute_nothing() -> None:
 def answers(text: str, *mentions: Mention) -> dict[str, int | None]:
     """What each system answers for the last mention."""
     words = [Word(form) for form in text.split()]
-    asked, _ = questions(words, mentions, np.arange(len(words)))
+    asked, _ = mention_questions(words, mentions, np.arange(len(words)))
     return {name: system(asked[-1]) for name, system in SYSTEMS.items()}
 
 

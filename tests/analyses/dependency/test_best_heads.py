@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headscope.analyses.language.best_head_tables import (
-    best_heads,
-    coreference_heads,
-    top_frame_heads,
-)
+from headscope.analyses.coreference.tables import coreference_heads
+from headscope.analyses.dependency.tables import best_heads
+from headscope.analyses.frames.tables import top_frame_heads
 from report.synthetic import make_tree
 from report.synthetic_language import DIRECTIONS, UD, make_language_tree
 

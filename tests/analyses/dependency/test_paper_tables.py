@@ -5,15 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.analyses.language.best_head_tables import best_heads
-from headscope.analyses.language.paper_tables import (
-    clark_table_1,
-    clark_table_2,
-    latex,
-    markdown,
-    note_1,
-    note_2,
-)
+from headscope.analyses.coreference.tables import clark_table_2, note_2
+from headscope.analyses.dependency.tables import best_heads, clark_table_1, note_1
+from headscope.heads.tables import latex, markdown
 from report.synthetic import make_tree
 from report.synthetic_language import UD, make_language_tree
 

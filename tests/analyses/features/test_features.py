@@ -22,7 +22,7 @@ from analyses.sentences import (
     window,
 )
 from headscope.analyses.features.measure import FEATURES, Features
-from headscope.core.dictionary import TERMS
+from headscope.core.dictionary import terms
 from headscope.model.batch import Vocabulary
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
@@ -185,4 +185,4 @@ def test_an_unknown_option_is_refused(options: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("word", FEATURES)
 def test_every_kind_is_in_the_dictionary(word: str) -> None:
-    assert word in TERMS
+    assert word in terms()

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from analyses.sentences import KINDS, sentences
-from headscope.analyses.features.negation import WORDS, negation_words, plain
-from headscope.analyses.features.word_types import TYPES, subjects_of_verbs, word_types
+from headscope.analyses.language.word_types import (
+    TYPES,
+    WORDS,
+    negation_words,
+    plain,
+    subjects_of_verbs,
+    word_types,
+)
 from headscope.corpus.document import Word
 
 ENGLISH = negation_words("en")

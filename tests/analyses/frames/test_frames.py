@@ -17,8 +17,7 @@ from analyses.running import VOCABULARY, Plant, observe, run
 from analyses.running import planted as exact
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.analyses.frames.measure import Frames, family_wise
-from headscope.analyses.language.links import Links, links_of, places_of
-from headscope.analyses.language.score_bins import QUANTILES
+from headscope.analyses.frames.measure_links import QUANTILES, Links, links_of, places_of
 from headscope.corpus.document import Example, Frame, FrameElement, Word
 from headscope.model.batch import Batch
 from headscope.model.model import Model

@@ -11,11 +11,11 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 
 from headscope.analyses.dependency.figure_sentences import BREADTH
-from headscope.analyses.language.finders import finders
-from headscope.analyses.language.showcase_figure import (
+from headscope.analyses.dependency.relation_heads import (
     chosen_relations,
     chosen_sentences,
-    sentences,
+    parsed_sentences,
+    relation_heads,
 )
 from headscope.draw.arcs import (
     LABEL_GAP,
@@ -137,7 +137,7 @@ def test_a_longer_arc_runs_outside_a_shorter_one():
 def test_the_relations_furthest_ahead_of_their_offset_are_chosen():
     dependency = make_language()["dependency"]
     found = chosen_relations(dependency)
-    here = dependency.sel(relation=[finder.relation for finder in found])
+    here = dependency.sel(relation=[best.relation for best in found])
     assert len(found) == 6
     assert (here["advantage_ci_low"].values > 0).all()
     rest = dependency.where(dependency["count"] >= 25, drop=True)["advantage"].values
@@ -147,7 +147,7 @@ def test_the_relations_furthest_ahead_of_their_offset_are_chosen():
 def test_a_relation_that_is_not_ahead_beyond_its_interval_is_not_chosen():
     dependency = make_language()["dependency"]
     dependency["advantage_ci_low"].loc[{"relation": "case"}] = -0.01
-    assert "case" not in {finder.relation for finder in chosen_relations(dependency)}
+    assert "case" not in {best.relation for best in chosen_relations(dependency)}
     dependency["advantage_ci_low"][:] = -0.01
     assert chosen_relations(dependency) == []
 
@@ -155,18 +155,18 @@ def test_a_relation_that_is_not_ahead_beyond_its_interval_is_not_chosen():
 def test_sentences_are_chosen_without_regard_to_the_attention():
     made = make_language()
     relations = chosen_relations(made["dependency"])
-    chosen = chosen_sentences(sentences(made["examples"]), relations)
+    chosen = chosen_sentences(parsed_sentences(made["examples"]), relations)
     noise = np.random.default_rng(0).random(made["examples"]["attention"].shape)
     other = made["examples"].assign(
         attention=made["examples"]["attention"].where(False, noise.astype(np.float32))
     )
-    again = chosen_sentences(sentences(other), relations)
+    again = chosen_sentences(parsed_sentences(other), relations)
     assert [s.words for s in chosen] == [s.words for s in again]
     assert 0 < len(chosen) <= 4
 
 
 def test_a_sentence_that_does_not_fit_a_page_is_not_drawn(tree):
-    longest = max(sentences(tree["examples"].to_dataset()), key=lambda s: len(s.words))
+    longest = max(parsed_sentences(tree["examples"].to_dataset()), key=lambda s: len(s.words))
     assert "committee" in longest.words
     assert row_of(longest.words, width=BREADTH, size=8, least=5.5) is None
     drawn = {
@@ -179,7 +179,7 @@ def test_a_sentence_that_does_not_fit_a_page_is_not_drawn(tree):
 def test_words_beyond_the_sentence_and_sentences_never_seen_are_left_out():
     examples = make_language()["examples"]
     examples["attention"].values[0] = np.nan
-    found = sentences(examples)
+    found = parsed_sentences(examples)
     assert len(found) == examples.sizes["example"] - 1
     assert all("" not in sentence.words for sentence in found)
     assert {sentence.attention.shape[-1] for sentence in found} == {len(s.words) for s in found}
@@ -188,52 +188,52 @@ def test_words_beyond_the_sentence_and_sentences_never_seen_are_left_out():
 # --- the attention that is drawn ------------------------------------------------------------
 
 
-def finder_of(dependency, relation):
-    (found,) = (finder for finder in finders(dependency) if finder.relation == relation)
+def best_of(dependency, relation):
+    (found,) = (best for best in relation_heads(dependency) if best.relation == relation)
     return found
 
 
 def test_from_dependents_the_attention_of_each_dependent_is_drawn():
     made = make_language()
-    finder = finder_of(made["dependency"], "obj")  # planted: dependent to head, in (3, 9)
-    sentence = sentences(made["examples"])[0]  # … wound the old clock …
-    looks = sentence.looks(finder, top=0)
+    best = best_of(made["dependency"], "obj")  # planted: dependent to head, in (3, 9)
+    sentence = parsed_sentences(made["examples"])[0]  # … wound the old clock …
+    arcs = sentence.attention_arcs(best, top=0)
     expected = made["examples"]["attention"].values[0, 3, 9, 5].copy()
     expected[5] = 0  # a word's own place is no answer
-    assert {look.source for look in looks} == {5}
-    assert {look.target: look.weight for look in looks} == pytest.approx(
+    assert {arc.source for arc in arcs} == {5}
+    assert {arc.target: arc.weight for arc in arcs} == pytest.approx(
         {word: weight for word, weight in enumerate(expected[:9]) if weight > 0}
     )
-    (largest,) = (look for look in looks if look.largest)
+    (largest,) = (arc for arc in arcs if arc.largest)
     assert largest.target == expected[:9].argmax()
-    assert [look.target for look in looks if look.right] == [2]  # wound
+    assert [arc.target for arc in arcs if arc.right] == [2]  # wound
 
 
 def test_from_heads_the_attention_that_each_dependent_gets_is_drawn():
     made = make_language()
-    finder = finder_of(made["dependency"], "conj")  # planted: head to dependent, in (4, 2)
-    sentence = sentences(made["examples"])[1]  # She had never read … but kept …
-    looks = sentence.looks(finder, top=0)
+    best = best_of(made["dependency"], "conj")  # planted: head to dependent, in (4, 2)
+    sentence = parsed_sentences(made["examples"])[1]  # She had never read … but kept …
+    arcs = sentence.attention_arcs(best, top=0)
     expected = made["examples"]["attention"].values[1, 4, 2, :12, 8].copy()
     expected[8] = 0
-    assert {look.target for look in looks} == {8}
-    assert {look.source: look.weight for look in looks} == pytest.approx(
+    assert {arc.target for arc in arcs} == {8}
+    assert {arc.source: arc.weight for arc in arcs} == pytest.approx(
         {word: weight for word, weight in enumerate(expected) if weight > 0}
     )
-    assert [look.source for look in looks if look.right] == [3]  # read
+    assert [arc.source for arc in arcs if arc.right] == [3]  # read
 
 
 def test_weak_attention_is_left_out_but_never_the_largest():
     made = make_language()
-    finder = finder_of(made["dependency"], "obj")
-    sentence = sentences(made["examples"])[0]
-    weak = [look for look in sentence.looks(finder, top=1.0) if look.weight < 0.1]
-    assert not [look for look in weak if not look.largest]
+    best = best_of(made["dependency"], "obj")
+    sentence = parsed_sentences(made["examples"])[0]
+    weak = [arc for arc in sentence.attention_arcs(best, top=1.0) if arc.weight < 0.1]
+    assert not [arc for arc in weak if not arc.largest]
     sentence.attention[...] /= 1000
-    (only,) = sentence.looks(finder, top=1.0)
+    (only,) = sentence.attention_arcs(best, top=1.0)
     assert only.largest
     sentence.attention[...] = 0
-    assert sentence.looks(finder, top=1.0) == []
+    assert sentence.attention_arcs(best, top=1.0) == []
 
 
 def test_each_sentence_names_its_heads_and_prints_the_attention_in_percent(tree):
@@ -247,7 +247,7 @@ def test_each_sentence_names_its_heads_and_prints_the_attention_in_percent(tree)
 
 def test_an_arc_that_the_treebank_does_not_have_is_dashed(tree):
     made = make_language()
-    made["examples"]["attention"].values[..., 1:] *= 0  # every head looks at the first word alone
+    made["examples"]["attention"].values[..., 1:] *= 0  # every head arcs at the first word alone
     tree = xr.DataTree.from_dict(made)
     tree.attrs = dict(make_language_tree(groups=()).attrs)
     axes = draw(tree, "example_sentences").axes[0]

@@ -20,7 +20,7 @@ from analyses.sentences import (
     window,
 )
 from headscope.analyses.pairs.measure import PAIRS, Pairs
-from headscope.core.dictionary import TERMS
+from headscope.core.dictionary import terms
 from headscope.corpus.document import Example
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import tiny_network
@@ -146,4 +146,4 @@ def test_an_unknown_option_is_refused(options: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("word", PAIRS)
 def test_every_kind_of_pair_is_in_the_dictionary(word: str) -> None:
-    assert word in TERMS
+    assert word in terms()

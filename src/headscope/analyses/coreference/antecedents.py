@@ -19,14 +19,14 @@ LEFT_OUT = ("crosses_window", "no_antecedent", "same_head_word", "no_token")
 
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class Agreement:
     """What a noun phrase must agree in; None is unknown and agrees with everything."""
 
     person: int | None = None
     number: str | None = None
     gender: str | None = None
 
-    def agrees(self, other: Features) -> bool:
+    def agrees(self, other: Agreement) -> bool:
         """Whether no feature that is known of both differs."""
         pairs = (
             (self.person, other.person), (self.number, other.number), (self.gender, other.gender),
@@ -39,44 +39,44 @@ class Features:
 PRONOUNS = {
     form: features
     for forms, features in {
-        "i me my mine myself": Features(1, "singular"),
-        "we us our ours ourselves ourself": Features(1, "plural"),
-        "you your yours ye": Features(2),
-        "yourself thou thee thy thine thyself": Features(2, "singular"),
-        "yourselves": Features(2, "plural"),
-        "he him his himself": Features(3, "singular", "masculine"),
-        "she her hers herself": Features(3, "singular", "feminine"),
-        "it its itself 't": Features(3, "singular", "neuter"),
-        "they them their theirs themselves 'em ’em these those": Features(3, "plural"),
-        "this that oneself": Features(3, "singular"),
-        "themself": Features(3),
+        "i me my mine myself": Agreement(1, "singular"),
+        "we us our ours ourselves ourself": Agreement(1, "plural"),
+        "you your yours ye": Agreement(2),
+        "yourself thou thee thy thine thyself": Agreement(2, "singular"),
+        "yourselves": Agreement(2, "plural"),
+        "he him his himself": Agreement(3, "singular", "masculine"),
+        "she her hers herself": Agreement(3, "singular", "feminine"),
+        "it its itself 't": Agreement(3, "singular", "neuter"),
+        "they them their theirs themselves 'em ’em these those": Agreement(3, "plural"),
+        "this that oneself": Agreement(3, "singular"),
+        "themself": Agreement(3),
     }.items()
     for form in forms.split()
 }
-NOUN_PHRASE = Features(3)
+NOUN_PHRASE = Agreement(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedMention:
     """A mention and what the rules compare, without regard to case."""
 
     mention: Mention
     text: str
     head: str
-    features: Features
+    features: Agreement
 
     @classmethod
-    def of(cls, mention: Mention, words: Sequence[Word]) -> Described:
+    def of(cls, mention: Mention, words: Sequence[Word]) -> DescribedMention:
         """Read the words of a mention; a proper or nominal one is third person, whatever it is."""
         text = " ".join(w.form for w in words[mention.first : mention.last + 1]).casefold()
         head = words[mention.head].form.casefold()
         if mention.kind in ("proper", "nominal"):
             return cls(mention, text, head, NOUN_PHRASE)
-        return cls(mention, text, head, PRONOUNS.get(head, Features()))
+        return cls(mention, text, head, PRONOUNS.get(head, Agreement()))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MentionQuestion:
     """Which of the mentions before it does a mention refer back to?
 
     asked        the mention
@@ -84,14 +84,14 @@ class Question:
     antecedents  head words of those candidates that are mentions of the same entity: any is right
     """
 
-    asked: Described
-    candidates: tuple[Described, ...]
+    asked: DescribedMention
+    candidates: tuple[DescribedMention, ...]
     antecedents: frozenset[int]
 
 
-def questions(
+def mention_questions(
     words: Sequence[Word], mentions: Sequence[Mention], place: npt.NDArray[np.int64]
-) -> tuple[list[Question], Counter[str]]:
+) -> tuple[list[MentionQuestion], Counter[str]]:
     """The questions that one input can answer, by position, and why mentions are left out.
 
     place    [word] at least 0 where the word has a token in this input
@@ -119,33 +119,33 @@ def questions(
             if rival is not mention:
                 left_out["same_head_word"] += 1
                 by_head[mention.head] = max(rival, mention, key=lambda m: m.last - m.first)
-    kept = [Described.of(by_head[head], words) for head in sorted(by_head)]
+    kept = [DescribedMention.of(by_head[head], words) for head in sorted(by_head)]
     asked = [_question(kept, index) for index in range(len(kept))]
     left_out["no_antecedent"] = sum(not question.antecedents for question in asked)
     return [question for question in asked if question.antecedents], left_out
 
 
-def _question(kept: Sequence[Described], index: int) -> Question:
+def _question(kept: Sequence[DescribedMention], index: int) -> MentionQuestion:
     asked, candidates = kept[index], tuple(reversed(kept[:index]))
     entity = asked.mention.entity
     same = frozenset(c.mention.head for c in candidates if c.mention.entity == entity)
-    return Question(asked, candidates, same)
+    return MentionQuestion(asked, candidates, same)
 
 
 # --- the baselines --------------------------------------------------------------------------
 
 
-def nearest(question: Question) -> int | None:
+def nearest(question: MentionQuestion) -> int | None:
     """Head word of the nearest preceding mention."""
     return _first(question, lambda _: True)
 
 
-def head_match(question: Question) -> int | None:
+def head_match(question: MentionQuestion) -> int | None:
     """Head word of the nearest preceding mention with the same head word; None without one."""
     return _first(question, lambda candidate: candidate.head == question.asked.head)
 
 
-def rule_based(question: Question) -> int | None:
+def rule_based(question: MentionQuestion) -> int | None:
     """Head word of the nearest mention that passes the strictest sieve that any mention passes.
 
     The sieves: the same words; the same head word; agreement in person, number and gender; any
@@ -153,7 +153,7 @@ def rule_based(question: Question) -> int | None:
     nominal mention is third person; the paper does not say where it took it from.
     """
     asked = question.asked
-    sieves: tuple[Callable[[Described], bool], ...] = (
+    sieves: tuple[Callable[[DescribedMention], bool], ...] = (
         lambda candidate: candidate.text == asked.text,
         lambda candidate: candidate.head == asked.head,
         lambda candidate: candidate.features.agrees(asked.features),
@@ -163,10 +163,10 @@ def rule_based(question: Question) -> int | None:
     return next((head for head in found if head is not None), None)
 
 
-def _first(question: Question, accepts: Callable[[Described], bool]) -> int | None:
+def _first(question: MentionQuestion, accepts: Callable[[DescribedMention], bool]) -> int | None:
     return next((c.mention.head for c in question.candidates if accepts(c)), None)
 
 
-SYSTEMS: dict[str, Callable[[Question], int | None]] = {
+SYSTEMS: dict[str, Callable[[MentionQuestion], int | None]] = {
     "nearest": nearest, "head_match": head_match, "rule_based": rule_based,
 }  # fmt: skip

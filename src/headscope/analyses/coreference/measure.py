@@ -16,7 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.analyses.coreference.antecedents import LEFT_OUT, SYSTEMS, Question, questions
+from headscope.analyses.coreference.antecedents import (
+    LEFT_OUT,
+    SYSTEMS,
+    MentionQuestion,
+    mention_questions,
+)
 from headscope.analyses.language.held_out import add_by_half, best
 from headscope.core.accumulators import Array, Float64, estimate, halves, ratio
 from headscope.core.labelled import Variable, labelled
@@ -45,8 +50,8 @@ class Coreference(Analysis):
     what the candidates are, and cuts documents to 128 tokens; here every window is an input.
 
     A mention whose type is unknown counts in `all` only. Mentions left out, see
-    `antecedents.questions`: part of it is in another input (crosses_window), nothing of its entity
-    comes before it in the input (no_antecedent), a longer mention has its head word
+    `antecedents.mention_questions`: part of it is in another input (crosses_window), nothing of its
+    entity comes before it in the input (no_antecedent), a longer mention has its head word
     (same_head_word), the tokenizer gave its head word no token (no_token).
     """
 
@@ -87,7 +92,7 @@ class Coreference(Analysis):
     def _begin(self, batch: Batch) -> None:
         """Look up the questions of a batch, and let the rule systems answer them."""
         rows = [
-            questions(e.words or (), e.mentions, place)
+            mention_questions(e.words or (), e.mentions, place)
             for e, place in zip(batch.examples, batch.words.place, strict=True)
         ]
         left_out = [[reasons[reason] for reason in LEFT_OUT] for _, reasons in rows]
@@ -180,7 +185,7 @@ class _Asked:
     member: Float64
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Question]], batch: Batch, *, seed: int) -> _Asked:
+    def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> _Asked:
         """The questions of each example."""
         shape = (len(rows), max(map(len, rows)))
         asked = cls(
@@ -197,7 +202,7 @@ class _Asked:
                 asked._look_up(example, row, question, batch.words.place[example])
         return asked
 
-    def _look_up(self, example: int, row: int, question: Question, place: Ints) -> None:
+    def _look_up(self, example: int, row: int, question: MentionQuestion, place: Ints) -> None:
         mention, at = question.asked.mention, (example, row)
         self.places[at] = place[mention.head]
         self.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headscope.analyses.language.accuracy_tables import coreference_table
-from headscope.analyses.language.notes import notes
+from headscope.analyses.coreference.tables import coreference_table
+from headscope.analyses.language.tables import notes
 from headscope.page.sections import LANGUAGE, SectionPlan
 
 SECTIONS = (

@@ -12,7 +12,7 @@ QUESTION = Question(
     terms="terms:TERMS",
     claims="claims:claims",
     rules="claims:RULES",
-    metrics="metrics:metrics",
+    metrics="claims:metrics",
     section="section:SECTIONS",
     tables="tables:tables",
 )

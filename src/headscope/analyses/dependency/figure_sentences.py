@@ -15,13 +15,15 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.analyses.language.finders import DIRECTIONS, Finder, chosen_where
-from headscope.analyses.language.showcase_figure import (
+from headscope.analyses.dependency.relation_heads import (
+    DIRECTIONS,
     WEAKEST,
-    Sentence,
+    ParsedSentence,
+    RelationHead,
     chosen_relations,
     chosen_sentences,
-    sentences,
+    chosen_where,
+    parsed_sentences,
 )
 from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import group
@@ -66,7 +68,7 @@ def caption(tree: xr.DataTree) -> str:
     relations = [] if dependency is None else chosen_relations(dependency)
     unit = "attention" if examples is None else quantity(examples)
     numbers = "in percent" if unit == "attention" else "as measured"
-    surely = ", beyond the interval" if any(finder.beats for finder in relations) else ""
+    surely = ", beyond the interval" if any(best.beats for best in relations) else ""
     return (
         "Above each sentence the relations of the treebank, from head to dependent (arrow), in "
         f"colour those whose best heads are furthest ahead of their offset{surely}; below it the "
@@ -111,79 +113,83 @@ def _drawings(tree: xr.DataTree) -> list[_Drawing]:
     if dependency is None or examples is None:
         return []
     relations = chosen_relations(dependency)
-    fitting = [sentence for sentence in sentences(examples) if _row(sentence) is not None]
+    fitting = [sentence for sentence in parsed_sentences(examples) if _row(sentence) is not None]
     chosen = chosen_sentences(fitting, relations)
-    looks = [look for s in chosen for finder in relations for look in s.looks(finder, top=0)]
-    largest = max((look.weight for look in looks), default=1.0)
+    drawn_arcs = [
+        arc for s in chosen for best in relations for arc in s.attention_arcs(best, top=0)
+    ]
+    largest = max((arc.weight for arc in drawn_arcs), default=1.0)
     top = None if quantity(examples) == "attention" else largest
     return [_drawing(sentence, relations, top=top) for sentence in chosen]
 
 
-def _words(sentence: Sentence) -> list[str]:
+def _words(sentence: ParsedSentence) -> list[str]:
     return [clipped(word, LONGEST_WORD) for word in sentence.words]
 
 
-def _row(sentence: Sentence) -> Row | None:
+def _row(sentence: ParsedSentence) -> Row | None:
     """None where the words do not fit a page."""
     words = _words(sentence)
     row = row_of(words, width=BREADTH, size=SIZE, least=LEAST)
     return mirrored(row) if row is not None and right_to_left(words) else row
 
 
-def _drawing(sentence: Sentence, relations: Sequence[Finder], *, top: float | None) -> _Drawing:
-    hues = {finder.relation: hue for finder, hue in zip(relations, HUES, strict=False)}
-    here = [f for f in relations if any(gold.relation == f.relation for gold in sentence.gold)]
+def _drawing(
+    sentence: ParsedSentence, relations: Sequence[RelationHead], *, top: float | None
+) -> _Drawing:
+    hues = {best.relation: hue for best, hue in zip(relations, HUES, strict=False)}
+    here = [f for f in relations if any(arc.relation == f.relation for arc in sentence.arcs)]
     row = _row(sentence)
     assert row is not None
     return _Drawing(
-        ", ".join(clipped(finder.relation, LONGEST_LABEL) for finder in here),
+        ", ".join(clipped(best.relation, LONGEST_LABEL) for best in here),
         _words(sentence),
         row,
         _above(sentence, hues),
-        [stroke for finder in here for stroke in _below(sentence, finder, hues, top=top)],
-        [(hues[finder.relation], _key_text(finder)) for finder in here],
-        SWATCH + 3 + max(text_width(_key_text(finder), KEY_SIZE) for finder in relations),
+        [stroke for best in here for stroke in _below(sentence, best, hues, top=top)],
+        [(hues[best.relation], _key_text(best)) for best in here],
+        SWATCH + 3 + max(text_width(_key_text(best), KEY_SIZE) for best in relations),
     )
 
 
-def _above(sentence: Sentence, hues: dict[str, str]) -> list[Stroke]:
+def _above(sentence: ParsedSentence, hues: dict[str, str]) -> list[Stroke]:
     """The treebank's arcs."""
-    found = []
-    for gold in sentence.gold:
-        if gold.relation.partition(":")[0] not in NO_SYNTAX:
-            label, marked = clipped(gold.relation, LONGEST_LABEL), gold.relation in hues
-            look = {"hue": hues[gold.relation], "width": 1.2} if marked else {"hue": "rule"}
-            found.append(Stroke(gold.head, gold.dependent, label, plain=not marked, **look))
-    return found
+    strokes = []
+    for arc in sentence.arcs:
+        if arc.relation.partition(":")[0] not in NO_SYNTAX:
+            label, marked = clipped(arc.relation, LONGEST_LABEL), arc.relation in hues
+            look = {"hue": hues[arc.relation], "width": 1.2} if marked else {"hue": "rule"}
+            strokes.append(Stroke(arc.head, arc.dependent, label, plain=not marked, **look))
+    return strokes
 
 
 def _below(
-    sentence: Sentence, finder: Finder, hues: dict[str, str], *, top: float | None
+    sentence: ParsedSentence, best: RelationHead, hues: dict[str, str], *, top: float | None
 ) -> list[Stroke]:
     """The attention of one head; top: the weight that is drawn thickest, None for all of a word."""
-    found = []
-    for look in sentence.looks(finder, top=top or 1.0):
-        label = _percent(look.weight) if top is None else f"{look.weight:.2g}"
-        width = THIN + (THICK - THIN) * min(look.weight / (top or 1.0), 1)
-        found.append(
+    strokes = []
+    for arc in sentence.attention_arcs(best, top=top or 1.0):
+        label = _percent(arc.weight) if top is None else f"{arc.weight:.2g}"
+        width = THIN + (THICK - THIN) * min(arc.weight / (top or 1.0), 1)
+        strokes.append(
             Stroke(
-                look.source, look.target, label, hues[finder.relation], width,
-                dashed=not look.right, plain=not look.largest,
+                arc.source, arc.target, label, hues[best.relation], width,
+                dashed=not arc.right, plain=not arc.largest,
             )
         )  # fmt: skip
-    return found
+    return strokes
 
 
 def _percent(weight: float) -> str:
     return f"{100 * weight:.0f}" if weight >= 0.005 else "<1"
 
 
-def _key_text(finder: Finder) -> str:
+def _key_text(best: RelationHead) -> str:
     """Which head a colour stands for."""
-    shown = finder.shown
-    score = percent(float(shown.value), float(shown.low), float(shown.high))
-    name = clipped(finder.relation, LONGEST_LABEL)
-    return f"{name}: {finder.head} {DIRECTIONS[finder.direction]}, finds {score}"
+    accuracy = best.accuracy
+    score = percent(float(accuracy.value), float(accuracy.low), float(accuracy.high))
+    name = clipped(best.relation, LONGEST_LABEL)
+    return f"{name}: {best.head_name} {DIRECTIONS[best.direction]}, finds {score}"
 
 
 def _draw(drawing: _Drawing, axes: Axes) -> None:

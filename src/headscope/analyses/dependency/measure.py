@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.analyses.language.gold import OFFSETS, POSSESSIVE, Gold
+from headscope.analyses.dependency.measure_trees import OFFSETS, POSSESSIVE, SyntacticHeads
 from headscope.analyses.language.held_out import HeldOutChoice, add_by_half, best
 from headscope.core.accumulators import (
     Estimate,
@@ -92,7 +92,7 @@ class Dependency(Analysis):
         self.by_offset = self.sums(2, len(OFFSETS), size, replicates=kept)
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
-        self._seen: _Seen | None = None
+        self._seen: _BatchAnswers | None = None
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Count, for each example, the words whose head each head of the layer finds."""
@@ -105,29 +105,29 @@ class Dependency(Analysis):
             batch, measure=self.options["measure"], pieces=self.options["pieces"]
         )
         answers = np.stack(largest(maps, batch.words), 2)  # [example, head, direction, place]
-        answers = np.take_along_axis(answers, seen.gold.judge[:, None, None], 3)
-        right = answers == seen.gold.head[:, None, None]
+        answers = np.take_along_axis(answers, seen.heads.judge[:, None, None], 3)
+        right = answers == seen.heads.head[:, None, None]
         by_column = right.astype(np.float32) @ seen.member[:, None]  # [example, head, direction, …]
         add_by_half(self.correct, by_column, seen.half, batch.bootstrap, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         """Look up what is right, once per batch, and count the questions."""
-        gold = Gold.of(
+        heads = SyntacticHeads.of(
             batch.examples, batch.words, self.scope.relations,
             possessive=self.options["possessive"],
         )  # fmt: skip
-        if not (gold.asked.any() or gold.left_out.any()):
+        if not (heads.asked.any() or heads.left_out.any()):
             self._seen = None
             return
         half = halves([e.document for e in batch.examples], seed=self.scope.seed)
-        member = np.where(gold.asked[..., None], self.member[gold.label], 0)
-        member[gold.root, self.columns.index(CLEAN)] = 0
-        self._seen = seen = _Seen(gold, half, member.astype(np.float32))
+        member = np.where(heads.asked[..., None], self.member[heads.label], 0)
+        member[heads.root, self.columns.index(CLEAN)] = 0
+        self._seen = seen = _BatchAnswers(heads, half, member.astype(np.float32))
         add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
-        offsets = np.swapaxes(gold.by_offset, 1, 2)  # [example, offset, place]
+        offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         found = offsets.astype(np.float32) @ seen.member  # [example, offset, column]
         add_by_half(self.by_offset, found, half, batch.bootstrap)
-        self.left_out.add(gold.left_out, batch.bootstrap)
+        self.left_out.add(heads.left_out, batch.bootstrap)
 
     # --- the result -------------------------------------------------------------------------
 
@@ -197,14 +197,14 @@ class Dependency(Analysis):
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _BatchAnswers:
     """What is known of the batch that is being looked at.
 
     half    [example] 0 or 1
     member  [example, place, column] float32 1 where the word's answer counts for the column
     """
 
-    gold: Gold
+    heads: SyntacticHeads
     half: npt.NDArray[np.int64]
     member: npt.NDArray[np.float32]
 

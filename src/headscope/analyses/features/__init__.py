@@ -20,6 +20,6 @@ CLS_QUESTION = Question(
     name="cls_attention",
     package=__name__,
     place=140,
-    measure="measure_cls:ClsAttention",
+    measure="measure:ClsAttention",
     figures="figure:CLS_FIGURES",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from headscope.analyses.language.word_claims import word_claims
+from headscope.analyses.language.claims import word_claims
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.terms import KOVALEVA, OURS
 

@@ -12,8 +12,7 @@ from typing import ClassVar
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.links import PAIRING, Links
-from headscope.analyses.language.score_bins import QUANTILES, ScoreBins
+from headscope.analyses.frames.measure_links import PAIRING, QUANTILES, Links, ScoreBins
 from headscope.core.accumulators import Counts, Estimate, Float64, ratio
 from headscope.core.labelled import Variable, labelled
 from headscope.model.batch import Batch

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headscope.analyses.language.attention_tables import frames_table
-from headscope.analyses.language.notes import notes
+from headscope.analyses.frames.tables import frames_table
+from headscope.analyses.language.tables import notes
 from headscope.page.sections import LANGUAGE, SectionPlan
 
 SECTIONS = (

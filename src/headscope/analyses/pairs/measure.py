@@ -15,15 +15,14 @@ from typing import ClassVar
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.features.measure import UNITS
-from headscope.analyses.features.word_types import (
+from headscope.analyses.language.measure_groups import UNITS, Groups
+from headscope.analyses.language.word_types import (
     NOUN,
     PRONOUN,
     Bools,
     subjects_of_verbs,
     word_types,
 )
-from headscope.analyses.language.groups import Groups
 from headscope.core.labelled import Variable, labelled
 from headscope.corpus.document import Example, Word
 from headscope.model.batch import Batch

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
-from headscope.analyses.language.finders import Finder
+from headscope.analyses.dependency.relation_heads import RelationHead
 from headscope.core.accumulators import Estimate
 from headscope.core.results import shape
 from headscope.draw.caption_words import INTERVALS, clipped
@@ -26,7 +26,7 @@ from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
 from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
 from headscope.papers.zoo.claims import RELATIONS, FinderRelation
-from headscope.papers.zoo.measures import MIDDLE, best_finder, depths
+from headscope.papers.zoo.measures import MIDDLE, best_relation_head, depths
 from headscope.papers.zoo.outcome import ZooOutcome
 from headscope.run.finished_run import Run
 
@@ -131,25 +131,25 @@ def panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
 
 def head_panels(zoo: ZooOutcome) -> list[Panel]:
     """One panel per model that was asked for relations; rows are the relations of any model."""
-    by_model: dict[str, dict[str, Finder]] = {}
+    by_model: dict[str, dict[str, RelationHead]] = {}
     for label, run in zoo.runs.items():
-        pairs = ((r.name, _finder(run, r)) for r in RELATIONS)
-        by_model[label] = {name: finder for name, finder in pairs if finder is not None}
-    rows = [r.name for r in RELATIONS if any(r.name in finders for finders in by_model.values())]
+        pairs = ((r.name, _relation_head(run, r)) for r in RELATIONS)
+        by_model[label] = {name: best for name, best in pairs if best is not None}
+    rows = [r.name for r in RELATIONS if any(r.name in heads for heads in by_model.values())]
     height = rows_height(len(rows), width=WIDTH)
     return [
         Panel(
             clipped(label, LONGEST_TITLE),
-            partial(_draw_heads, rows, finders, shape(zoo.runs[label].tree)[0]), height=height,
+            partial(_draw_heads, rows, best_heads, shape(zoo.runs[label].tree)[0]), height=height,
         )
-        for label, finders in by_model.items()
-        if finders
+        for label, best_heads in by_model.items()
+        if best_heads
     ]  # fmt: skip
 
 
-def _finder(run: Run, relation: FinderRelation) -> Finder | None:
+def _relation_head(run: Run, relation: FinderRelation) -> RelationHead | None:
     try:
-        return best_finder(run, relation.labels)
+        return best_relation_head(run, relation.labels)
     except Unmeasured:
         return None
 
@@ -245,16 +245,16 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
 
 
 def _draw_heads(
-    rows: Sequence[str], finders: Mapping[str, Finder], layers: int, axes: Axes
+    rows: Sequence[str], best_heads: Mapping[str, RelationHead], layers: int, axes: Axes
 ) -> None:
     steps = ramp()
     for row, name in enumerate(rows):
-        finder = finders.get(name)
-        if finder is None:
+        best = best_heads.get(name)
+        if best is None:
             beside(axes, row, "—", 4.0, align="left", faint=True)
             continue
-        opacity = 1.0 if finder.beats else 0.45
-        baseline, score = finder.baseline, finder.score
+        opacity = 1.0 if best.beats else 0.45
+        baseline, score = best.baseline, best.score
         axes.plot(
             [baseline.value], [row], "D", color=color("page"), mec=color("grey"), mew=0.9, ms=3.4,
             zorder=3,
@@ -264,10 +264,10 @@ def _draw_heads(
                 row, score.low, score.high, color=color("muted"), lw=0.9, alpha=opacity, zorder=2
             )
         axes.plot(
-            [score.value], [row], "o", color=steps[layer_step(finder.place[0], layers)],
+            [score.value], [row], "o", color=steps[layer_step(best.place[0], layers)],
             mec=color("ink"), mew=0.5, ms=4.8, alpha=opacity, zorder=4,
         )  # fmt: skip
-        beside(axes, row, finder.head, 4.0, align="left", faint=not finder.beats, fontsize=6.5)
+        beside(axes, row, best.head_name, 4.0, align="left", faint=not best.beats, fontsize=6.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
 from headscope.analyses.divergence.layers_alike import p_words
-from headscope.analyses.language.finders import Finder, finders
 from headscope.core.accumulators import Estimate, Float64, ratio
 from headscope.core.head_attention import POSITION
 from headscope.core.relation_names import LEAST_WORDS
@@ -237,42 +237,42 @@ def _share_text(share: float) -> str:
 # --- language and layers --------------------------------------------------------------------
 
 
-def best_finder(run: Run, labels: tuple[str, ...]) -> Finder:
+def best_relation_head(run: Run, labels: tuple[str, ...]) -> RelationHead:
     """The best head of a relation; of its labels the first that the treebank has counts.
 
     raises  Unmeasured where the relation is missing or too rare
     """
-    by_label = {finder.relation: finder for finder in finders(results_of(run, DEPENDENCY))}
+    by_label = {best.relation: best for best in relation_heads(results_of(run, DEPENDENCY))}
     for name in labels:
         if name in by_label:
-            finder = by_label[name]
-            if finder.count < LEAST_WORDS:
-                raise Unmeasured(f"only {finder.count} words")
-            if not np.isfinite(finder.score.value):
+            best = by_label[name]
+            if best.count < LEAST_WORDS:
+                raise Unmeasured(f"only {best.count} words")
+            if not np.isfinite(best.score.value):
                 raise Unmeasured("too little to hold out")
-            return finder
+            return best
     raise Unmeasured("no such relation in this corpus")
 
 
 def relation(run: Run, labels: tuple[str, ...]) -> Measured:
     """By how much the best head of a relation beats the best fixed offset, held out."""
-    finder = best_finder(run, labels)
-    score, offset = (fixed(100 * float(x.value), 1) for x in (finder.score, finder.baseline))
-    return _of_finder(run, finder, finder.advantage, f"{score} | {offset} %, ")
+    best = best_relation_head(run, labels)
+    score, offset = (fixed(100 * float(x.value), 1) for x in (best.score, best.baseline))
+    return _of_relation_head(run, best, best.advantage, f"{score} | {offset} %, ")
 
 
 def overall_syntax(run: Run) -> Measured:
     """Held-out accuracy of the best head over all words."""
-    finder = best_finder(run, ("all",))
-    return _of_finder(run, finder, finder.score)
+    best = best_relation_head(run, ("all",))
+    return _of_relation_head(run, best, best.score)
 
 
-def _of_finder(run: Run, finder: Finder, number: Estimate, before: str = "") -> Measured:
-    layer, head = finder.place
+def _of_relation_head(run: Run, best: RelationHead, number: Estimate, before: str = "") -> Measured:
+    layer, head = best.place
     depth = fixed(float(depths(shape(run.tree)[0])[layer]), 2)
     return Measured(
-        float(number.value), float(number.low), float(number.high), count=finder.count,
-        detail=f"{before}{place_name(layer, head)} ({depth})", head=finder.place,
+        float(number.value), float(number.low), float(number.high), count=best.count,
+        detail=f"{before}{place_name(layer, head)} ({depth})", head=best.place,
     )  # fmt: skip
 
 

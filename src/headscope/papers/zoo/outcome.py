@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headscope.analyses.language.best_head_tables import best_heads
+from headscope.analyses.dependency.tables import best_heads
 from headscope.core.accumulators import Estimate
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole

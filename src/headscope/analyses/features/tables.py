@@ -1,13 +1,11 @@
-"""Which tables show how much heads attend: within frames, to kinds of words, between words?"""
+"""The table of the questions on kinds of words: the head that gives each kind most."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.best_head_tables import top_frame_heads
+from headscope.analyses.language.tables import scale_of
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, group, head_name, shape
 from headscope.draw.caption_words import INTERVALS, over, quantity, special
@@ -16,51 +14,7 @@ from headscope.page.tabulate import (
     Column,
     Rows,
     Table,
-    ends,
-    head_of,
-    measured,
-    probability,
-    records,
-    share,
 )
-
-Number = Callable[..., Cell]
-
-
-def frames_table(tree: xr.DataTree) -> Table:
-    """The heads of largest score, with how it spreads over sentences and what chance gives."""
-    dataset = group(tree, "frames")
-    assert dataset is not None
-    table = top_frame_heads(tree)
-    number, unit = _scale(dataset)
-    levels = [column for column in table.columns if column.startswith("quantile_")]
-    rows = [
-        [
-            Cell(head_of(tree, row)),
-            number(*ends(row, "score")),
-            number(row["chance"]),
-            probability(row["p_value"]),
-            *(number(row[level]) for level in levels),
-            number(*ends(row, "score_reversed")),
-            probability(row["p_value_reversed"]),
-        ]
-        for row in records(table)
-    ]
-    columns = [
-        Column("Head"), Column("Score", unit, "score"), Column("Chance", unit, "chance"),
-        Column("p", "", "p_value"), *(Column(_percentile(level), unit) for level in levels),
-        Column("Reversed", unit), Column("p", "reversed"),
-    ]  # fmt: skip
-    caption = (
-        f"The {len(rows)} heads of largest score: {quantity(dataset)} from a frame element to the "
-        "word that evokes the frame, the largest over a sentence’s pairs, mean over sentences, "
-        "and the percentiles of the sentences; chance: random pairs at the same distances; "
-        "p: how often, in such draws, any head stands out as much, so that it allows "
-        "for looking at all of them; reversed: from the evoking word to the element. "
-        f"n = {int(dataset['sentences']):,} sentences; {INTERVALS}. "
-        "After Kovaleva et al. (2019), §4.2."
-    )
-    return Table("Frame heads", columns, [Rows(rows)], caption)
 
 
 def features_table(tree: xr.DataTree) -> Table:
@@ -96,7 +50,7 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
     parts = estimate(dataset.transpose(*order, dim), "attention")
     heads = shape(tree)[1]
     last = (shape(tree)[0] - 1) * heads if order == ["head"] else 0
-    number, _ = _scale(dataset)
+    number, _ = scale_of(dataset)
     rows = []
     for at, kind in enumerate(dataset[dim].values.tolist()):
         value, low, high = (p[..., at].reshape(-1) for p in (parts.value, parts.low, parts.high))
@@ -111,17 +65,6 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
     return rows
 
 
-def _scale(dataset: xr.Dataset) -> tuple[Number, str]:
-    """How a value is written, and its unit: attention in per cent, a norm as it is."""
-    weighted = dataset.attrs.get("measure") == "weighted_norm"
-    return (measured, "") if weighted else (share, "%")
-
-
 def _quantity(dataset: xr.Dataset) -> str:
-    unit = _scale(dataset)[1]
+    unit = scale_of(dataset)[1]
     return f"{quantity(dataset)}, {unit}" if unit else quantity(dataset)
-
-
-def _percentile(column: str) -> str:
-    level = float(column.partition("_")[2])
-    return "Median" if level == 0.5 else f"{100 * level:g}th"

@@ -1,4 +1,4 @@
-"""What is the right answer for each word: where is its syntactic head?"""
+"""The right answer for each word of a batch: where its syntactic head is."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 POSSESSIVE = ("stanford", "universal", "off")
 CLITICS = ("'s", "s'", "’s", "s’")
 _LABELS = {"stanford": ("poss",), "universal": ("poss", "nmod:poss"), "off": ()}
-
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Gold:
+class SyntacticHeads:
     """The trees of a batch, in places (see `Words`).
 
     asked      [example, place] whether the word at this place counts
@@ -52,10 +51,10 @@ class Gold:
         relations: Sequence[str],
         *,
         possessive: str,
-    ) -> Gold:
+    ) -> SyntacticHeads:
         """Look up the trees of these examples; those without are not asked about."""
         shape = words.number.shape
-        gold = cls(
+        heads_of_batch = cls(
             np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape, -2),
             np.zeros(shape, np.int64), np.tile(np.arange(shape[1]), (shape[0], 1)),
             np.zeros((*shape, len(OFFSETS)), bool), np.zeros((shape[0], 2), np.int64),
@@ -63,8 +62,8 @@ class Gold:
         index = {name: at for at, name in enumerate(relations)}
         for row, example in enumerate(examples):
             if has_tree(example):
-                gold._look_up(row, example, words.place[row], index, _LABELS[possessive])
-        return gold
+                heads_of_batch._look_up(row, example, words.place[row], index, _LABELS[possessive])
+        return heads_of_batch
 
     def _look_up(
         self,

@@ -1,4 +1,4 @@
-"""What is the largest value of each group of tokens, or of each group of pairs of tokens?"""
+"""The largest value of each group of tokens, or of each group of pairs of tokens."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from headscope.core.accumulators import Float64
 from headscope.model.batch import to_float64
 
 Ints = npt.NDArray[np.int64]
+UNITS = {"attention": "probability", "weighted_norm": "1"}
 
 
 @dataclass(frozen=True)

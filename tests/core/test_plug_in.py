@@ -1,0 +1,180 @@
+"""Is a stranger's question, in a distribution of its own, shown wherever ours are?
+
+The plug-in is that of `docs/your-own-analysis.md`, word for word but for a threshold that random
+weights can pass. Beside it stand four plug-ins that are impossible.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from made_models import small_bert
+
+ROOT = Path(__file__).resolve().parents[2]
+BROKEN = """
+from types import SimpleNamespace
+from headscope.core.claim import LabelRule
+from headscope.core.question import Question
+from headscope.core.terms import Term
+import headscope as hs
+
+class Alone(hs.Analysis):
+    name = "alone"
+    summary = "an analysis class, announced without a question"
+
+class Greedy(hs.Analysis):
+    name = "greedy"
+    needs = frozenset({"telepathy"})
+
+FIGURE = SimpleNamespace(
+    name="blank", title="Blank", needs=("uncaptioned",), panels=lambda tree: [], caption=None
+)
+RULE = LabelRule("x", number="x", least=0.0, source="ours", variable="nowhere")
+TWICE = Question(name="surface", title="Another surface")
+UNCAPTIONED = Question(name="uncaptioned", figures=(FIGURE,))
+UNFOUNDED = Question(
+    name="unfounded", terms={"weight": Term("w", "w")}, claims=lambda tree: [], rules={"x": RULE}
+)
+GREEDY = Question(name="greedy", measure=Greedy)
+"""
+BROKEN_PROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "broken"
+version = "1.0"
+
+[project.entry-points."headscope.analyses"]
+alone = "broken:Alone"
+twice = "broken:TWICE"
+uncaptioned = "broken:UNCAPTIONED"
+unfounded = "broken:UNFOUNDED"
+greedy = "broken:GREEDY"
+"""
+# What a user does, in one process, so that torch is imported once.
+SESSION = """
+import json, sys, warnings
+from click.testing import CliRunner
+from headscope.cli.main import group
+
+model, run = sys.argv[1:]
+options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
+asked = {
+    "atlas": ["atlas", model, *options, "--linears", "stock", "--output", run],
+    "analyses": ["analyses"],
+    "doctor": ["doctor", model],
+    "text": ["head", run, "L1H1"],
+    "json": ["head", run, "L1H1", "--json"],
+}
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    told = {name: CliRunner().invoke(group, args) for name, args in asked.items()}
+failed = {name: repr(one.exception) + one.output for name, one in told.items() if one.exit_code}
+texts = {name: one.stdout for name, one in told.items()}
+print(json.dumps({"failed": failed, "texts": texts, "warned": [str(w.message) for w in warned]}))
+"""
+
+
+def files_of_the_docs() -> dict[str, str]:
+    """Path -> content of every file that the page asks for."""
+    page = (ROOT / "docs/your-own-analysis.md").read_text("utf-8")
+    blocks = re.findall(r"```(?:python|toml)\n# (\S+)\n(.*?)```", page, flags=re.DOTALL)
+    return dict(blocks)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A folder with both distributions, built and installed."""
+    place = tmp_path_factory.mktemp("plug_in")
+    broken = {"broken/__init__.py": BROKEN, "pyproject.toml": BROKEN_PROJECT}
+    for name, files in (("largest", files_of_the_docs()), ("broken", broken)):
+        for path, text in files.items():
+            file = place / name / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text.replace("least=0.5", "least=0.01"), "utf-8")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    pip += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(place / "site")]
+    projects = [str(place / "largest"), str(place / "broken")]
+    done = subprocess.run([*pip, *projects], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+@pytest.fixture(scope="module")
+def session(installed, monkeypatch_module) -> dict:
+    """What the commands said, and the run folder at `run`."""
+    model, run = small_bert(installed / "model"), installed / "run"
+    monkeypatch_module.setenv("PYTHONPATH", str(installed / "site"))
+    code = [sys.executable, "-c", SESSION, str(model), str(run)]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {**json.loads(done.stdout.splitlines()[-1]), "run": run}
+
+
+@pytest.fixture(scope="module")
+def monkeypatch_module():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+def test_the_plug_in_of_the_docs_is_small():
+    files = files_of_the_docs()
+    assert len([path for path in files if path.startswith("largest/")]) <= 5
+    assert sum(len(text.splitlines()) for text in files.values()) <= 150
+
+
+def test_a_strangers_question_is_run_reported_drawn_and_tabled(session):
+    assert session["failed"] == {}
+    run = session["run"]
+    page = (run / "report.html").read_text("utf-8")
+    for words in (
+        "A head that gives nearly all of its attention to one token has made a choice.",
+        "Each cell is one head: the largest weight of a query",
+        "largest weight of a query",
+        "What the most attended token of a query gets.",
+    ):
+        assert words in page
+    assert any("largest_weights" in file.name for file in run.rglob("*.svg"))
+    table = (run / "tables/largest.csv").read_text("utf-8")
+    assert len(table.splitlines()) == 1 + 2 * 4
+    assert ",sure," in (run / "tables/head_labels.csv").read_text("utf-8")
+    assert "largest " in session["texts"]["analyses"]
+
+
+def test_a_strangers_numbers_and_labels_are_on_the_card_of_a_head(session):
+    text, card = session["texts"]["text"], json.loads(session["texts"]["json"])
+    assert "Largest weights" in text
+    assert "largest weight of a query" in text
+    assert "sure" in text
+    (label,) = (label for label in card["labels"] if label["kind"] == "sure")
+    assert label["analysis"] == "largest"
+    assert "largest.weight" in {number["key"] for number in card["numbers"]}
+
+
+def test_an_analysis_class_alone_is_known_too(session):
+    assert "announced without a question" in session["texts"]["analyses"]
+
+
+REFUSED = {
+    "surface": "another question is called 'surface' already",
+    "uncaptioned": "its figure 'blank' has no caption",
+    "unfounded": "rests on a variable 'nowhere'",
+    "greedy": "needs ['telepathy']",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_impossible_question_is_left_out_by_name_and_the_rest_goes_on(session, name):
+    said = REFUSED[name]
+    assert any(said in warning and name in warning for warning in session["warned"])
+    for command in ("analyses", "doctor"):
+        assert said in session["texts"][command]
+    assert f"\n{name} " not in session["texts"]["analyses"] or name == "surface"
