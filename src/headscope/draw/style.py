@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
@@ -67,6 +69,7 @@ MARKS = {
     "before": ("grey", "o"),
     "after": ("blue", "D"),
 }
+_INSIDE: ContextVar[bool] = ContextVar("headscope_house_style", default=False)
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (7, 1.6)))
 
 _RAMP_LIGHT = ("#ffffff", "#bfe6d2", "#5fc3a2", "#21918c", "#31688e", "#443983", "#2c0145")
@@ -114,11 +117,37 @@ def layer_step(layer: int, layers: int) -> int:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Everything drawn inside looks like headscope; the caller's own settings come back after."""
-    with mpl.rc_context(_settings()):
+    """Everything drawn inside looks like headscope; the caller's own settings come back after.
+
+    Who draws much opens it once around all of it: what is opened inside costs nothing.
+    """
+    if _INSIDE.get():
         yield
+        return
+    token = _INSIDE.set(True)
+    try:
+        with mpl.rc_context(_settings()), _fonts_found_once():
+            yield
+    finally:
+        _INSIDE.reset(token)
 
 
+@contextmanager
+def _fonts_found_once() -> Iterator[None]:
+    """Matplotlib searches its fonts for every piece of text; inside, once for each kind of type."""
+    manager: Any = font_manager.fontManager
+    search = getattr(manager, "_find_fonts_by_props", None)
+    if search is None:  # a matplotlib that does it otherwise
+        yield
+        return
+    manager._find_fonts_by_props = cache(search)
+    try:
+        yield
+    finally:
+        del manager._find_fonts_by_props
+
+
+@cache
 def _settings() -> dict[Any, Any]:
     present = {font.name for font in font_manager.fontManager.ttflist}
     faces = [face for face in TYPEFACES if face in present] + ["sans-serif"]

@@ -16,6 +16,7 @@ from headscope.core.terms import SOURCES
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
+from headscope.draw.style import house_style
 from headscope.heads.tables import write_tables
 from headscope.page.sections import (
     FINDINGS,
@@ -75,7 +76,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once():
+        with derived_once(), house_style():
             write_tables(tree, folder / "tables")
             save_figures(tree, folder / "figures", panels=panels)
             return build_report(tree, manifest, folder, panels=panels)
