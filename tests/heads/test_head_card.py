@@ -9,12 +9,13 @@ import pytest
 import xarray as xr
 
 from heads.test_telling import plant
+from headscope.analyses.dependency.best_relations import best_relations
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
 from headscope.core.head_labels import head_labels
 from headscope.core.stored_maps import stored_inputs
 from headscope.errors import InputError
 from headscope.heads.card_json import card_json
-from headscope.heads.head_card import best_relations, head_card
+from headscope.heads.head_card import head_card
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

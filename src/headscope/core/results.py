@@ -103,10 +103,10 @@ def surely(parts: Estimate) -> Floats:
     return np.asarray(np.where(np.isfinite(parts.low), parts.low, parts.value))
 
 
-def at(parts: Estimate, layer: int, head: int) -> tuple[float, float, float]:
-    """The value of one head with the ends of its interval; parts [layer, head]."""
+def at(parts: Estimate, *place: int) -> tuple[float, float, float]:
+    """One value with the ends of its interval: of one head, of parts [layer, head]."""
     cells: list[Floats] = [parts.value, parts.low, parts.high]
-    value, low, high = (float(cell[layer, head]) for cell in cells)
+    value, low, high = (float(cell[place]) for cell in cells)
     return value, low, high
 
 

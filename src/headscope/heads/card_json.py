@@ -7,11 +7,12 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.analyses.dependency.best_relations import HeadRelation
 from headscope.analyses.divergence.clusters import Cluster
 from headscope.analyses.patterns.typical_maps import TypicalMap
 from headscope.core.claim import Claim
 from headscope.core.results import head_name, shape
-from headscope.heads.head_card import Ends, HeadCard, Number, Relation
+from headscope.heads.head_card import Ends, HeadCard, RankedNumber
 
 DIGITS = 9  # of a number, in all
 
@@ -60,7 +61,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _number(number: Number) -> dict[str, Any]:
+def _number(number: RankedNumber) -> dict[str, Any]:
     return {
         "key": number.metric.key,
         "analysis": number.analysis,
@@ -74,7 +75,7 @@ def _number(number: Number) -> dict[str, Any]:
     }
 
 
-def _relation(relation: Relation) -> dict[str, Any]:
+def _relation(relation: HeadRelation) -> dict[str, Any]:
     return {
         "relation": relation.relation,
         "direction": relation.direction,

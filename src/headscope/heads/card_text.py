@@ -12,7 +12,7 @@ from headscope.core.head_labels import UNLABELLED, head_labels
 from headscope.core.question import title_of
 from headscope.core.results import head_name, model_name, printable, shape
 from headscope.core.wording import MISSING, by_unit, number, percent
-from headscope.heads.head_card import CLASS_NAMES, FROM, HeadCard, Number
+from headscope.heads.head_card import CLASS_NAMES, FROM, HeadCard, RankedNumber
 
 LONGEST = 34  # characters of a number's name
 STRIP = 17
@@ -110,7 +110,7 @@ def _numbers(card: HeadCard) -> list[str]:
     return lines
 
 
-def _name(row: Number) -> str:
+def _name(row: RankedNumber) -> str:
     return printable(row.metric.label).removeprefix("attention ")
 
 
@@ -122,7 +122,7 @@ def _cut(text: str) -> str:
     return f"{text[:half]}…{text[half + 1 - LONGEST :]}"
 
 
-def _strip(row: Number) -> str:
+def _strip(row: RankedNumber) -> str:
     """Where the head stands from the smallest to the largest of all heads; `|`: their median."""
     values = row.metric.estimate.value
     low, high = float(np.nanmin(values)), float(np.nanmax(values))

@@ -23,7 +23,7 @@ from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.style import DOUBLE, color, house_style
 from headscope.draw.token_axes import fitted, shades, width_of
-from headscope.heads.head_card import CLASS_NAMES, HeadCard, Number
+from headscope.heads.head_card import CLASS_NAMES, HeadCard, RankedNumber
 
 WIDTH = 72 * DOUBLE  # points
 LINE = 11.0  # points from line to line
@@ -54,7 +54,7 @@ class _Page:
     labels: list[str]
     tokens: float
     maps: float
-    strips: list[Number]
+    strips: list[RankedNumber]
 
     @property
     def above_maps(self) -> float:
@@ -113,7 +113,7 @@ def _lines(card: HeadCard) -> list[str]:
     return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
 
 
-def _strips(card: HeadCard) -> list[Number]:
+def _strips(card: HeadCard) -> list[RankedNumber]:
     """The numbers of the best relations, then those of SHOWN that there are."""
     numbers = {number.metric.key: number for number in card.numbers}
     keys = [f"dependency.accuracy.{one.direction}.{one.relation}" for one in card.relations]
@@ -176,7 +176,7 @@ def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
         axes.set_xlabel(f"{kind}, {sure} sure", loc="left", color=color("muted"), labelpad=3)
 
 
-def _draw_strip(figure: Figure, number: Number, page: _Page, at: int) -> None:
+def _draw_strip(figure: Figure, number: RankedNumber, page: _Page, at: int) -> None:
     """Name, value, rank, and a row of marks."""
     top = page.height
     y = 1 - (page.above_strips + ROW * (at + 0.5)) / top
@@ -189,7 +189,7 @@ def _draw_strip(figure: Figure, number: Number, page: _Page, at: int) -> None:
     _marks(axes, number)
 
 
-def _marks(axes: Axes, number: Number) -> None:
+def _marks(axes: Axes, number: RankedNumber) -> None:
     values = number.metric.estimate.value
     there: Sequence[float] = values[np.isfinite(values)].tolist()
     ends = [end for end in number.ends[1:] if np.isfinite(end)]

@@ -15,12 +15,13 @@ import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
+from headscope.analyses.dependency.best_relations import best_relations
 from headscope.analyses.divergence.clusters import clusters, nearest_heads
 from headscope.analyses.patterns.typical_maps import MAPS, TypicalMap, TypicalMaps
 from headscope.core.results import model_name, printable, shape
 from headscope.core.wording import number, percent
 from headscope.draw.caption_words import over
-from headscope.heads.head_card import CLASS_NAMES, FROM, HeadCard, best_relations
+from headscope.heads.head_card import CLASS_NAMES, FROM, HeadCard
 from headscope.page.shell import asset, content_policy, island, template, theme_css, write_page
 from headscope.report import heads
 from headscope.views.packed_arrays import packed

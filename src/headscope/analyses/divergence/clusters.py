@@ -22,7 +22,16 @@ from headscope.core.claim import Claim
 from headscope.core.head_attention import TARGETS, attention_to, has_cls, spread
 from headscope.core.head_labels import head_labels
 from headscope.core.head_roles import head_roles
-from headscope.core.results import Floats, derived, estimate, group, head_name, shape, token_names
+from headscope.core.results import (
+    Floats,
+    at,
+    derived,
+    estimate,
+    group,
+    head_name,
+    shape,
+    token_names,
+)
 from headscope.core.wording import percent, plain
 
 MIXED = "mixed"
@@ -208,13 +217,14 @@ def clusters(tree: xr.DataTree) -> list[Cluster]:
     number = divergence["cluster"].values.astype(int)  # [unit]
     silhouette = estimate(divergence, "cluster_silhouette")
     made = []
-    for at, what in enumerate(cluster_names(tree, number)):
-        units = np.flatnonzero(number == at)
+    for cluster, what in enumerate(cluster_names(tree, number)):
+        units = np.flatnonzero(number == cluster)
         layers, whole = _core((units // shape(tree)[1]).tolist())
         made.append(
             Cluster(
-                at, what, tuple(units.tolist()), int(divergence["medoid"].values[at]), layers,
-                whole, _at(silhouette, at), float(divergence["jaccard"].values[at]),
+                cluster, what, tuple(units.tolist()), int(divergence["medoid"].values[cluster]),
+                layers, whole, at(silhouette, cluster),
+                float(divergence["jaccard"].values[cluster]),
             )
         )  # fmt: skip
     return made
@@ -297,10 +307,6 @@ def _core(layers: Sequence[int]) -> tuple[tuple[int, int], bool]:
     spans = [(ordered[at], ordered[at + need - 1]) for at in range(len(ordered) - need + 1)]
     first, last = min(spans, key=lambda span: (span[1] - span[0], span[0]))
     return (first, last), first == ordered[0] and last == ordered[-1]
-
-
-def _at(parts: Estimate, at: int) -> tuple[float, float, float]:
-    return float(parts.value[at]), float(parts.low[at]), float(parts.high[at])
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:

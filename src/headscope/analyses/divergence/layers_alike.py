@@ -16,9 +16,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.analyses.divergence.clustering import Ints
-from headscope.core.accumulators import Estimate, Float64, generator, ratio
+from headscope.core.accumulators import Float64, generator, ratio
 from headscope.core.head_labels import head_labels
-from headscope.core.results import estimate, group
+from headscope.core.results import at, estimate, group
 from headscope.core.wording import MISSING, fixed, percent
 
 WHERE = ("same_layer", "neighbouring_layer", "farther_layer")
@@ -146,7 +146,7 @@ def layers_verdict(tree: xr.DataTree) -> str:
     if divergence is None or not has_layers(tree):
         return ""
     both, p = estimate(divergence, "layer_js"), float(divergence["layer_js_p"])
-    within, between = (_three(*_at(both, at)) for at in (0, 1))
+    within, between = (_three(*at(both, pairs)) for pairs in (0, 1))
     unit = str(divergence["layer_js"].attrs.get("units", "nats"))
     less = percent(1 - float(both.value[0] / both.value[1]), np.nan, np.nan)
     sides = f"{within} {unit} on average against {between} between layers"
@@ -202,9 +202,9 @@ def _nearest_words(divergence: xr.Dataset) -> str:
     if not np.isfinite(shares.value).all():
         return ""
     words = [
-        f"{percent(*_at(shares, at))} (by chance {percent(float(chance[at]), np.nan, np.nan)}, "
-        f"{p_words(float(p[at]))})"
-        for at in (0, 1)
+        f"{percent(*at(shares, i))} (by chance {percent(float(chance[i]), np.nan, np.nan)}, "
+        f"{p_words(float(p[i]))})"
+        for i in (0, 1)
     ]
     return (
         f"The head most like a head is in the same layer for {words[0]}, in a neighbouring one "
@@ -227,7 +227,3 @@ def _three(value: float, low: float, high: float) -> str:
     """Both sides of a comparison with the same digits."""
     ends = f" [{fixed(low, 3)}, {fixed(high, 3)}]" if np.isfinite(low) else ""
     return fixed(value, 3) + ends
-
-
-def _at(parts: Estimate, at: int) -> tuple[float, float, float]:
-    return float(parts.value[at]), float(parts.low[at]), float(parts.high[at])

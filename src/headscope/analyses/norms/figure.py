@@ -15,7 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, needed
+from headscope.core.results import Floats, at, estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (
     band_line,
@@ -180,7 +180,7 @@ def _draw_pairs(norms: xr.Dataset, category: str, window: tuple[slice, slice], a
     middles = np.sqrt(weights[1:] * weights[:-1])
     axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
     rho = estimate(norms, PAIRS_SPEARMAN, category=category)
-    words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
+    words = with_interval("ρ", *at(rho))
     axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=7)
     axes.set_xlabel("attention α")
     axes.set_ylabel("value norm ‖f(x)‖")
@@ -235,7 +235,7 @@ def _draw_profile(norms: xr.Dataset, quantity: str, axes: Axes) -> None:
     axes.set_ylim(0)
     faint_grid(axes)
     rho = estimate(norms, RANK_SPEARMAN, quantity=quantity)
-    words = with_interval("ρ", float(rho.value), float(rho.low), float(rho.high))
+    words = with_interval("ρ", *at(rho))
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
 
 

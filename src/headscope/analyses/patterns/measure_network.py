@@ -92,7 +92,7 @@ LAYERS = ((16, 2), (16, 1), (32, 2), (32, 1), (48, 2), (48, 1), (64, 2), (64, 1)
 
 
 class Classifier(nn.Module):
-    """[map, 2, SIDE, SIDE] as `resize.seen` gives them -> [map, class] logits."""
+    """[map, 2, SIDE, SIDE] as `seen` gives them -> [map, class] logits."""
 
     def __init__(self, layers: Iterable[tuple[int, int]] = LAYERS) -> None:
         super().__init__()
