@@ -1,4 +1,4 @@
-"""Words that results, figures and reports use: what each means, and how it is written.
+"""The words of results, figures and reports: their meaning, and how they are written.
 
 Terms come from `core.terms` (of attention at large) and from every question (`Question.terms`).
 """
@@ -14,7 +14,7 @@ UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 def terms() -> dict[str, Term]:
     """Word of the data -> its entry: the words of attention at large, then those of each question.
 
-    Where two questions explain one word, the one of the lower place is heard.
+    Where two questions explain one word, the one with the lower place counts.
     """
     known = dict(TERMS)
     for words in parts("terms"):
@@ -31,7 +31,7 @@ def name(word: str) -> str:
 
 
 def label(group: str, variable: str, choice: str = "", *, long_name: str = "") -> str:
-    """What stands on an axis or in a table head for `variable` of `group` at `choice`."""
+    """The words on an axis or in a table head for `variable` of `group` at `choice`."""
     question = named(group)
     labels = {} if question is None else question.part("labels", {})
     for key in ((variable, choice), variable):

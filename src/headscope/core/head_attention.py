@@ -1,6 +1,6 @@
-"""Where heads look and how widely, as questions other than those that measure it need it.
+"""Read where heads attend, and how widely, from the results of a run.
 
-What several questions share of the results of `surface` and `entropy` is read here, so that no
+Several questions need these results of `surface` and `entropy`. They are read here, so that no
 analysis needs to know another. Absent results are None, or NaN throughout.
 """
 
@@ -76,7 +76,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:
-    """What the mean head gives to a target; to `special` of all heads, however they share."""
+    """The mean share over heads that goes to a target; for `special`, over all heads."""
     surface = group(tree, LOOK)
     assert surface is not None
     parts = ("cls", "sep") if target == "special" else (target,)
@@ -100,7 +100,7 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
 
 
 def uniform_share(tree: xr.DataTree) -> float:
-    """What uniform attention gives one token: about exp(−mean ln n); 0 where not known."""
+    """The share of one token under uniform attention: about exp(−mean ln n); 0 where not known."""
     entropy = group(tree, SPREAD)
     return 0.0 if entropy is None else float(np.exp(-float(entropy["uniform"])))
 
@@ -114,13 +114,13 @@ def has_cls(tree: xr.DataTree) -> bool:
 
 
 def special_name(tree: xr.DataTree, kind: str, *, otherwise: Mapping[str, str] = PLACES) -> str:
-    """What to call the tokens of one of SPECIALS: as the tokenizer does, or `otherwise`."""
+    """The name of the tokens of one of SPECIALS: the tokenizer's, else that of `otherwise`."""
     names = {part: token_names(tree)[part] or otherwise[part] for part in ("cls", "sep")}
     return names.get(kind) or f"{names['cls']} and {names['sep']}"
 
 
 def added(one: Estimate, other: Estimate) -> Estimate:
-    """The sum; its interval, of the sums of the ends, is at least as wide as it need be."""
+    """The sum of two estimates; its interval adds the ends, and is never too narrow."""
     sums: list[Floats] = [
         np.asarray(a + b)
         for a, b in ((one.value, other.value), (one.low, other.low), (one.high, other.high))

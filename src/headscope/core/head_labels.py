@@ -1,4 +1,4 @@
-"""Labels: what each head is, each with its evidence, or none.
+"""The labels of every head, each with its evidence.
 
 Questions make claims about heads (`Question.claims`). A claim that passes the rule of its kind
 (`Question.rules`) is a label. Report, tables, views and the card of a head take their words from
@@ -24,11 +24,11 @@ IN_VIEWS = 2  # labels of a head where there is little room
 
 @dataclass(frozen=True)
 class HeadLabels:
-    """What one head is.
+    """The labels of one head.
 
     labels   the strongest first, MOST at most; none: the head is unlabelled
-    closest  of a head without labels, or of which only the look of its maps is told: what stands
-             out most in it, though it passes no rule
+    closest  of a head without labels, or with one about its maps alone: the strongest claim that
+             passes no rule
     """
 
     labels: tuple[Claim, ...] = ()
@@ -52,7 +52,7 @@ def label_rules() -> dict[str, LabelRule]:
 
 @derived
 def all_claims(tree: xr.DataTree) -> list[Claim]:
-    """Every claim of every question, several per head; none that another says better."""
+    """The claims of all questions, several per head, without those that another one replaces."""
     claims = [claim for claims_of in parts("claims") for claim in claims_of(tree)]
     replaced = {(claim.layer, claim.head, claim.replaces) for claim in claims if claim.replaces}
     return [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]

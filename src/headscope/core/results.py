@@ -32,7 +32,7 @@ _KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_r
 
 @contextmanager
 def derived_once() -> Iterator[None]:
-    """Inside, what is `derived` from a run is worked out once; the run must not change."""
+    """Inside, functions marked `derived` work out their result once; the run must not change."""
     token = _KNOWN.set({}) if _KNOWN.get() is None else None
     try:
         yield
@@ -42,7 +42,7 @@ def derived_once() -> Iterator[None]:
 
 
 def derived(function: Derive) -> Derive:
-    """Decorator of what follows from a run alone, function(tree, …): see `derived_once`."""
+    """Marks a function(tree, …) whose result depends on the run alone; see `derived_once`."""
 
     @wraps(function)
     def once(tree: xr.DataTree, *more: Any, **choice: Any) -> Any:
@@ -73,8 +73,8 @@ def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the variables that are numbers of their own: no companions, PLACES or strings, and
-    none that says of itself that it is no table (`tidy` = 0).
+    """Names of the numeric variables, without companions (intervals, n), PLACES, and those that are
+    marked as no part of tables (`tidy` = 0).
     """
     names = [
         str(name)
@@ -158,7 +158,7 @@ def model_name(tree: xr.DataTree) -> str:
 
 
 def title_name(model: str) -> str:
-    """A local folder by its own name, as its place says nothing of the model; hub ids stay."""
+    """The last part of a local path, as its folder says nothing of the model; hub ids stay."""
     local = model.startswith(("/", "./", "../", "~")) or "\\" in model
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 

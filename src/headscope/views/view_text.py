@@ -31,10 +31,10 @@ Labels = Sequence[Sequence[Sequence[str]]]
 
 @dataclass(frozen=True)
 class View:
-    """The model, head, neuron and matrix views of one example; shows itself in a notebook.
+    """The model, head, neuron and matrix views of one example; a notebook displays them.
 
     shown   the example with its maps
-    labels  [stack][layer][head] what each head does, '' where nothing is telling
+    labels  [stack][layer][head] labels of the heads; '' for none
     detail  the heads with exact weights and vectors, see `view`
     """
 
@@ -147,7 +147,7 @@ def view(
     detail: Detail = "auto",
     flow: Sequence[str] | str = (),
 ) -> View:
-    """What every head of a model does in one text or pair of texts.
+    """The views of what every head of a model does in one text or pair of texts.
 
     model         a loaded model, or what `load` takes
     text_pair     the second segment; what the decoder reads, for an encoder-decoder
