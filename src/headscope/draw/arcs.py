@@ -1,4 +1,4 @@
-"""A sentence with arcs above it: where words and arcs lie, and how they are drawn."""
+"""Lay out and draw a sentence with arcs above it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where an arc runs: from x `start` to x `end`, in points; on `level`, 0 nearest the words."""
+    """The way of an arc: from x `start` to x `end`, in points; level 0 is nearest the words."""
 
     start: float
     end: float
@@ -43,7 +43,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WordRow:
     """A row of words.
 
     centres  [word] in points from the left end
@@ -58,7 +58,7 @@ class Row:
     length: float
 
 
-def row_of(words: Sequence[str], *, width: float, size: float, least: float) -> Row | None:
+def row_of(words: Sequence[str], *, width: float, size: float, least: float) -> WordRow | None:
     """The words in a row, set smaller where they do not fit; None if `least` is still too large.
 
     width  in points
@@ -73,15 +73,15 @@ def row_of(words: Sequence[str], *, width: float, size: float, least: float) -> 
     for wide in widths:
         centres.append(at + SPACE * size / 2 + wide / 2)
         at += wide + SPACE * size
-    return Row(centres, widths, size, at)
+    return WordRow(centres, widths, size, at)
 
 
-def mirrored(row: Row) -> Row:
+def mirrored(row: WordRow) -> WordRow:
     """The same row from right to left."""
-    return Row([row.length - at for at in row.centres], row.widths, row.size, row.length)
+    return WordRow([row.length - at for at in row.centres], row.widths, row.size, row.length)
 
 
-def routes(arcs: Sequence[Arc], row: Row) -> list[Route]:
+def routes(arcs: Sequence[Arc], row: WordRow) -> list[Route]:
     """One route per arc, in the same order."""
     ends = _ends(arcs, row)
     extents = [_extent(arc, *pair) for arc, pair in zip(arcs, ends, strict=True)]
@@ -113,7 +113,7 @@ def right_to_left(words: Sequence[str]) -> bool:
     return leftwards > sum(sign == "L" for sign in signs)
 
 
-def _ends(arcs: Sequence[Arc], row: Row) -> list[tuple[float, float]]:
+def _ends(arcs: Sequence[Arc], row: WordRow) -> list[tuple[float, float]]:
     """The x of both ends of each arc, fanned out so that nested arcs do not cross."""
     found = [[0.0, 0.0] for _ in arcs]
     for word, centre in enumerate(row.centres):
@@ -132,7 +132,7 @@ def _ends(arcs: Sequence[Arc], row: Row) -> list[tuple[float, float]]:
     return [(start, end) for start, end in found]
 
 
-def _fan_key(arc: Arc, word: int, side: int, row: Row) -> tuple[bool, float]:
+def _fan_key(arc: Arc, word: int, side: int, row: WordRow) -> tuple[bool, float]:
     other = arc.target if side == 0 else arc.source
     reach = row.centres[other] - row.centres[word]
     return reach > 0, -reach
@@ -177,13 +177,13 @@ class Stroke:
     plain: bool = False
 
 
-def reach(strokes: Sequence[Stroke], row: Row) -> float:
+def reach(strokes: Sequence[Stroke], row: WordRow) -> float:
     """How far the arcs and their labels go from the middle of the words, in points."""
     levels = [route.level for route in _routes(strokes, row)]
     return _height(max(levels)) + LABEL + 2 if levels else CLEAR
 
 
-def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: Row, *, side: int) -> None:
+def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: int) -> None:
     """Draws on axes in points, the middle of the words at 0.
 
     side  1: above the words, -1: below
@@ -210,7 +210,7 @@ def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: Row, *, side: int) 
         )  # fmt: skip
 
 
-def _routes(strokes: Sequence[Stroke], row: Row) -> list[Route]:
+def _routes(strokes: Sequence[Stroke], row: WordRow) -> list[Route]:
     return routes([Arc(s.source, s.target, s.label, LABEL) for s in strokes], row)
 
 

@@ -1,4 +1,4 @@
-"""Which phrases do captions share?"""
+"""Phrases that captions share: numbers of inputs, intervals, names of tokens and roles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
 
 
 def special(tree: xr.DataTree, kind: str) -> str:
-    """What to call the tokens of a category: as the tokenizer does, else in the papers' words."""
+    """The name of a token category: the tokenizer's, else that of the papers."""
     return token_names(tree).get(kind) or {"cls": "[CLS]", "sep": "[SEP]"}.get(kind, kind)
 
 

@@ -1,4 +1,4 @@
-"""The figures of a run: which there are, from all questions, and how they are drawn and saved."""
+"""Draw and save the figures of a run; questions announce them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ def draw(
 def save_figures(
     tree: xr.DataTree, folder: Path, *, panels: PanelStore | None = None
 ) -> list[Path]:
-    """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all;
-    what a picture splits into (`Picture.sheets`) goes as .svg into a folder of its own.
+    """Writes every figure that the run allows as .svg and .png (300 dpi), each whole or not at all.
+
+    The sheets of a picture (`Picture.sheets`) go as .svg into a folder of their own.
 
     returns  the paths written; the same tree gives the same bytes
     """

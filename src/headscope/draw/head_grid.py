@@ -1,4 +1,4 @@
-"""How does one number differ between all heads, layer by layer?"""
+"""Draw one number of all heads as a grid, layers by heads: from 0 up, or below and above 0."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.patches import Rectangle
+from matplotlib.path import Path
 
 from headscope.core.dictionary import unit_label
 from headscope.core.head_metrics import HeadMetric, chosen_metrics, head_metrics
 from headscope.core.results import Floats
 from headscope.core.wording import plain
 from headscope.draw.caption_words import over
-from headscope.draw.marks import cell_key, cells
+from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 
 FEW = 4  # up to so many rows or columns are all numbered
+STEPS = 12  # shades of each sign
+HUES = {1: "blue", -1: "vermillion"}
+GAP = 0.08  # empty share between neighbours
+MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out more
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
@@ -56,30 +62,84 @@ def draw_grid(
     best: tuple[int, int] | None = None,
     top_text: str | None = None,
 ) -> None:
-    """A heat map of values [layer, head]; 0 is page.
+    """A heat map of values [layer, head]; 0 has the colour of the page.
 
-    top   the value at the end of the ramp; else the largest value
-    best  (layer, head) of a cell to put a frame around
+    top       the value at the end of the ramp; the largest by default
+    best      (layer, head) of a cell that gets a frame
     top_text  how the value at the end of the ramp is written
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
-    cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=0.08)
+    cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=GAP)
     if best is not None:
         corner = (best[1] - 0.5, best[0] - 0.5)
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=color("vermillion"), lw=1.1))
     axes.invert_yaxis()
+    _head_axes(axes, layers, heads, framed=False)
+    cell_key(axes, plain(top, unit) if top_text is None else top_text)
+
+
+def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_text: str) -> None:
+    """A heat map of values [layer, head], layers downwards, with its key below.
+
+    top                  the size of the last shade; larger ones get it too
+    low_text, high_text  the ends of the key, −top and top, as they are to be read
+    """
+    layers, heads = values.shape
+    shade = np.ceil(np.clip(np.abs(np.nan_to_num(values)) / top, 0, 1) * STEPS).astype(int)
+    for sign, hue in HUES.items():
+        for level in range(1, STEPS + 1):
+            there = np.argwhere((shade == level) & (np.sign(values) == sign))
+            if len(there):
+                path = Path.make_compound_path(*(_box(head, layer) for layer, head in there))
+                shown = PathCollection([path], facecolors=color(hue), linewidths=0.0)
+                shown.set_alpha(level / STEPS)
+                axes.add_collection(shown)
+    axes.set_xlim(-0.5, heads - 0.5)
+    axes.set_ylim(layers - 0.5, -0.5)
+    _head_axes(axes, layers, heads, framed=True)
+    shades = [
+        {"fc": color(HUES[1 if level > 0 else -1]), "alpha": abs(level) / STEPS}
+        for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
+    ]
+    shade_key(axes, shades, (low_text, high_text), width=2 * KEY_SIZE[0])
+
+
+def sign_marks(axes: Axes, signs: Floats, shares: Floats) -> None:
+    """A + or a − on cells; signs [layer, head], 0 for none.
+
+    shares  [layer, head] of the ramp that the cells have: on dark ones the mark is page
+    """
+    for layer, head in np.argwhere(signs != 0):
+        text = "+" if signs[layer, head] > 0 else "−"
+        shade = color("page" if abs(shares[layer, head]) > MARK_TURNS else "ink")
+        axes.text(head, layer, text, ha="center", va="center_baseline", fontsize=7, color=shade)
+
+
+def signed_top(values: Floats) -> float:
+    """Where both ends of a signed ramp may stand: the largest size, or 1 where all are 0."""
+    top = float(np.nan_to_num(np.abs(values)).max(initial=0))
+    return top or 1.0
+
+
+def _box(head: int, layer: int) -> Path:
+    return box_path(head - 0.5, head + 0.5, layer - 0.5, layer + 0.5, GAP)
+
+
+def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:
+    """Square cells; layers and heads numbered from 1."""
     axes.set_aspect("equal", anchor="N")  # level with its neighbours
     for setter, count in ((axes.set_xticks, heads), (axes.set_yticks, layers)):
         step = 1 if count <= FEW else 2 if count <= 2 * FEW else 4
-        shown = range(0, count, step)
-        setter(shown, [str(at + 1) for at in shown])
+        setter(range(0, count, step), [str(at + 1) for at in range(0, count, step)])
     axes.tick_params(length=0)
     for spine in axes.spines.values():
-        spine.set_visible(False)
+        if framed:
+            spine.set(visible=True, color=color("rule"))
+        else:
+            spine.set_visible(False)
     axes.set_xlabel("head", loc="left")
     axes.set_ylabel("layer")
-    cell_key(axes, plain(top, unit) if top_text is None else top_text)
 
 
 def grid_height(values: Floats) -> float:

@@ -1,10 +1,11 @@
-"""How are the marks drawn that figures share: bands, whiskers, layer axes, grids of cells?"""
+"""Draw the marks that figures share: bands, whiskers, axes of layers, grids of cells and keys."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -93,7 +94,7 @@ def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LineEnd:
-    """Where a line ends, what stands beside it there, and by what mark the two are one.
+    """The end of a line: its value, the text beside it, and the mark that joins the two.
 
     hue   a colour's name, or a word of the data
     mark  of matplotlib; "_" for a line without marks
@@ -168,7 +169,7 @@ def cells(
     for level in range(1, RAMP_STEPS):
         boxes = _boxes(shade == level, x_edges, y_edges, merge=gap == 0)
         if boxes:
-            path = Path.make_compound_path(*(_box_path(*box, gap) for box in boxes))
+            path = Path.make_compound_path(*(box_path(*box, gap) for box in boxes))
             look = {"facecolors": steps[level], "edgecolors": steps[level]}
             axes.add_collection(PathCollection([path], linewidths=0.0 if gap else 0.25, **look))
     axes.set_xlim(x_edges[0], x_edges[-1])
@@ -180,11 +181,28 @@ def cell_key(axes: Axes, top_text: str, *, end: float = 1.0) -> None:
 
     end  of the map's width, where the legend ends
     """
-    bar = DrawingArea(KEY_SIZE[0], KEY_SIZE[1])
-    step = KEY_SIZE[0] / RAMP_STEPS
-    for at, shade in enumerate(ramp()):
-        bar.add_artist(Rectangle((at * step, 0), step, KEY_SIZE[1], color=shade, lw=0))
-    words = [TextArea(text, textprops={"fontsize": 6.5}) for text in ("0", top_text)]
+    shade_key(axes, [{"color": shade} for shade in ramp()], ("0", top_text), end=end)
+
+
+def shade_key(
+    axes: Axes,
+    shades: Sequence[Mapping[str, Any]],
+    texts: tuple[str, str],
+    *,
+    width: float = KEY_SIZE[0],
+    end: float = 1.0,
+) -> None:
+    """A key below a map: a bar of shades, with a text at each end.
+
+    shades  how each box of the bar looks
+    width   of the bar, in points
+    end     of the map's width, where the key ends
+    """
+    bar = DrawingArea(width, KEY_SIZE[1])
+    step = width / len(shades)
+    for at, look in enumerate(shades):
+        bar.add_artist(Rectangle((at * step, 0), step, KEY_SIZE[1], lw=0, **look))
+    words = [TextArea(text, textprops={"fontsize": 6.5}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(
         key, (end, 0), xybox=(0, KEY_BELOW), xycoords="axes fraction", boxcoords="offset points",
@@ -246,7 +264,8 @@ def _runs(row: np.ndarray, *, merge: bool) -> list[tuple[int, int]]:
     return list(zip(starts.tolist(), stops.tolist(), strict=True))
 
 
-def _box_path(left: float, right: float, bottom: float, top: float, gap: float) -> Path:
+def box_path(left: float, right: float, bottom: float, top: float, gap: float) -> Path:
+    """A rectangle, smaller by the share `gap` of its width and height."""
     dx, dy = gap * (right - left) / 2, gap * (top - bottom) / 2
     x0, x1, y0, y1 = left + dx, right - dx, bottom + dy, top - dy
     return Path([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], closed=True)

@@ -1,7 +1,7 @@
-"""Panels, the pictures that they make, and how a picture is laid out.
+"""Panels, pictures made of them, and the layout of a picture.
 
-A picture is a list of panels. A panel draws itself on any axes, so that the same code makes the
-wide figure of a paper, the single column, and the separate panels that a report can reflow.
+A panel draws itself on any axes. So the same code makes the wide figure of a paper, the single
+column, and the separate panels that a report can reflow.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
 
 
 def lay_out(figure: Figure) -> None:
-    """Give the axes their places, once and for all.
+    """Gives the axes their final places.
 
-    A figure that has a layout engine is drawn twice whenever it is saved.
+    As long as a figure has a layout engine, it is drawn twice whenever it is saved.
     """
     engine = figure.get_layout_engine()
     if engine is not None:

@@ -1,4 +1,4 @@
-"""How is a figure written so that the same numbers give the same bytes?"""
+"""Write figures as SVG and PNG; the same numbers give the same bytes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What do all pictures look like: which colours, type, widths and marks, and what they stand for?
+"""The style of all figures: colours, type, widths and marks, and their meaning.
 
-One colour has one meaning in every figure and in the report. Hues are Okabe and Ito's colour-blind
+A colour has one meaning in every figure and in the report. Hues are Okabe and Ito's colour-blind
 safe set, orange and sky darkened to 3:1 against the page; each comes with a marker as second cue.
-The ramp begins at the page's own colour, so that 0 is seen as nothing, and its lightness falls
-evenly through the colours of viridis. Every colour has a counterpart for a dark page.
+The ramp begins at the page's own colour, so that 0 looks empty. Its lightness falls evenly through
+the colours of viridis. Every colour has a counterpart for a dark page.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ def marker(word: str) -> str:
 
 def ramp(*, dark: bool = False) -> list[str]:
     """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
+    return list(_ramp(dark))
+
+
+@cache
+def _ramp(dark: bool) -> tuple[str, ...]:
     stops = np.array([to_rgb(stop) for stop in (_RAMP_DARK if dark else _RAMP_LIGHT)])
     at = np.linspace(0, 1, len(stops))
     fine = np.linspace(0, 1, 1024)
@@ -95,7 +100,7 @@ def ramp(*, dark: bool = False) -> list[str]:
     travel = np.abs(_lightness(curve) - _lightness(curve[:1]))
     even = np.interp(np.linspace(0, travel[-1], RAMP_STEPS), np.maximum.accumulate(travel), fine)
     red, green, blue = (np.interp(even, at, stops[:, channel]) for channel in range(3))
-    return [to_hex(rgb) for rgb in zip(red.tolist(), green.tolist(), blue.tolist(), strict=True)]
+    return tuple(map(to_hex, zip(red.tolist(), green.tolist(), blue.tolist(), strict=True)))
 
 
 def ramp_map() -> Colormap:

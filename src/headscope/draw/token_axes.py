@@ -1,4 +1,4 @@
-"""What do the pictures of one example share: what they take, their scale, how tokens are set?"""
+"""What figures of one example share: checked input, scales, and the setting of tokens."""
 
 from __future__ import annotations
 

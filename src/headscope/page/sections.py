@@ -1,4 +1,4 @@
-"""The one schema of a page's sections: what a question plans, and what it becomes on a page."""
+"""Sections of a page: how a question plans them, and how a plan becomes figures and tables."""
 
 from __future__ import annotations
 

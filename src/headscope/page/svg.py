@@ -1,4 +1,4 @@
-"""How does a matplotlib panel become part of a page that is light or dark and runs no inline style?
+"""Turn a matplotlib panel into markup for a page with light and dark colours and no inline style.
 
 Colours become the page's custom properties, `style` attributes become classes (a strict content
 security policy forbids the attribute), ids become unique to the figure, fonts become the page's.

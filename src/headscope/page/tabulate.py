@@ -1,4 +1,4 @@
-"""How does a table of the page look: columns, groups of rows, cells with their interval?"""
+"""Tables of a page: columns, groups of rows, and cells with their intervals."""
 
 from __future__ import annotations
 

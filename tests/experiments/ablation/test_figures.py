@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from draw.drawn import texts
 from headscope.draw.figures import draw, pictures
-from headscope.draw.rows import STEPS
+from headscope.draw.head_grid import STEPS
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import LIGHT
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune

@@ -29,8 +29,8 @@ from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import group
 from headscope.core.wording import percent
 from headscope.draw.arcs import (
-    Row,
     Stroke,
+    WordRow,
     draw_strokes,
     mirrored,
     reach,
@@ -87,7 +87,7 @@ class _Drawing:
 
     title: str
     words: list[str]
-    row: Row
+    row: WordRow
     above: list[Stroke]
     below: list[Stroke]
     key: list[tuple[str, str]]
@@ -127,7 +127,7 @@ def _words(sentence: ParsedSentence) -> list[str]:
     return [clipped(word, LONGEST_WORD) for word in sentence.words]
 
 
-def _row(sentence: ParsedSentence) -> Row | None:
+def _row(sentence: ParsedSentence) -> WordRow | None:
     """None where the words do not fit a page."""
     words = _words(sentence)
     row = row_of(words, width=BREADTH, size=SIZE, least=LEAST)

@@ -18,10 +18,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import capital, fixed
-from headscope.draw.head_grid import draw_grid, grid_height
+from headscope.draw.head_grid import (
+    HUES,
+    draw_grid,
+    grid_height,
+    sign_marks,
+    signed_grid,
+    signed_top,
+)
 from headscope.draw.marks import faint_grid, layer_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import HUES, sign_marks, signed_grid, signed_top
 from headscope.draw.style import color
 from headscope.experiments.ablation.task_wording import (
     RANDOM,

@@ -15,10 +15,9 @@ from headscope.core.dictionary import unit_label
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw.caption_words import INTERVALS, over
-from headscope.draw.head_grid import grid_height
+from headscope.draw.head_grid import grid_height, signed_grid, signed_top
 from headscope.draw.marks import band_line, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import signed_grid, signed_top
 from headscope.draw.style import color
 from headscope.experiments.comparison.figure import base_name, tuned_name
 from headscope.experiments.comparison.findings import (

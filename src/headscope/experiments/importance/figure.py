@@ -16,10 +16,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
-from headscope.draw.head_grid import draw_grid, grid_height, largest
+from headscope.draw.head_grid import draw_grid, grid_height, largest, signed_grid
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import signed_grid
 from headscope.draw.style import color, layer_colors
 from headscope.experiments.importance.findings import (
     INSTEAD,

@@ -16,6 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import fixed
+from headscope.draw.head_grid import signed_grid, signed_top
 from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import (
@@ -25,8 +26,6 @@ from headscope.draw.rows import (
     row_axes,
     row_point,
     rows_height,
-    signed_grid,
-    signed_top,
 )
 from headscope.draw.style import DASHES, color, marker
 from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
