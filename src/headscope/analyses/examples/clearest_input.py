@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.claim import Claim
+from headscope.core.head_attention import OFFSETS
 from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, group
 from headscope.core.stored_maps import StoredInput
 
-STEPS = {"previous": -1, "next": 1, "self": 0}
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
 
 
@@ -102,8 +102,8 @@ def _between_words(kept: StoredInput, maps: Floats) -> Floats:
 def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
     """How much a head does of what a claim says, from 0 to 1; -1 where it cannot be told."""
     queries = kept.ordinary if kept.ordinary.any() else np.ones(len(maps), bool)
-    if kind in STEPS:
-        step = STEPS[kind]
+    if kind in OFFSETS:
+        step = OFFSETS[kind]
         rows = [i for i in np.flatnonzero(queries).tolist() if 0 <= i + step < len(maps)]
         return float(np.mean([maps[i, i + step] for i in rows])) if rows else -1.0
     if kind in ("broad", "narrow"):
