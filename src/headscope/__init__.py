@@ -2,7 +2,7 @@
 
     import headscope as hs
     run = hs.atlas(hs.load("demo"), hs.demo_corpus())
-    run["entropy"]
+    run["flow"]
 
 This page lists what is public; each name is imported when it is first used.
 """

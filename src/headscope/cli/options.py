@@ -313,7 +313,7 @@ def analysis_options(
 
 
 def parse_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """`--set entropy.smoothing=1e-4` as {"entropy": {"smoothing": 0.0001}}."""
+    """`--set flow.layers=3` as {"flow": {"layers": 3}}."""
     options: dict[str, dict[str, Any]] = {}
     for text in given:
         place, equals, value = text.partition("=")

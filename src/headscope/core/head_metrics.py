@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,21 +53,28 @@ def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
     return [metric for metric in metrics if np.isfinite(metric.estimate.value).any()]
 
 
-def chosen_metrics(metrics: Sequence[HeadMetric], kind: str) -> list[HeadMetric]:
-    """Of all numbers per head those that questions name in `columns` or `overview`, in order."""
+def chosen_metrics(metrics: Sequence[HeadMetric], place: str) -> list[HeadMetric]:
+    """Of all numbers per head those that questions show in a place (`Question.shown`)."""
     known = {metric.key: metric for metric in metrics}
+    return [known[key] for key in chosen_keys(known, place)]
+
+
+def chosen_keys(known: Collection[str], place: str) -> list[str]:
+    """Of the keys of numbers per head those that questions show in a place, in their order."""
     chosen = []
     for question in questions():
-        for key in getattr(question, kind):
+        for key in question.shown.get(place, ()):
             names = [f"{question.name}.{one}" for one in key.split("|")]
-            chosen += [known[name] for name in names if name in known][:1]
+            chosen += [name for name in names if name in known][:1]
     return chosen
 
 
 def first_metrics(metrics: Sequence[HeadMetric]) -> list[HeadMetric]:
     """Of all numbers per head those that come first on the page of an experiment."""
     starts = tuple(
-        f"{question.name}.{key.rstrip('*')}" for question in questions() for key in question.first
+        f"{question.name}.{key.rstrip('*')}"
+        for question in questions()
+        for key in question.shown.get("first", ())
     )
     return [metric for metric in metrics if metric.key.startswith(starts)]
 

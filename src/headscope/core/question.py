@@ -19,8 +19,8 @@ nothing until the part is used, so that a report needs no torch and a list of na
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -60,13 +60,14 @@ class Question:
               a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
-    columns   numbers per head that stand in the report's table of heads: "variable.choice";
-              "a|b" stands for the first of the two that the run has
-    overview  likewise: those in the figure of all heads
-    first     starts of the names of numbers that come first on the page of an experiment
+    shown     which numbers per head stand where, "variable.choice", or "a|b" for the first of two
+              that the run has: in the "table" of heads, the "overview" of all heads, the picture
+              of a head's "card", the grids of a "change" between two models, or "first" on the page
+              of an experiment (starts of names, "*" for all)
     opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
     compared  heading of its numbers where two models are compared; "" where they are not
-    page      its page in the documentation
+    withheld  starts of the names of numbers that do not stand there
+    slow      whether a comparison of two models leaves it out unless it is named
     """
 
     name: str
@@ -86,12 +87,11 @@ class Question:
     tables: Any = None
     findings: Any = None
     metrics: Any = None
-    columns: Sequence[str] = ()
-    overview: Sequence[str] = ()
-    first: Sequence[str] = ()
+    shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     opening: Any = None
     compared: str = ""
-    page: str = ""
+    withheld: tuple[str, ...] = ()
+    slow: bool = False
 
     def part(self, kind: str, otherwise: Any = None) -> Any:
         """A part, imported if it is named; `otherwise` where the question has none.

@@ -28,7 +28,7 @@ MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out m
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per number that a question has for it (`Question.overview`)."""
+    """One panel per number that a question has for it (`Question.shown`)."""
     return [metric_panel(metric) for metric in chosen_metrics(head_metrics(tree), "overview")]
 
 

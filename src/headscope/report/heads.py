@@ -165,7 +165,7 @@ def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
     """The numbers in the table of heads: those of an atlas, else those of an experiment."""
     metrics = head_metrics(tree)
-    return chosen_metrics(metrics, "columns") or first_metrics(metrics)[:MOST]
+    return chosen_metrics(metrics, "table") or first_metrics(metrics)[:MOST]
 
 
 def rows(tree: xr.DataTree) -> list[HeadRow]:

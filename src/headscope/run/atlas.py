@@ -1,7 +1,7 @@
 """Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep.
 
 run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
-run["entropy"]
+run["flow"]
 """
 
 from __future__ import annotations

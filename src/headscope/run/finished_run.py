@@ -1,7 +1,7 @@
 """Open the results of a run, and read them by the names of the analyses; without model or torch.
 
 run = open_run("atlas-demo")
-run["entropy"]
+run["flow"]
 """
 
 from __future__ import annotations

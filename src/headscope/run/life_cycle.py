@@ -4,7 +4,7 @@
         if (finished := run.finished()) is not None:
             return finished
         state = run.part(0, compute)  # computed once, then kept in the folder
-        return run.finish({"entropy": dataset}, title="headscope atlas")
+        return run.finish({name: dataset}, title="headscope atlas")
 
 Every command that writes a run folder goes through here. A command that was stopped or killed goes
 on from the parts that it has kept.

@@ -96,7 +96,7 @@ def _check_whole(name: str, value: Any, least: int) -> None:
 
 def _names(given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise InputError(f"analyses is {given!r}; wanted several names, say ('surface', 'entropy')")
+        raise InputError(f"analyses is {given!r}; wanted several names, as a tuple")
     if not given:
         raise InputError("no analysis was named; leave analyses out to run all")
     return tuple(given)

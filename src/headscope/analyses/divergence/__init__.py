@@ -5,6 +5,7 @@ from headscope.core.question import Question
 QUESTION = Question(
     name="divergence",
     package=__name__,
+    slow=True,
     place=80,
     measure="measure:Divergence",
     figures="figure:FIGURES",

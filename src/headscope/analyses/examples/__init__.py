@@ -5,6 +5,7 @@ from headscope.core.question import Question
 QUESTION = Question(
     name="examples",
     package=__name__,
+    slow=True,
     place=200,
     measure="measure:Examples",
 )

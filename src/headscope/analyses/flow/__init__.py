@@ -5,6 +5,7 @@ from headscope.core.question import Question
 QUESTION = Question(
     name="flow",
     package=__name__,
+    slow=True,
     place=50,
     measure="measure:Flow",
     figures="figure:FIGURES",

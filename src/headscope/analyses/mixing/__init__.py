@@ -5,6 +5,7 @@ from headscope.core.question import Question
 QUESTION = Question(
     name="mixing",
     package=__name__,
+    slow=True,
     place=40,
     measure="measure:Mixing",
     figures="figure:FIGURES",

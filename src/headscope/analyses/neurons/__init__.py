@@ -5,6 +5,7 @@ from headscope.core.question import Question
 QUESTION = Question(
     name="neurons",
     package=__name__,
+    slow=True,
     title="Neurons",
     place=60,
     measure="measure:Neurons",

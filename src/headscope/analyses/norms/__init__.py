@@ -12,9 +12,14 @@ QUESTION = Question(
     section="section:SECTIONS",
     terms="terms:TERMS",
     labels="terms:LABELS",
-    columns=("value_norm_mean", "value_norm_cv", "weighted_norm.other"),
-    overview=("value_norm_mean", "value_norm_cv"),
+    shown={
+        "table": ("value_norm_mean", "value_norm_cv", "weighted_norm.other"),
+        "overview": ("value_norm_mean", "value_norm_cv"),
+        "card": ("weighted_norm.cls", "weighted_norm.sep", "weighted_norm.other", "value_norm_cv"),
+        "change": ("value_norm_mean",),
+    },
     compared="Norms",
+    withheld=("attention.",),  # said by the shares of attention
     claims="claims:claims",
     rules="claims:RULES",
 )

@@ -12,7 +12,9 @@ QUESTION = Question(
     section="section:SECTIONS",
     terms="terms:TERMS",
     labels="terms:LABELS",
+    shown={"change": ("share.heterogeneous",)},
     compared="Classes of maps",
+    withheld=("confidence",),  # of the classifier
     claims="claims:claims",
     rules="claims:RULES",
 )

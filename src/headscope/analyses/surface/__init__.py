@@ -2,6 +2,14 @@
 
 from headscope.core.question import Question
 
+SHOWN = (
+    "attention.previous",
+    "attention.next",
+    "attention.self",
+    "attention.cls|attention.first",
+    "attention.sep",
+    "attention.punctuation",
+)
 QUESTION = Question(
     name="surface",
     package=__name__,
@@ -12,21 +20,12 @@ QUESTION = Question(
     section="section:SECTIONS",
     terms="terms:TERMS",
     labels="terms:LABELS",
-    columns=(
-        "attention.previous",
-        "attention.next",
-        "attention.self",
-        "attention.cls|attention.first",
-        "attention.sep",
-        "attention.punctuation",
-    ),
-    overview=(
-        "attention.previous",
-        "attention.next",
-        "attention.cls|attention.first",
-        "attention.sep",
-        "attention.punctuation",
-    ),
+    shown={
+        "table": SHOWN,
+        "overview": tuple(key for key in SHOWN if key != "attention.self"),
+        "card": SHOWN,
+        "change": SHOWN,
+    },
     compared="Where heads attend",
     claims="claims:claims",
     rules="claims:RULES",

@@ -19,7 +19,7 @@ ABLATION = Question(
     tables="tables:tables",
     findings="findings:ablation_findings",
     remarks="task_wording:remarks",
-    first=("difference", "loss_difference", "q", "loss_q", "lost", "gained"),
+    shown={"first": ("difference", "loss_difference", "q", "loss_q", "lost", "gained")},
 )
 
 PRUNING = Question(
@@ -32,5 +32,5 @@ PRUNING = Question(
     opening="section:OPENING",
     labels="terms:PRUNING_LABELS",
     findings="findings:pruning_findings",
-    first=("*",),
+    shown={"first": ("*",)},
 )

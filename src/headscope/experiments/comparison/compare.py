@@ -17,6 +17,7 @@ import xarray as xr
 
 import headscope
 from headscope.core.labelled import DRAWS, keeping_draws, with_token_names
+from headscope.core.question import named as named_question
 from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.errors import InputError
@@ -59,9 +60,14 @@ from headscope.run.settings import Settings
 from headscope.run.store import RunFolder
 
 STORED = 4  # inputs that are stored with their maps
-# Of the heads of one model among each other, without a number per head, or as slow as all the rest
-# together (neurons). They run if they are named in `analyses`.
-LEFT_OUT = ("divergence", "examples", "flow", "mixing", "neuron_sources", "neurons")
+
+
+def is_slow(name: str) -> bool:
+    """Whether an analysis runs only if it is named: it compares the heads of one model with each
+    other, has no number per head, or takes as long as all the rest together.
+    """
+    question = named_question(name)
+    return question is not None and question.slow
 
 
 def compare(
@@ -79,7 +85,7 @@ def compare(
     base, tuned  of one shape, with one tokenizer; where `headscope finetune` made the second, what
                  it wrote down of the training is read
     output       run folder; an unfinished run of the same spec is continued. None: in memory
-    settings     as for `atlas`; without `analyses`, all but LEFT_OUT
+    settings     as for `atlas`; without `analyses`, all that are not slow
     execution    as for `atlas`, in one process
     padded_to    also the cosine of maps padded to so many tokens
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
@@ -135,7 +141,7 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
     """
     named = {name for name, given in settings.options.items() if set(given) - {"measure"}}
     if settings.analyses is None:
-        asked = {name for name in choose(None) if name not in LEFT_OUT or name in named}
+        asked = {name for name in choose(None) if name in named or not is_slow(name)}
     else:
         asked = set(settings.analyses)
     asked -= {"examples"}  # which are shown is known only in the end

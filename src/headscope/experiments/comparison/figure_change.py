@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.dictionary import unit_label
+from headscope.core.head_metrics import chosen_keys
 from headscope.core.results import Floats, estimate, group
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw.caption_words import INTERVALS, over
@@ -29,32 +30,17 @@ from headscope.experiments.comparison.findings import (
     words_finding,
 )
 
-OVERVIEW = (
-    "surface.attention.previous",
-    "surface.attention.next",
-    "surface.attention.self",
-    "surface.attention.cls",
-    "surface.attention.first",
-    "surface.attention.sep",
-    "surface.attention.punctuation",
-    "entropy.entropy.all",
-    "norms.value_norm_mean",
-    "patterns.share.heterogeneous",
-)
 HEADROOM = 1.1  # of the axis
 NO_WORDS = ("punctuation", "cls", "sep")  # on a scale of their own: they draw far more
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
-    """One grid per number of OVERVIEW that the run has, [CLS] standing in for the first token."""
+    """One grid per number that questions show of a change (`Question.shown`)."""
     change = group(tree, "change")
     if change is None:
         return []
     known = set(change["quantity"].values.tolist())
-    chosen = [key for key in OVERVIEW if key in known]
-    if "surface.attention.cls" in known:
-        chosen = [key for key in chosen if not key.endswith(".first")]
-    return [_grid_panel(change, key) for key in chosen]
+    return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
 
 
 def caption(tree: xr.DataTree) -> str:

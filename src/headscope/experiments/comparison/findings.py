@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
+from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.results import Floats, estimate, group, shape, token_names
 from headscope.core.wording import fixed, number
 
@@ -78,9 +79,9 @@ def sure_finding(tree: xr.DataTree) -> str:
         return ""
     names = token_names(tree)
     asked = {
-        "surface.attention.sep": names["sep"] or "separators",
-        "surface.attention.cls": names["cls"] or "the first token",
-        "entropy.entropy.all": "",
+        f"{LOOK}.attention.sep": names["sep"] or "separators",
+        f"{LOOK}.attention.cls": names["cls"] or "the first token",
+        f"{SPREAD}.{SPREAD}.all": "",
     }
     layers, heads = shape(tree)
     parts = []

@@ -7,6 +7,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
+from headscope.core.head_attention import LOOK
 from headscope.core.question import questions
 from headscope.core.results import estimate, group, printable, shape
 from headscope.core.wording import capital
@@ -17,8 +18,6 @@ from headscope.experiments.comparison.findings import findings, points
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
 
-# Said by other rows, or of the classifier.
-UNSHOWN = ("norms.attention.", "patterns.confidence")
 LISTED = 10  # examples
 NO_TRAINING = (
     "How the second model was trained is not known: it has no finetuned.json, which headscope "
@@ -28,14 +27,16 @@ NO_WORDS = "This needs tags: --treebank, or --annotate with --text."
 
 
 def numbers_table(tree: xr.DataTree) -> Table | None:
-    """Every number of SHOWN: means over heads of both models, and how many heads changed."""
+    """Every number that questions compare: means over heads of both models, and how many heads changed."""
     change = group(tree, "change")
     if change is None:
         return None
     keys = change["quantity"].values.tolist()
-    first = ("surface.attention.first",) if "surface.attention.cls" in keys else ()
-    wanted = np.array([not key.startswith((*UNSHOWN, *first)) for key in keys])
     compared = {one.name: one.compared for one in questions() if one.compared}
+    unwanted = [f"{one.name}.{start}" for one in questions() for start in one.withheld]
+    if f"{LOOK}.attention.cls" in keys:  # it is the first token
+        unwanted.append(f"{LOOK}.attention.first")
+    wanted = np.array([not key.startswith(tuple(unwanted)) for key in keys])
     groups = [
         Rows(_rows(change.isel(quantity=there)), title)
         for name, title in compared.items()

@@ -16,7 +16,7 @@ GRADIENTS = Question(
     opening="section:OPENING",
     terms="terms:TERMS",
     labels="terms:GRADIENTS_LABELS",
-    first=("*",),
+    shown={"first": ("*",)},
 )
 
 IMPORTANCE = Question(
@@ -28,5 +28,5 @@ IMPORTANCE = Question(
     opening="section:OPENING",
     labels="terms:IMPORTANCE_LABELS",
     findings="findings:importance_findings",
-    first=("*",),
+    shown={"first": ("*",)},
 )

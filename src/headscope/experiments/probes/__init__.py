@@ -16,5 +16,5 @@ PROBES = Question(
     labels="terms:PROBES_LABELS",
     tables="findings:tables",
     findings="findings:probe_findings",
-    first=("head_influence*",),
+    shown={"first": ("head_influence*",)},
 )
