@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.typical_maps import TypicalMap
 from headscope.core.head_labels import UNLABELLED
+from headscope.core.head_metrics import chosen_keys
 from headscope.core.results import model_name, printable
 from headscope.core.wording import by_unit, percent
 from headscope.draw.caption_words import clipped, over
@@ -37,13 +38,6 @@ ROW = 12.5  # points of a strip
 VALUE, RANK, STRIP = 0.27, 0.48, 0.575  # of the width: where these begin
 LEFT = 2 / WIDTH
 FOOT = 12.0
-# The numbers that are shown, in this order; those of the head's labels and relations come first.
-SHOWN = (
-    "surface.attention.previous", "surface.attention.next", "surface.attention.self",
-    "surface.attention.first", "surface.attention.cls", "surface.attention.sep",
-    "surface.attention.punctuation", "entropy.entropy.all", "norms.weighted_norm.cls",
-    "norms.weighted_norm.sep", "norms.weighted_norm.other", "norms.value_norm_cv",
-)  # fmt: skip
 MOST_RELATIONS = 4
 
 
@@ -114,13 +108,15 @@ def _lines(card: HeadCard) -> list[str]:
 
 
 def _strips(card: HeadCard) -> list[RankedNumber]:
-    """The numbers of the best relations, then those of SHOWN that there are."""
+    """The numbers of the best relations, then those that questions show on a card."""
     numbers = {number.metric.key: number for number in card.numbers}
-    keys = [f"dependency.accuracy.{one.direction}.{one.relation}" for one in card.relations]
-    cls = "surface.attention.cls" in numbers
-    keys = keys[:MOST_RELATIONS] + [
-        key for key in SHOWN if not (cls and key == "surface.attention.first")
+    relations = [
+        key
+        for one in card.relations
+        for key in numbers
+        if key.endswith(f".{one.direction}.{one.relation}")
     ]
+    keys = [*relations[:MOST_RELATIONS], *chosen_keys(numbers, "card")]
     return [numbers[key] for key in keys if key in numbers]
 
 

@@ -76,10 +76,13 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once(), house_style():
+        with derived_once():
             write_tables(tree, folder / "tables")
-            save_figures(tree, folder / "figures", panels=panels)
-            return build_report(tree, manifest, folder, panels=panels)
+            for picture in pictures().values():  # some measure text as it is outside the style
+                panels.of(picture)
+            with house_style():
+                save_figures(tree, folder / "figures", panels=panels)
+                return build_report(tree, manifest, folder, panels=panels)
     except OSError as error:
         raise why_unwritten(error, folder) from error
 

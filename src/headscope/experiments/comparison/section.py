@@ -27,7 +27,7 @@ NO_WORDS = "This needs tags: --treebank, or --annotate with --text."
 
 
 def numbers_table(tree: xr.DataTree) -> Table | None:
-    """Every number that questions compare: means over heads of both models, and how many heads changed."""
+    """Every number that questions compare: means of both models, and how many heads changed."""
     change = group(tree, "change")
     if change is None:
         return None
