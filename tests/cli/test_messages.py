@@ -223,7 +223,7 @@ def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, mon
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "run/tables/entropy.csv")
 
-    monkeypatch.setattr("headscope.heads.tables.write_tables", full)
+    monkeypatch.setattr("headscope.report.build.write_tables", full)
     refused(headscope("report", "run"), "no space left", code=1)
 
 

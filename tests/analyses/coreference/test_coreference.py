@@ -22,8 +22,8 @@ from headscope.analyses.coreference.antecedents import (
     mention_questions,
 )
 from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
-from headscope.core import dictionary as terms
 from headscope.core.accumulators import halves
+from headscope.core.dictionary import terms
 from headscope.corpus import CorefCorpus, Encoder
 from headscope.corpus.coref import mentions as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
@@ -548,7 +548,7 @@ def test_an_unknown_option_is_refused(options: dict[str, str], message: str) -> 
 
 
 def test_every_word_of_the_results_is_in_the_dictionary() -> None:
-    assert {"coreference", *MENTION_TYPES[1:], *SYSTEMS} <= terms.TERMS.keys()
+    assert {"coreference", *MENTION_TYPES[1:], *SYSTEMS} <= terms().keys()
 
 
 # --- on a real corpus -----------------------------------------------------------------------
