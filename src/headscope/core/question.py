@@ -30,7 +30,7 @@ import xarray as xr
 
 from headscope.core.claim import LabelRule
 from headscope.core.terms import Term
-from headscope.errors import InputError
+from headscope.errors import HeadscopeError, InputError
 
 GROUP = "headscope.analyses"
 OURS = "headscope"
@@ -230,6 +230,11 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
             warnings.warn(why[-1], stacklevel=2)
             continue
         known[question.name] = question
+    if not any(question.package.startswith(f"{OURS}.") for question in known.values()):
+        raise HeadscopeError(
+            "headscope was found on the path, but it is not installed, so that its own questions are "
+            "unknown; install it: pip install -e . in the checkout"
+        )
     return known, why
 
 
