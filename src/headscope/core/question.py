@@ -232,8 +232,8 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
         known[question.name] = question
     if not any(question.package.startswith(f"{OURS}.") for question in known.values()):
         raise HeadscopeError(
-            "headscope was found on the path, but it is not installed, so that its own questions are "
-            "unknown; install it: pip install -e . in the checkout"
+            "headscope is on the path but not installed, so its own questions are unknown; install "
+            "it: pip install -e . in the checkout"
         )
     return known, why
 
