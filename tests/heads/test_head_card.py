@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from heads.test_telling import plant
+from heads.test_notable_heads import plant
 from headscope.analyses.dependency.best_relations import best_relations
 from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
 from headscope.core.head_labels import head_labels

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from heads.test_telling import plant, quiet_tree
+from heads.test_notable_heads import plant, quiet_tree
 from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
 from headscope.core.head_roles import head_roles
 from headscope.heads.head_tables import head_table, label_table

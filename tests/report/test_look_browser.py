@@ -6,7 +6,7 @@ import pytest
 
 from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.core.stored_maps import stored_inputs
-from headscope.heads.telling import telling_heads
+from headscope.heads.notable_heads import telling_heads
 from report.conftest import EVIL
 
 

@@ -15,7 +15,7 @@ from headscope.analyses.frames.tables import frames_table
 from headscope.core.head_labels import head_labels
 from headscope.core.question import questions
 from headscope.draw.figures import pictures
-from headscope.heads.telling import telling_heads
+from headscope.heads.notable_heads import telling_heads
 from headscope.page.sections import LANGUAGE
 from headscope.report.build import render
 from report.synthetic import make_manifest, make_tree

@@ -1,4 +1,4 @@
-"""`headscope compare`: what does fine-tuning change in the heads of a model?"""
+"""`headscope compare`: what fine-tuning changes in the heads of a model."""
 
 from __future__ import annotations
 

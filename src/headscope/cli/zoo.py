@@ -1,4 +1,4 @@
-"""`headscope zoo`: do claims made of one model hold for others?"""
+"""`headscope zoo`: hold claims made of one model against others."""
 
 from __future__ import annotations
 

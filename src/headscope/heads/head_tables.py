@@ -1,4 +1,4 @@
-"""What is each head, as tables: one row per head to read, one row per label to compute with?
+"""Labels of heads as tables: one row per head to read, one row per label to compute with.
 
 Layers and heads are 0-based, as in the data; `name` counts from 1, as papers do.
 """

@@ -24,7 +24,7 @@ from headscope.core.results import Floats, counted, head_name, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.heads.telling import telling_heads
+from headscope.heads.notable_heads import telling_heads
 from headscope.page.sections import OpeningPlan
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}

@@ -1,4 +1,4 @@
-"""Which earlier mention does a mention refer back to, by the annotation and by simple rules?
+"""The earlier mention that a mention refers back to: by the annotation, and by simple rules.
 
 Pure functions of words and mentions: what is asked of a head in one input, and what the baselines
 of Clark et al. (2019), §4.3, answer.

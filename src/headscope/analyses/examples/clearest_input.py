@@ -1,4 +1,4 @@
-"""In which of the inputs that a run kept does a head do most clearly what is said of it?"""
+"""For each head the stored input in which it does most clearly what its label says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which head is best at something, and how good is it on data that it was not chosen on?
+"""The best head at something, and how good it is on data that it was not chosen on.
 
 The best of 144 heads on some data is better there than anywhere else. So it is also chosen on one
 half of the documents and scored on the other, both ways, and the two scores are pooled.

@@ -1,4 +1,4 @@
-"""Which words of a sentence are nouns, verbs, pronouns, subjects, objects and negation?
+"""Which words of a sentence are nouns, verbs, pronouns, subjects, objects and negation.
 
 Nouns, verbs and pronouns by tag, as Kovaleva et al. (2019, §4.4): Penn's NN*, VB* and PRP, PRP$. A
 sentence is taken to be tagged with Penn's tags if every language-specific tag (XPOS) in it is one

@@ -1,4 +1,4 @@
-"""Which class do most of a head's maps belong to?
+"""Claims about the class that most of a head's maps belong to, and the label rules.
 
 Kovaleva et al. (2019), section 4.1, by the classifier behind the group `patterns`. The class that
 takes what the others leave tells nothing of a head, and is never claimed; nor is anything of maps

@@ -1,4 +1,4 @@
-"""Which few maps show best what a head usually does?
+"""The few maps that show best what a head usually does.
 
 Those that the run kept as most typical of the head's map class (group `patterns`). Where it kept
 none, the inputs of the group `examples` in which the head's attention is divided most nearly as in

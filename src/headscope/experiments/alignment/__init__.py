@@ -1,4 +1,4 @@
-"""Does cross-attention say which word translates which (Kobayashi et al. 2020, §5)?"""
+"""Word alignment by cross-attention: which word translates which (Kobayashi et al. 2020, §5)."""
 
 from headscope.core.question import Question
 

@@ -1,4 +1,4 @@
-"""What does fine-tuning change in the heads of a model?"""
+"""Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
 from headscope.core.question import Question
 

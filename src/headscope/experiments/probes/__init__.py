@@ -1,4 +1,4 @@
-"""Can syntax be read off attention maps by a small trained probe, and off hidden states?
+"""Small trained probes that read syntax off attention maps and hidden states.
 
 Nothing is imported here: `headscope.experiments.probes.probe` is the way in.
 """

@@ -1,4 +1,4 @@
-"""Which heads tell most about the model, and what is there to say of each?
+"""The heads that tell most about the model, each with its strongest label.
 
 Ranking, in the open: every labelled head comes with its strongest label (see `labels`). Heads are
 taken one after the other, each time the one of largest effect, where each head already taken with
