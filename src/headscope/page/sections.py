@@ -62,7 +62,6 @@ class OpeningPlan:
 
     id, chapter   of the chapter of findings: its place and its heading
     heading       tree -> the page's title in pieces, and which of them are names of models
-    kicker        tree -> the line above the title
     lede          tree -> sentences before the findings
     findings      tree -> sentences with numbers
     tables        (tree, manifest) -> a table, or None
@@ -70,11 +69,10 @@ class OpeningPlan:
     atlas         whether the rest of the page is that of an atlas, whose absent sections are named
     """
 
-    id: str
-    chapter: str
     heading: Callable[[xr.DataTree], Sequence[tuple[str, bool]]]
-    kicker: Callable[[xr.DataTree], str]
     findings: Callable[[xr.DataTree], list[str]]
+    id: str = "task"
+    chapter: str = "What was found"
     lede: Callable[[xr.DataTree], str] = lambda tree: ""
     tables: tuple[Callable[[xr.DataTree, Manifest], Table | None], ...] = ()
     nothing: str = "unlabelled"

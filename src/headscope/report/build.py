@@ -47,7 +47,6 @@ class Opening:
     """The opening of the page of an experiment; see `OpeningPlan`."""
 
     plan: OpeningPlan
-    kicker: str
     heading: list[tuple[str, bool]]
     lede: str
     findings: list[str]
@@ -184,7 +183,7 @@ def _opening(
     parts = [made[one.id] for _, one in plans if one.chapter == FINDINGS and one.id in made]
     tables = [table for make in plan.tables if (table := make(tree, manifest)) is not None]
     return Opening(
-        plan, plan.kicker(tree), list(plan.heading(tree)), plan.lede(tree), plan.findings(tree),
+        plan, list(plan.heading(tree)), plan.lede(tree), plan.findings(tree),
         tables, [one for one in parts if one.blocks or (plan.atlas and one.absent)],
     )  # fmt: skip
 
@@ -193,6 +192,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
         "model": model_name(tree),
+        "title": printable(tree.attrs.get("title", "headscope atlas")),
         "counted": counted(tree),
         "layers": layers,
         "heads": per_layer,

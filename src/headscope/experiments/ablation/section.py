@@ -47,11 +47,6 @@ def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
     return [(before, False), (model_name(tree), True), (after, False)]
 
 
-def kicker(tree: xr.DataTree) -> str:
-    """The command that was run."""
-    return printable(tree.attrs.get("title", "headscope"))
-
-
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
     """Scores of the checkpoint before and after training, and of the most frequent answer."""
     history, found = manifest.get("history"), group(tree, "ablation")
@@ -193,7 +188,7 @@ def orders_table(pruning: xr.Dataset) -> Table:
 
 
 OPENING = OpeningPlan(
-    id="task", chapter="What was found", heading=heading, kicker=kicker, findings=task_findings,
+    heading=heading, findings=task_findings,
     tables=(scores_table,), nothing="indifferent",
 )  # fmt: skip
 ABLATION_SECTIONS = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from headscope.core.results import estimate, model_name, printable
+from headscope.core.results import estimate, model_name
 from headscope.core.wording import percent
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, share
@@ -79,8 +79,7 @@ def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 
 OPENING = OpeningPlan(
-    id="task", chapter="What was found", heading=_heading, findings=findings,
-    kicker=lambda tree: printable(tree.attrs.get("title", "headscope")),
+    heading=_heading, findings=findings,
 )  # fmt: skip
 SECTIONS = (
     SectionPlan(

@@ -124,7 +124,7 @@ def _lede(tree: xr.DataTree) -> str:
 
 OPENING = OpeningPlan(
     id="comparison", chapter="What changed", heading=_heading, lede=_lede, findings=findings,
-    kicker=lambda tree: "headscope compare", tables=(scores_table,), atlas=True,
+    tables=(scores_table,), atlas=True,
 )  # fmt: skip
 SECTIONS = (
     SectionPlan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import estimate, head_name, model_name, printable
+from headscope.core.results import estimate, head_name, model_name
 from headscope.core.wording import capital
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
@@ -115,15 +115,11 @@ SECTIONS = (
 )
 
 
-def _kicker(tree: xr.DataTree) -> str:
-    return printable(tree.attrs.get("title", "headscope"))
-
-
 def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
     return [("Which heads of ", False), (model_name(tree), True), (" matter?", False)]
 
 
 OPENING = OpeningPlan(
-    id="task", chapter="What was found", heading=_heading, kicker=_kicker,
+    heading=_heading,
     findings=importance_findings, tables=(scores_table,),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import estimate, model_name, printable
+from headscope.core.results import estimate, model_name
 from headscope.core.wording import capital
 from headscope.experiments.probes.findings import (
     ARROWS,
@@ -138,8 +138,7 @@ def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 
 OPENING = OpeningPlan(
-    id="task", chapter="What was found", heading=_heading, findings=probe_findings,
-    kicker=lambda tree: printable(tree.attrs.get("title", "headscope")),
+    heading=_heading, findings=probe_findings,
 )  # fmt: skip
 SECTIONS = (
     SectionPlan(
