@@ -18,7 +18,6 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from benchmarks.inputs import VOCABULARY, Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     Way,
@@ -26,12 +25,12 @@ from headscope.experiments.ablation.variant_answers import (
     naive,
     small_batches,
 )
-from headscope.experiments.ablation.variants import single_heads, whole_layers
+from headscope.experiments.ablation.variants import StandIn, single_heads, whole_layers
 from headscope.model import linears
 from headscope.model.batch import Batch
 from headscope.model.model import forward
-from headscope.run.engine.compute import threads_of
-from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.compute import threads_of
+from headscope.run.memory import keep_few_products, keep_freed_memory
 
 MEASURED = 6  # variants of the naive way; each costs the same
 STOCK, FAST = "naive, stock linears", "naive, fast linears"

@@ -36,8 +36,8 @@ from benchmarks.pipelines import (
 )
 from benchmarks.timing import Row, interleave, options, record, table
 from headscope.model.linears import linears
-from headscope.run.engine.compute import threads_of
-from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.compute import threads_of
+from headscope.run.memory import keep_few_products, keep_freed_memory
 
 TREEBANK_PER_FIXED = 8  # sentences for each segment of 128 tokens: enough for several batches
 SLOW_HEADS = 4  # of the half-precision loop, which takes minutes for all

@@ -19,8 +19,8 @@ from benchmarks.timing import Row, interleave, options, table
 from headscope.analyses.flow.measure import DEFAULT
 from headscope.analyses.flow.methods import METHODS
 from headscope.model.linears import linears
-from headscope.run.engine.compute import threads_of
-from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.compute import threads_of
+from headscope.run.memory import keep_few_products, keep_freed_memory
 
 USUAL = "surface + entropy + norms + mixing"
 FEW = 2

@@ -23,12 +23,12 @@ from torch.nn import functional
 from benchmarks.ablation import classifier
 from benchmarks.inputs import Inputs, fixed, twin
 from benchmarks.timing import Row, interleave, options, table
-from headscope.experiments.importance.gradients import GradientSums
-from headscope.experiments.importance.stream import Streaming
+from headscope.experiments.importance.gradients import Streaming
+from headscope.experiments.importance.result import GradientSums
 from headscope.model import linears
 from headscope.model.model import forward, run_network
-from headscope.run.engine.compute import threads_of
-from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.compute import threads_of
+from headscope.run.memory import keep_few_products, keep_freed_memory
 
 STREAMING = "streaming, with sums by category"
 AGREE = 1e-4  # relative, of float32 sums

@@ -20,8 +20,8 @@ from benchmarks.pipelines import Streamed, bare, fastest
 from benchmarks.timing import Row, interleave, options, table
 from headscope.corpus import Example, Word
 from headscope.model.linears import linears
-from headscope.run.engine.compute import threads_of
-from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+from headscope.run.compute import threads_of
+from headscope.run.memory import keep_few_products, keep_freed_memory
 
 RELATIONS = 45
 SPLIT = 0.08  # of the words have two tokens (Clark et al. 2019, §4.1)

@@ -64,7 +64,7 @@ def until(condition: Callable[[], object], *, what: str, patience: float = PATIE
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {patience:.0f} s in vain: {what}")
-        pause.wait(0.002)
+        pause.wait(0.02)  # to look at all processes costs a core, done without pause
 
 
 def shard_files(run: Path) -> dict[str, tuple[int, int]]:

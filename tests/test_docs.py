@@ -89,9 +89,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "wiki.txt").write_text(
         "The cat sat. It slept.\n\nA dog barked at the cat.\n", "utf-8"
     )
-    _write_short_corpus(folder / "bundled")
-    shutil.copy(folder / "bundled/01.conllu", folder / "dev.conllu")
-    shutil.copy(folder / "bundled/02.conllu", folder / "train.conllu")
+    _write_short_corpus(folder / "bundled" / "demo")
+    shutil.copy(folder / "bundled/demo/01.conllu", folder / "dev.conllu")
+    shutil.copy(folder / "bundled/demo/02.conllu", folder / "train.conllu")
     (folder / "vectors.txt").write_text("the 0.1 0.2\nof 0.3 -0.1\n", "utf-8")
     (folder / "my-model").symlink_to(demo_place())
     (folder / "litbank.conll").write_text(LITBANK, "utf-8")
@@ -107,7 +107,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the pages speak of; the bundled corpus is shorter."""
     shutil.copytree(files, tmp_path, symlinks=True, dirs_exist_ok=True)
     module = import_module("headscope.corpus.treebank")
-    monkeypatch.setattr(module, "DEMO_FOLDER", str(tmp_path / "bundled"))
+    monkeypatch.setattr(module, "files", lambda package: tmp_path / "bundled")
     # To time the linear maps takes longer than to use them here.
     monkeypatch.setattr("headscope.model.linears._available", lambda network: False)
     monkeypatch.chdir(tmp_path)
@@ -116,7 +116,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _write_short_corpus(folder: Path) -> None:
     """Three documents of five sentences: the whole takes minutes and says no more of a page."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for source in sorted((ROOT / "src/headscope/corpus/demo").glob("*.conllu"))[:3]:
         sentences = source.read_text("utf-8").split("\n\n")[:5]
         short = "\n\n".join(sentences) + "\n\n"
@@ -158,7 +158,7 @@ def test_every_command_of_the_pages_runs(
     line: str, desk: Path, finished: Path, tiny_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "headscope.experiments.map_classifier.classifier_card.MADE", 25
+        "headscope.experiments.map_classifier.classifier_training.MADE", 25
     )  # minutes else
     names = {"bert-base-uncased": "demo", "spacy:en_core_web_sm": installed_parser(line)}
     if line.split()[1] not in ("view", "doctor"):  # a command of the demo runs on any model

@@ -23,7 +23,7 @@ def test_importing_headscope_takes_less_than_a_third_of_a_second():
 
 def test_a_finished_run_is_opened_and_reported_without_torch():
     code = (
-        "import sys, headscope.run.finished_run, headscope.heads.tables; "
+        "import sys, headscope.run.store, headscope.heads.tables; "
         "import headscope.draw.figures, headscope.report.build; "
         "print({'torch', 'transformers', 'numba'} & sys.modules.keys())"
     )

@@ -44,10 +44,10 @@ PRUNE += ("--choose", "12")
 def test_ablate_writes_a_run_with_a_report_and_says_what_it_found(headscope, desk):
     done = headscope(*ABLATE, "-o", "run")
     assert done.code == 0, done.err
-    assert "2 layers × 3 heads on 24 examples of mood, accuracy" in done.out
-    assert "heads by accuracy:" in done.out
-    assert "(q < 0.05 after correction for 6)" in done.out
-    assert "layers by accuracy:" in done.out
+    assert "2 layers × 3 heads on 24 examples of mood" in done.out
+    assert "Of 6 heads by accuracy:" in done.out
+    assert "(q < 0.05, corrected for 6 heads" in done.out
+    assert "Of 2 layers, each without all its heads:" in done.out
     assert (desk / "run/report.html").is_file()
     for name in ("ablation.svg", "ablation.png", "ablation_loss.svg"):
         assert (desk / "run/figures" / name).is_file()
@@ -200,8 +200,8 @@ def test_a_regression_is_told_by_its_correlation(headscope, tmp_path):
     line = ("ablate", "model", "--task", "amount", "--regression", "--data", "data", *QUICK)
     done = headscope(*line, "-o", "run")
     assert done.code == 0, done.err
-    assert "examples of amount, pearson" in done.out
-    assert "heads by the loss" in done.out
+    assert "of the whole model on amount is" in done.out
+    assert "By the loss, to which every example counts:" in done.out
 
 
 @pytest.mark.parametrize("name", ["ablate", "prune"])

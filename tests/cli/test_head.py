@@ -7,11 +7,10 @@ import json
 import pytest
 
 from cli.conftest import refused
-from headscope.cli.show_run import head_named
+from headscope.cli.show import head_named
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
-from headscope.heads.card_text import card_text
-from headscope.heads.head_card import head_card
+from headscope.heads.head_card import card_text, head_card
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree
@@ -48,7 +47,7 @@ def test_any_other_name_is_refused_and_says_what_is_wanted(name):
 
 
 def test_view_counts_the_same_way():
-    from headscope.cli.view import _heads
+    from headscope.cli.show import _heads
 
     assert _heads("--heads", "3-9") == [head_named("3-9")]
 

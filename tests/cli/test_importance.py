@@ -25,7 +25,7 @@ def test_importance_is_held_against_an_ablation_and_gives_prune_its_order(headsc
     done = headscope(*IMPORTANCE, "-o", "run", "--ablate", "zero", "--steps", "3")
     assert done.code == 0, done.err
     assert "2 layers × 3 heads, cross-entropy" in done.out
-    assert "rank correlation over heads with the rise of the loss" in done.out
+    assert "Rank correlation over 6 heads with the rise of the loss" in done.out
     assert (desk / "run/report.html").is_file()
     assert (desk / "run-ablation/atlas.nc").is_file()
     told = json.loads(

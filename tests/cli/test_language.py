@@ -16,7 +16,7 @@ from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.cli.main import group
 from headscope.cli.options import CorpusOptions
 from headscope.corpus.annotate import annotated, annotation_cache
-from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
+from headscope.corpus.annotate.parsers import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
 from headscope.run.analysis import MEASURES, known_analyses, options_of
 
@@ -337,7 +337,7 @@ def test_every_corpus_option_is_read():
 
 
 def test_doctor_says_which_parsers_there_are(headscope, monkeypatch):
-    parsers = "headscope.corpus.annotate.annotated.installed_parsers"
+    parsers = "headscope.corpus.annotate.parsers.installed_parsers"
     monkeypatch.setattr(parsers, lambda: ["spacy:en_x 1.0"])
     assert "ok  annotation of text    spacy:en_x 1.0" in headscope("doctor").out
     monkeypatch.setattr(parsers, list)

@@ -231,7 +231,7 @@ def test_a_bug_of_ours_shows_a_traceback_only_when_asked(headscope, monkeypatch)
     def bug(*_):
         raise ZeroDivisionError("a\nb")
 
-    monkeypatch.setattr("headscope.run.finished_run.open_run", bug)
+    monkeypatch.setattr("headscope.run.store.open_run", bug)
     refused(headscope("report", "run"), "ZeroDivisionError: a\n", "--debug", code=1)
     with pytest.raises(ZeroDivisionError):
         headscope("report", "run", "--debug")

@@ -11,7 +11,7 @@ import pytest
 from cli.conftest import refused
 from experiments.probes.made import VECTORS, tiny, treebank
 from headscope.core.head_labels import run_labels
-from headscope.run.finished_run import open_run
+from headscope.run.store import open_run
 from tasks.made import checkpoint
 
 QUICK = ("--replicates", 20, "--linears", "stock", "--structural-epochs", 1)

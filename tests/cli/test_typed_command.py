@@ -1,16 +1,17 @@
-"""Are options declared by a dataclass parsed into it, and may a file option take several files?"""
+"""Are options declared by a class parsed into it, and may a file option take several files?"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from headscope.cli.typed_command import (
+    Options,
     argument,
     flag,
     group,
@@ -20,16 +21,14 @@ from headscope.cli.typed_command import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Files:
+class Files(Options):
     """Options that stand in a group."""
 
     text: tuple[Path, ...] = several("Text.")
     coref: tuple[Path, ...] = several("Coreference.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
+class Asked(Options):
     """Each kind of field that a command may have."""
 
     model: str = argument()
@@ -37,7 +36,7 @@ class Asked:
     files: Files = group("Files")
     settings: tuple[str, ...] = several("NAME=VALUE.", names="--set", heading="How")
     long: Literal["cut", "skip"] = option("What to do else.", default="cut")
-    batch_tokens: int = option("Of a batch.", default=8, minimum=2)
+    batch_tokens: Annotated[int, click.IntRange(2)] = option("Of a batch.", default=8)
     quiet: bool = flag("Nothing is said.")
 
 

@@ -1,4 +1,4 @@
-"""Are sums, intervals, bins and rank correlations what numpy and scipy say they are?"""
+"""Are sums, records, intervals, bins and rank correlations what numpy and scipy say they are?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headscope.core.accumulators import (
+    Accumulator,
     Counts,
     Largest,
     LogBins,
     Sums,
+    TopRecords,
     bootstrap_weights,
     estimate,
     estimate_by_spread,
@@ -26,11 +28,14 @@ from headscope.core.accumulators import (
 
 FINITE = st.floats(1e-30, 1e30)
 BINS = st.builds(
-    LogBins,
-    st.integers(-20, 0),
-    st.integers(1, 20),
-    st.integers(0, 8).map(lambda power: 2**power),
-)
+    LogBins, st.integers(-20, 0), st.integers(1, 20), st.integers(0, 8).map(lambda power: 2**power),
+)  # fmt: skip
+RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("what", "i4", 2)])
+KEPT = 3
+offers = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 10**6)),
+    unique_by=lambda offer: offer[2], max_size=30,
+)  # fmt: skip
 
 
 # --- bootstrap weights ----------------------------------------------------------------------
@@ -110,12 +115,19 @@ def test_sums_of_parts_are_the_sum_of_the_whole() -> None:
     np.testing.assert_allclose(first.sums, whole.sums, rtol=1e-13, atol=1e-13)
 
 
-def test_merging_sums_of_other_shapes_raises() -> None:
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (Sums.zeros(3, replicates=4), Sums.zeros(3, replicates=0)),
+        (Counts.zeros(2, 3), Counts.zeros(3)),
+        (Largest.empty(2, 3), Largest.empty(3)),
+        (TopRecords.zeros(2, 3, record=RECORD), TopRecords.zeros(2, 2, record=RECORD)),
+    ],
+)
+def test_merging_with_other_shapes_raises(mine: Accumulator, theirs: Accumulator) -> None:
     """numpy would broadcast (1, 3) to (5, 3) and say nothing."""
-    with pytest.raises(ValueError, match=r"cannot merge \(1, 3\) into \(5, 3\)"):
-        Sums.zeros(3, replicates=4).merge(Sums.zeros(3, replicates=0))
-    with pytest.raises(ValueError, match="not of the same run"):
-        Counts.zeros(2, 3).merge(Counts.zeros(3))
+    with pytest.raises(ValueError, match=r"cannot merge \(.*\) into \(.*\): not of the same run"):
+        mine.merge(theirs)
 
 
 @given(st.lists(st.integers(0, 11), max_size=60), st.integers(0, 60))
@@ -125,6 +137,54 @@ def test_counts_are_those_of_numpy_and_merge(cells: list[int], cut: int) -> None
     other.add(np.array(cells[cut:], np.int64))
     one.merge(other)
     assert one.counts.ravel().tolist() == [cells.count(c) for c in range(12)]
+
+
+# --- the best records ------------------------------------------------------------------------
+
+
+def kept_of(offered):
+    best = TopRecords.zeros(2, KEPT, record=RECORD)
+    for cell, score, key in offered:
+        scores = np.zeros(2)
+        scores[cell] = score / 4
+        for (place,) in best.wanted(scores, key).tolist():
+            best.put((place,), np.array((scores[place], key, (key, -key)), RECORD))
+    return best
+
+
+def by_sorting(offered):
+    """[cell] the best (score, key) by sorting everything."""
+    found = []
+    for cell in range(2):
+        there = sorted((-score / 4, key) for c, score, key in offered if c == cell and score)
+        found.append([(-score, key) for score, key in there[:KEPT]])
+    return found
+
+
+def told(best):
+    return [[(r["score"], r["key"]) for r in cell if r["score"] > 0] for cell in best.records]
+
+
+@given(offers, st.randoms())
+def test_the_best_are_kept_in_any_order(offered, random):
+    shuffled = random.sample(offered, len(offered))
+    assert told(kept_of(shuffled)) == told(kept_of(offered)) == by_sorting(offered)
+
+
+@given(offers, st.integers(0, 30))
+def test_what_two_have_kept_merges_into_what_one_would_have_kept(offered, cut):
+    one, other = kept_of(offered[:cut]), kept_of(offered[cut:])
+    backwards = kept_of(offered[cut:])
+    backwards.merge(one)
+    one.merge(other)
+    assert told(one) == told(backwards) == by_sorting(offered)
+
+
+def test_records_keep_what_goes_with_them():
+    best = kept_of([(1, 4, 7), (1, 2, 9)])
+    np.testing.assert_array_equal(best.records[1]["what"], [[7, -7], [9, -9], [0, 0]])
+    again = TopRecords(best.array.copy(), RECORD)
+    np.testing.assert_array_equal(again.records[1]["what"], best.records[1]["what"])
 
 
 # --- ratios and intervals -------------------------------------------------------------------
@@ -141,11 +201,6 @@ def test_the_largest_of_parts_is_that_of_the_whole(
     there = [[value for at, value in values if at == cell] for cell in range(3)]
     expected = [max(found) if found else np.nan for found in there]
     np.testing.assert_array_equal(parts[0].seen, expected)
-
-
-def test_merging_the_largest_of_other_shapes_raises() -> None:
-    with pytest.raises(ValueError, match="not of the same run"):
-        Largest.empty(2, 3).merge(Largest.empty(3))
 
 
 def test_a_ratio_is_nan_where_nothing_was_counted_and_says_so_without_a_warning() -> None:

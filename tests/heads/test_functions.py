@@ -8,9 +8,8 @@ import pytest
 from headscope.analyses.coreference.claims import claims as of_mentions
 from headscope.analyses.dependency.claims import claims as of_relations
 from headscope.analyses.frames.claims import claims as of_frames
-from headscope.core.head_labels import all_claims, head_labels
+from headscope.core.head_labels import all_claims, head_labels, telling_heads
 from headscope.core.relation_names import arrow
-from headscope.heads.notable_heads import telling_heads
 from report.synthetic import make_tree
 from report.synthetic_language import add_language, make_language_tree
 

@@ -10,12 +10,12 @@ import xarray as xr
 
 from heads.test_notable_heads import plant
 from headscope.analyses.dependency.best_relations import best_relations
-from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
+from headscope.analyses.patterns.typical_maps import head_maps
+from headscope.core.card_part import TypicalMap
 from headscope.core.head_labels import head_labels
 from headscope.core.stored_maps import stored_inputs
 from headscope.errors import InputError
-from headscope.heads.card_json import card_json
-from headscope.heads.head_card import head_card
+from headscope.heads.head_card import card_json, head_card
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree
@@ -107,7 +107,7 @@ def test_links_are_the_largest_between_tokens_of_the_text_one_for_each_that_look
 
 
 def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
-    maps = TypicalMaps(add_inputs(add_language(add_patterns(make_tree(6, 12)))))
+    maps = head_maps(add_inputs(add_language(add_patterns(make_tree(6, 12)))))
     first, second = maps.of(2, 3)
     assert maps.source == "patterns"
     assert (first.tokens, first.kind, first.score) == (tuple(FIRST), "diagonal", 0.9)
@@ -117,7 +117,7 @@ def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
 
 
 def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
-    maps, kept = TypicalMaps(whole), stored_inputs(whole)
+    maps, kept = head_maps(whole), stored_inputs(whole)
     surface, entropy = whole["surface"].attention, whole["entropy"]
 
     def away(one, place):
@@ -149,9 +149,9 @@ def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
 
 
 def test_a_run_that_kept_no_maps_has_none():
-    maps = TypicalMaps(make_tree(2, 2))
+    maps = head_maps(make_tree(2, 2))
     assert (maps.source, maps.of(0, 0)) == ("", [])
-    assert TypicalMaps(add_patterns(make_tree(2, 2), maps=False)).source == ""
+    assert head_maps(add_patterns(make_tree(2, 2), maps=False)).source == ""
 
 
 # --- the whole ------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def test_the_json_tells_the_numbers_of_the_run(whole):
 def test_shares_of_classes_are_on_the_card():
     tree = add_patterns(make_tree(2, 2), shares={(0, 1): {"block": (0.6, 0.55, 0.65)}})
     card = head_card(tree, 0, 1)
-    assert card.classes["block"] == (0.6, 0.55, 0.65)
+    assert tuple(card.data["classes"]["block"].values()) == (0.6, 0.55, 0.65)
     assert isinstance(tree["patterns"], xr.DataTree)
     assert "patterns.share.block" in {number.metric.key for number in card.numbers}
     assert not [n.metric.key for n in card.numbers if "typical" in n.metric.key]

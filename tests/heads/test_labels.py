@@ -10,10 +10,9 @@ import pytest
 import xarray as xr
 
 from heads.test_notable_heads import plant, quiet_tree
+from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
-from headscope.core.head_roles import head_roles
-from headscope.heads.head_tables import head_table, label_table
-from headscope.heads.tables import write_tables
+from headscope.heads.tables import head_table, label_table, write_tables
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
 from report.synthetic_language import add_language, make_language_tree

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.core.head_labels import all_claims
+from headscope.core.head_attention import CLARK_BROAD_NATS, head_roles
+from headscope.core.head_labels import all_claims, telling_heads
 from headscope.core.head_metrics import head_metrics
-from headscope.core.head_roles import CLARK_BROAD_NATS, head_roles
 from headscope.core.results import head_name
-from headscope.heads.notable_heads import telling_heads
 from report.synthetic import UNIFORM, make_tree
 
 

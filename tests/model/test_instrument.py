@@ -17,7 +17,7 @@ from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import known_options, probabilities
 from headscope.model.instrument import AttentionCall, Instrument, Intervention
 from headscope.model.layer import LayerView
-from model.families.tiny import inputs, make, sharpened, tiny
+from model.families.tiny import inputs, make, seen_by, sharpened, tiny
 
 registered_pair = pytest.mark.parametrize("name", ["BERT", "ALBERT", "Llama"])
 
@@ -49,13 +49,7 @@ def without_values(layer: int, head: int) -> Intervention:
 def run(
     network: PreTrainedModel, name: str, *interventions: Intervention
 ) -> tuple[list[LayerView], torch.Tensor]:
-    views: list[LayerView] = []
-    with (
-        torch.no_grad(),
-        Instrument(network, observers=[views.append], interventions=interventions),
-    ):
-        output = network(**inputs(name)[0]).last_hidden_state
-    return views, output
+    return seen_by(network, inputs(name)[0], interventions=interventions)
 
 
 # --- interventions ----------------------------------------------------------------------------

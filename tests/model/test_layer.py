@@ -12,14 +12,14 @@ from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, compiled
-from headscope.model.projection import OutputProjection
+from headscope.model.linears import OutputProjection
 from headscope.run.contract_bench import VOCABULARY, tiny_examples, tiny_network, tiny_views
 
 DERIVED = {
     "entropy": lambda view, batch: view.entropy(batch),
     "column sums": lambda view, batch: view.column_sums(batch),
     "value norms": lambda view, batch: view.value_norm * batch.mask[:, None],
-    "summed norms": lambda view, batch: view.summed_norm_columns(batch),
+    "summed norms": lambda view, batch: view.summed_norm(batch).sum(1),
 }
 
 
@@ -80,7 +80,7 @@ def test_summed_norms_are_those_of_the_summed_vectors(batch: Batch, wide: list[L
     view = wide[0]
     weighted = np.einsum("bhqk,bhkm->bqkm", view.attention.numpy(), _vectors(view))
     norms = np.linalg.norm(weighted, axis=-1) * batch.mask.numpy()[:, :, None]
-    np.testing.assert_allclose(view.summed_norm_columns(batch), norms.sum(1), atol=1e-7)
+    np.testing.assert_allclose(view.summed_norm(batch).sum(1), norms.sum(1), atol=1e-7)
 
 
 @pytest.mark.parametrize("what", DERIVED)
@@ -88,12 +88,9 @@ def test_the_compiled_path_gives_what_torch_gives_in_float64(batch: Batch, what:
     for view in tiny_views(batch, dtype=torch.float32):
         assert compiled(view.attention)
         double = replace(
-            view,
-            attention=view.attention.double(),
-            values=view.values.double(),
-            site=_site(OutputProjection(view.projection.weight.double(), None)),
-            _scans={},
-        )
+            view, attention=view.attention.double(), values=view.values.double(),
+            site=_site(OutputProjection(view.projection.weight.double(), None)), _scans={},
+        )  # fmt: skip
         assert not compiled(double.attention)
         found, expected = (DERIVED[what](v, batch) for v in (view, double))
         torch.testing.assert_close(found.double(), expected, rtol=2e-6, atol=2e-6)
@@ -153,12 +150,9 @@ def test_bfloat16_is_summed_in_float32(batch: Batch, what: str) -> None:
     assert found.dtype == torch.float32
     projection = OutputProjection(view.projection.weight.double(), None)
     double = replace(
-        view,
-        attention=view.attention.double(),
-        values=view.values.double(),
-        site=_site(projection),
-        _scans={},
-    )
+        view, attention=view.attention.double(), values=view.values.double(),
+        site=_site(projection), _scans={},
+    )  # fmt: skip
     torch.testing.assert_close(found.double(), DERIVED[what](double, batch), rtol=1e-5, atol=1e-5)
 
 

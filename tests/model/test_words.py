@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headscope.corpus import Example, Word
-from headscope.model.batch import Batch
-from headscope.model.words import PIECES, Words, largest
+from headscope.model.batch import PIECES, Batch, Words, largest
 from headscope.run.contract_bench import VOCABULARY, annotated
 
 
@@ -115,11 +114,8 @@ def test_plain_text_has_no_words():
 def test_largest_passes_over_the_word_itself_and_special_tokens(dtype):
     words = Words.of([example(1, 1, 1)], tokens=5)
     maps = torch.tensor([[
-        [0.9, 0.1, 0.0, 0.0, 0.0],
-        [0.2, 0.4, 0.1, 0.3, 0.0],
-        [0.5, 0.1, 0.2, 0.1, 0.1],
-        [0.1, 0.0, 0.0, 0.1, 0.8],
-        [0.0, 0.0, 1.0, 0.0, 0.0],
+        [0.9, 0.1, 0.0, 0.0, 0.0], [0.2, 0.4, 0.1, 0.3, 0.0], [0.5, 0.1, 0.2, 0.1, 0.1],
+        [0.1, 0.0, 0.0, 0.1, 0.8], [0.0, 0.0, 1.0, 0.0, 0.0],
     ]], dtype=dtype)[None]  # fmt: skip
     to, from_ = largest(maps, words)
     assert to[0, 0].tolist() == [-1, 3, 1, -1, -1]  # the first of equals; no weight, no word

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from headscope.papers.claim_engine import PaperClaim, Published, against_published, differences
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
 
 OWN = PaperRuns({}, own=True, absent={})
 OTHER = PaperRuns({}, own=False, absent={})
@@ -21,7 +21,7 @@ def line(
             raise answer
         return answer
 
-    return PaperClaim("key", "Table 1", "a claim", tuple(parts), measure, published, unit)
+    return PaperClaim("key", "Table 1", "a claim", Measure(tuple(parts), measure), published, unit)
 
 
 def status(answer, *published, results=OWN, **more) -> str:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from headscope.analyses.patterns.typical_maps import TypicalMaps
+from headscope.analyses.patterns.typical_maps import head_maps
 from headscope.heads.head_card import head_card
 from headscope.report.card_page import LEVELS, build_card
 from report.synthetic import make_tree
@@ -131,9 +131,9 @@ def test_the_card_says_what_the_results_say(opened, report, tree):
     assert cells[0].startswith(f"{100 * value:.0f}")
     assert cells[1] == f"{rank} of 72"
     relations = page.locator("#card .rows tbody th").all_text_contents()
-    assert relations == [one.words for one in card.relations]
+    assert relations == [one["words"] for one in card.data["relations"]]
     near = page.locator("#card .nearest a").all_text_contents()
-    assert near == [f"L{one.layer + 1}·H{one.head + 1}" for one in card.nearest]
+    assert near == [f"L{one['layer'] + 1}·H{one['head'] + 1}" for one in card.data["nearest"]]
     page.locator("#card .nearest a").first.click()
     titled(page, near[0])
 
@@ -162,7 +162,7 @@ def test_an_unlabelled_head_says_so_and_what_stands_out_most(opened, report, tre
 
 
 def test_maps_are_drawn_as_they_are(opened, report, tree):
-    page, maps = opened(report, "#L4H5"), TypicalMaps(tree).of(3, 4)
+    page, maps = opened(report, "#L4H5"), head_maps(tree).of(3, 4)
     card = drawn(page)
     assert card.locator(".map").count() == 3
     for at, one in enumerate(maps):

@@ -10,7 +10,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from headscope.analyses.patterns.typical_maps import TypicalMaps
+from headscope.analyses.patterns.typical_maps import head_maps
 from headscope.heads.head_card import head_card
 from headscope.report import card_page as module
 from headscope.report.build import render
@@ -32,7 +32,7 @@ def data_of(html):
 
 
 def test_the_maps_of_a_page_are_those_of_the_heads(tree):
-    held, maps = cards(tree)["maps"], TypicalMaps(tree)
+    held, maps = cards(tree)["maps"], head_maps(tree)
     codes = np.frombuffer(gzip.decompress(b64decode(held["codes"])), np.uint8)
     at = 0
     for unit, rows in enumerate(held["heads"]):

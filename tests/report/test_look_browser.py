@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headscope.analyses.examples.clearest_input import clearest_inputs
+from headscope.core.head_labels import telling_heads
 from headscope.core.stored_maps import stored_inputs
-from headscope.heads.notable_heads import telling_heads
 from report.conftest import EVIL
 
 
@@ -53,28 +53,28 @@ def test_a_telling_head_opens_in_its_input_with_the_values_that_were_kept(opened
     page = opened()
     claims = [c for c in telling_heads(tree) if c.kind == "dependency"]
     looks, kept = clearest_inputs(tree, stored_inputs(tree)), stored_inputs(tree)
-    claim, look = next(
+    claim, (example, query) = next(
         (c, looks[c.layer * 12 + c.head])
         for c in claims
-        if looks[c.layer * 12 + c.head].query is not None
+        if looks[c.layer * 12 + c.head][1] is not None
     )
     frame = look_at(page, claim.layer * 12 + claim.head)
     assert frame.locator("#tab-head").get_attribute("aria-selected") == "true"
     assert frame.locator("#head-name").text_content() == f"L{claim.layer + 1}·H{claim.head + 1}"
     asks = frame.locator("#from .kept .text").all_text_contents()
-    assert asks == [kept[look.example].tokens[look.query]]
+    assert asks == [kept[example].tokens[query]]
     shown = [float(text) for text in frame.locator("#to .value").all_text_contents()]
-    wanted = kept[look.example].attention[claim.layer, claim.head, look.query]
+    wanted = kept[example].attention[claim.layer, claim.head, query]
     assert shown == pytest.approx(wanted.tolist(), abs=0.009)
     assert max(shown) > 0.2
 
 
 def test_a_head_that_looks_at_a_position_opens_with_all_its_lines(opened, tree):
     page = opened()
-    unit, look = told(tree, kind="previous")
+    unit, (example, _) = told(tree, kind="previous")
     frame = look_at(page, unit)
     assert frame.locator("#from .kept").count() == 0
-    tokens = stored_inputs(tree)[look.example].tokens
+    tokens = stored_inputs(tree)[example].tokens
     assert frame.locator("#from [role=option]").count() == len(tokens)
 
 

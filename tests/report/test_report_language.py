@@ -12,10 +12,9 @@ from headscope.analyses.coreference.tables import coreference_table
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.features.tables import features_table
 from headscope.analyses.frames.tables import frames_table
-from headscope.core.head_labels import head_labels
+from headscope.core.head_labels import head_labels, telling_heads
 from headscope.core.question import questions
 from headscope.draw.figures import pictures
-from headscope.heads.notable_heads import telling_heads
 from headscope.page.sections import LANGUAGE
 from headscope.report.build import render
 from report.synthetic import make_manifest, make_tree

@@ -16,10 +16,8 @@ from headscope.views.figure_lines import (
     FAINT,
     THICK,
     THIN,
-    attention_lines,
-    lines_caption,
 )
-from headscope.views.figure_map import attention_map
+from views.sided import attention_lines, attention_map
 from views.test_attention_pictures import SPECIAL, TOKENS, lines_of
 
 OTHERS = ["das", "Haus", "</s>"]
@@ -45,7 +43,6 @@ def test_lines_across_go_from_the_tokens_of_one_side_to_those_of_the_other():
     shown = [(t.get_text(), t.get_color()) for t in right if t.get_text() in OTHERS]
     ink, grey = LIGHT["ink"], LIGHT["grey"]
     assert shown == [("das", ink), ("Haus", ink), ("</s>", grey)]
-    assert "set back" in lines_caption(maps, heads=[(0, 1)], key_special=ACROSS["key_special"])
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(6, 3), (3, 6), (1, 30), (30, 1)])

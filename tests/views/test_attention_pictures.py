@@ -22,10 +22,9 @@ from headscope.views.figure_lines import (
     MOST_TOKENS,
     THICK,
     THIN,
-    attention_lines,
-    lines_caption,
 )
-from headscope.views.figure_map import attention_map, map_caption, most_tokens
+from headscope.views.figure_map import most_tokens
+from views.sided import attention_lines, attention_map
 
 TOKENS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 SPECIAL = np.array([True, False, False, False, False, True])
@@ -94,8 +93,6 @@ def test_no_line_is_drawn_below_the_threshold():
     kept = np.where(maps[0, 1] >= 0.2, maps[0, 1], 0)
     assert 0 < (kept > 0).sum() < kept.size
     np.testing.assert_allclose(drawn_weights(figure, "blue"), kept, atol=1e-6)
-    assert "below 20 % none is drawn" in lines_caption(maps, heads=[(0, 1)], threshold=0.2)
-    assert "none is drawn" not in lines_caption(maps, heads=[(0, 1)], threshold=0)
 
 
 def test_a_weight_of_nothing_has_no_line_even_without_a_threshold():
@@ -118,8 +115,6 @@ def test_opacity_follows_the_weight_and_special_tokens_stand_back():
     share = (widths - np.float64(THIN)) / (THICK - THIN)
     back = np.where(SPECIAL[places].any(-1), FADED, 1)
     np.testing.assert_allclose(colors[:, 3], back * (FAINT + (1 - FAINT) * share), atol=1e-6)
-    assert "special tokens" in lines_caption(maps, special=SPECIAL, **options)
-    assert "special tokens" not in lines_caption(maps, **options)
     figure = attention_lines(TOKENS, maps, special=SPECIAL, **options)
     greyed = [t.get_text() for t in figure.axes[0].texts if t.get_color() == LIGHT["grey"]]
     assert sorted(greyed) == ["[CLS]", "[CLS]", "[SEP]", "[SEP]"]
@@ -157,8 +152,6 @@ def test_norms_are_drawn_up_to_the_largest_of_the_heads_shown():
     top = maps[0, :2].max()
     np.testing.assert_allclose(drawn_weights(figure, "blue"), maps[0, 0] / top, atol=1e-6)
     assert {"weighted norm ‖αf(x)‖", f"{top:.2f}"} <= set(texts(figure.axes[0]))
-    caption = lines_caption(maps, **options)
-    assert f"full at {top:.2f}, the largest drawn; below {0.05 * top:.2f} none" in caption
 
 
 def test_the_key_names_heads_from_one_and_says_what_they_do():
@@ -181,14 +174,12 @@ def test_the_map_has_the_shade_of_every_weight_with_the_first_token_above():
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
     assert axes.get_xlim()[0] < axes.get_xlim()[1]
     assert {text.get_text() for text in figure.texts} == {"L1·H1", "to →", "from ↓", "attention"}
-    assert f"{100 * top:.0f} % (darkest, the largest)" in map_caption(weights)
 
 
 def test_maps_can_share_a_scale():
     weights = make_maps()[0, 0] / 2
     (axes,) = attention_map(TOKENS, weights, top=1.0).axes
     np.testing.assert_array_equal(shades(axes), steps_of(weights, 1.0))
-    assert "100 % (darkest, and above)" in map_caption(weights, top=1.0)
 
 
 def test_the_axes_of_a_map_set_special_tokens_back():
@@ -312,8 +303,8 @@ def test_what_cannot_be_shown_is_refused(change, words):
     [
         ([], {}, "found 0 heads to draw; wanted 1 to 12"),
         ([(0, 0)] * 13, {}, "found 13 heads"),
-        ([(2, 0)], {}, r"no head \(2, 0\)"),
-        ([(0, -1)], {}, "2 layers of 14 heads"),
+        ([(2, 0)], {}, "found layer 3, head 1; wanted layers 1 to 2"),
+        ([(0, -1)], {}, "found layer 1, head 0; wanted .* heads 1 to 14"),
         ([(0, 0)], {"threshold": 5}, "threshold is 5"),
     ],
 )

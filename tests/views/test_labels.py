@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from headscope.errors import InputError
-from headscope.views.example_labels import example_labels
+from headscope.views import example_labels as module
+from headscope.views.captured_example import TokenSide
 
 N = 8  # [CLS] a b , c d . [SEP]
 KINDS = {
@@ -16,6 +17,13 @@ KINDS = {
     "special": np.zeros(N, dtype=bool),  # every token is a query, unless a test says otherwise
 }
 NOTHING = dict.fromkeys(KINDS, np.zeros(N, dtype=bool))
+
+
+def example_labels(maps, *, cls_name="[CLS]", sep_name="[SEP]", **flags):
+    marks = zip(flags["cls"], flags["sep"], strict=False)
+    tokens = tuple(cls_name if c else sep_name if s else "word" for c, s in marks)
+    nothing = np.zeros(len(tokens), dtype=np.int64)
+    return module.example_labels(maps, TokenSide(tokens, segment=nothing, word=nothing, **flags))
 
 
 def to(*keys, weight=1.0):

@@ -18,9 +18,8 @@ from headscope.views.figure_neuron_row import MOST_KEYS, MOST_NEURONS
 from headscope.views.figure_neurons import (
     BAR,
     SHADES,
-    attention_neurons,
-    neurons_caption,
 )
+from views.sided import attention_neurons
 
 TOKENS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 SPECIAL = np.array([True, False, False, False, False, True])
@@ -180,7 +179,6 @@ def test_the_scaling_is_said(scaling, words):
     weights = np.exp(scores - scores.max(1, keepdims=True))
     row |= {"scaling": scaling, "weights": weights / weights.sum(1, keepdims=True)}
     assert f"q·k{words}" in texts(attention_neurons(TOKENS, **row).axes[0])
-    assert f"(q·k{words} and" in neurons_caption("cat", scaling=scaling, neurons=8)
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import headscope as hs
 from headscope.cli.main import group
+from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import run_labels
-from headscope.core.head_roles import head_roles
 from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.views.view_page import payload

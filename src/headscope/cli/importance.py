@@ -3,84 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from headscope.cli.options import (
-    BootstrapOptions,
-    CorpusOptions,
-    LengthOptions,
-    ModelOptions,
-    RunOptions,
-    check_run_folder,
-    comma_separated,
-    command_line,
-    conclude,
-    output_option,
-    read_corpus,
-)
-from headscope.cli.task_options import TaskOptions, asked_task, task_data
-from headscope.cli.terminal_output import ProgressBar, annotate
-from headscope.cli.typed_command import RESUMES, argument, group, option, typed_command
+from headscope.cli import options
+from headscope.cli.options import BootstrapOptions, CorpusOptions, Natural, Positive, RunOptions
+from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
+from headscope.cli.terminal_output import ProgressBar, annotate, size_of
+from headscope.cli.typed_command import Options, argument, group, option, run_command
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from headscope.corpus import Corpus
     from headscope.experiments.importance.importance import ImportanceSettings
-    from headscope.run.atlas import Execution
-    from headscope.run.finished_run import Run
+    from headscope.run.store import Run
     from headscope.tasks.task_data import TaskData
 
 NAMED = 5  # heads that the summary names of each method
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaskedBootstrapOptions(BootstrapOptions):
-    """What is left to chance where tokens are masked as well."""
-
-    seed: int = option("Seed of masks, draws and the bootstrap.", default=0, minimum=0)
+class _MaskedBootstrapOptions(BootstrapOptions):
+    seed: Natural = option("Seed of masks, draws and the bootstrap.", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportanceOptions:
-    """What `headscope importance` is asked."""
-
+class _ImportanceOptions(Options):
     model: str = argument()
     task: TaskOptions = group("The examples of a task")
     corpus: CorpusOptions = group("Or any text")
     methods: str | None = option(
         "Some of gradient, michel, michel_normalised, slope_zero, slope_uniform, attattr; by "
         "default all for a task, all but the last for text.",
-        metavar="A,B,…",
-        heading="What to compute",
-    )
-    steps: int = option("Steps of attattr's integral.", default=5, minimum=1)
+        metavar="A,B,…", heading="What to compute",
+    )  # fmt: skip
+    steps: Positive = option("Steps of attattr's integral.", 5)
     ablation: Path | None = option(
         "A run of `headscope ablate` to compare the importances with.", metavar="RUN2"
     )
     ablate: Literal["uniform", "zero", "mean"] | None = option(
         "Make that run first, beside RUN: uniform, zero or mean.", metavar="HOW"
     )
-    limit: int | None = option(
-        "Examples of a task, drawn by --seed, or the first documents.", minimum=1
-    )
-    lengths: LengthOptions = group("Lengths")
-    chance: MaskedBootstrapOptions = group("How sure")
-    loading: ModelOptions = group("The model")
-    output: Path = output_option(
-        "Run folder; re-running resumes.", metavar="RUN", heading="How to run"
-    )
-    batch_tokens: int = option(
-        "Tokens of a forward pass at most, copies of an input included.", default=2048, minimum=1
+    limit: Positive | None = option("Examples of a task, drawn by --seed, or the first documents.")
+    lengths: options.LengthOptions = group("Lengths")
+    chance: _MaskedBootstrapOptions = group("How sure")
+    loading: options.ModelOptions = group("The model")
+    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    batch_tokens: Positive = option(
+        "Tokens of a forward pass at most, copies of an input included.", 2048
     )
     how: RunOptions = group()
 
 
-@typed_command("importance", ImportanceOptions, stopped=RESUMES)
-def command(given: ImportanceOptions) -> None:
+@run_command("importance", _ImportanceOptions)
+def importance_command(given: _ImportanceOptions) -> None:
     """Tell how much a loss depends on each head of MODEL, by the gradients of its attention.
 
     The loss is that of a task that MODEL was fine-tuned for; or on plain text its own, of masked
@@ -93,42 +68,40 @@ def command(given: ImportanceOptions) -> None:
     """
     # Everything that can be wrong with the request is found before a model is loaded.
     data = _asked(given)
-    settings = _settings(given)
+    from headscope.experiments.importance.importance import ImportanceSettings
 
-    check_run_folder(given.output)
-    texts = read_corpus(given.corpus, limit=given.limit) if data is None else None
-    notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
-
-    if data is None:
-        assert texts is not None
-        run = _of_text(texts, settings, given)
-    else:
-        run, more = _of_task(data, settings, given)
-        notes += more
-    conclude(run, given.how, lines=lambda run: (*notes, *_lines(run)), summary=_summary)
+    settings = options.settings_from(
+        ImportanceSettings, given, given.lengths, given.chance,
+        methods=None if given.methods is None else options.comma_separated(given.methods),
+        limit=given.limit if data is None else None,
+    )  # fmt: skip
+    options.check_run_folder(given.output)
+    run, notes = _of_text(settings, given) if data is None else _of_task(data, settings, given)
+    options.conclude(run, given.how, lines=chain(notes, _lines(run)), summary=_summary)
 
 
-def _of_text(texts: Corpus, settings: ImportanceSettings, given: ImportanceOptions) -> Run:
+def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[Run, list[str]]:
+    """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance_to_text
-    from headscope.experiments.importance.language_model import load_language_model
+    from headscope.experiments.importance.objectives import load_language_model
 
+    texts = options.read_corpus(given.corpus, limit=given.limit)
+    notes = annotate(texts, quiet=given.how.quiet)
     model = load_language_model(given.model, **asdict(given.loading))
     with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
-        return importance_to_text(
-            model,
-            texts,
-            output=given.output,
-            settings=settings,
-            execution=_execution(given, progress),
+        execution = options.execution_of(progress, given.how)
+        run = importance_to_text(
+            model, texts, output=given.output, settings=settings, execution=execution
         )
+    return run, notes
 
 
 def _of_task(
-    data: TaskData, settings: ImportanceSettings, given: ImportanceOptions
+    data: TaskData, settings: ImportanceSettings, given: _ImportanceOptions
 ) -> tuple[Run, list[str]]:
     """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance
-    from headscope.run.finished_run import open_run
+    from headscope.run.store import open_run
     from headscope.tasks.task_model import load_for_task
 
     against = None if given.ablation is None else open_run(given.ablation)
@@ -138,55 +111,37 @@ def _of_task(
         from headscope.experiments.ablation import ablate as ablation
 
         output = given.output.with_name(f"{given.output.name}-ablation")
-        settings_of_ablation = ablation.AblationSettings(
-            replacement=given.ablate,
-            max_length=given.lengths.max_length or 128,
-            batch_tokens=given.batch_tokens,
-            **asdict(given.chance),
-        )
+        settings_of_ablation = options.settings_from(
+            ablation.AblationSettings, given, given.chance,
+            replacement=given.ablate, max_length=given.lengths.max_length or 128,
+        )  # fmt: skip
         with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
             against = ablation.ablate(
-                model,
-                data,
-                output=output,
-                settings=settings_of_ablation,
-                asked_linears=given.how.linears,
-                overwrite=given.how.overwrite,
-                command=command_line(),
-                progress=progress,
-            )
+                model, data, output=output, settings=settings_of_ablation,
+                execution=options.execution_of(progress, given.how),
+            )  # fmt: skip
         notes.append(f"ablation: {output}")
     with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
         run = importance(
-            model,
-            data,
-            output=given.output,
-            settings=settings,
-            ablation=against,
-            execution=_execution(given, progress),
-        )
+            model, data, output=given.output, settings=settings, ablation=against,
+            execution=options.execution_of(progress, given.how),
+        )  # fmt: skip
     return run, notes
 
 
-# --- what is asked --------------------------------------------------------------------------
-
-
-def _asked(given: ImportanceOptions) -> TaskData | None:
+def _asked(given: _ImportanceOptions) -> TaskData | None:
     """The examples of a task; None for a corpus. InputError for what contradicts itself."""
-    texts, task = given.corpus.named, given.task.task
     if given.ablation is not None and given.ablate is not None:
         raise InputError("found --ablation and --ablate; give the run, or how to make it")
-    if task is not None:
-        if texts or given.corpus.annotate:
-            raise InputError(
-                f"found --task {task} and {', '.join(texts) or '--annotate'}; wanted "
-                "only one of them: the loss is that of a task, or of a language model on text"
-            )
-        asked = asked_task(given.task, given.model, revision=given.loading.revision)
-        return task_data(given.task, asked, seed=given.chance.seed, limit=given.limit)
+    if given.task.task is not None:
+        refuse_text(
+            given.task, given.corpus, "the loss is that of a task, or of a language model on text"
+        )
+        seed = given.chance.seed
+        return task_examples(given.task, given.model, given.loading, seed, given.limit)
     if any(one is not None for one in (given.task.data, given.ablation, given.ablate)):
         raise InputError("found --data, --ablation or --ablate, and no task; give --task NAME too")
-    if not texts:
+    if not given.corpus.named:
         raise InputError(
             "no loss to take the gradient of; give the examples of a task (--task rte --data "
             "FOLDER), or text for a language model (--text FILE, --demo, …)"
@@ -194,41 +149,17 @@ def _asked(given: ImportanceOptions) -> TaskData | None:
     return None
 
 
-def _settings(given: ImportanceOptions) -> ImportanceSettings:
-    from headscope.experiments.importance.importance import ImportanceSettings
-
-    return ImportanceSettings(
-        methods=None if given.methods is None else comma_separated(given.methods),
-        limit=None if given.task.task is not None else given.limit,
-        steps=given.steps,
-        batch_tokens=given.batch_tokens,
-        **asdict(given.lengths),
-        **asdict(given.chance),
-    )
-
-
-def _execution(given: ImportanceOptions, progress: ProgressBar) -> Execution:
-    from headscope.run.atlas import Execution
-
-    how = given.how
-    return Execution(
-        linears=how.linears, overwrite=how.overwrite, command=command_line(), progress=progress
-    )
-
-
-# --- what is said ---------------------------------------------------------------------------
-
-
 def _lines(run: Run) -> Iterator[str]:
-    from headscope.experiments.importance.findings import gradient_finding, integral_note, rho_lines
+    import numpy as np
 
-    model, counts = run.manifest["model"], run.manifest["counts"]
+    from headscope.core.results import head_name
+    from headscope.experiments.importance.section import importance_findings
+
+    counts = run.manifest["counts"]
     importance, gradients = run["importance"], run["gradients"]
-    yield (
-        f"{model['name']}: {model['layers']} layers × {model['heads']} heads, "
-        f"{gradients.attrs['loss_name']} {float(gradients['loss']):.3f} on "
-        f"{counts['examples']:,} inputs, {counts['tokens']:,} tokens"
-    )
+    loss = f"{gradients.attrs['loss_name']} {float(gradients['loss']):.3f}"
+    read = f"{counts['examples']:,} inputs, {counts['tokens']:,} tokens"
+    yield f"{size_of(run.manifest['model'])}, {loss} on {read}"
     if counts["cut"]:
         yield f"{counts['cut']} of {counts['examples']} examples were cut"
     for name, words in (
@@ -238,22 +169,13 @@ def _lines(run: Run) -> Iterator[str]:
     ):
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
-    yield from filter(None, (gradient_finding(run.tree), integral_note(importance)))
-    for method in map(str, importance["method"].values):
-        yield f"  {method}: {_most(importance, method)}"
-    yield from rho_lines(importance)
-
-
-def _most(importance: xr.Dataset, method: str) -> str:
-    """The most important heads by a method."""
-    import numpy as np
-
-    from headscope.core.results import head_name
-
-    chosen = importance["head_importance"].sel({"method": method})
-    values = chosen.transpose("layer", "head").values
-    order = np.argsort(-values.ravel(), kind="stable")[:NAMED]
-    return ", ".join(head_name(int(unit), values.shape[1]) for unit in order)
+    yield from importance_findings(run.tree)
+    values = importance["head_importance"].transpose("method", "layer", "head").values
+    for method, of_heads in zip(importance["method"].values, values, strict=True):
+        most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]
+        yield f"  {method}: {', '.join(head_name(int(at), values.shape[-1]) for at in most)}"
+    if note := importance.attrs.get("ablation_note"):
+        yield note
 
 
 def _summary(run: Run) -> Mapping[str, Any]:
@@ -263,9 +185,5 @@ def _summary(run: Run) -> Mapping[str, Any]:
         for name in methods:
             one = importance.sel({"method": name, "effect": "loss"})
             rho[name] = [float(one[f"rho{end}"]) for end in ("", "_ci_low", "_ci_high")]
-    return {
-        "loss_name": gradients.attrs["loss_name"],
-        "loss": float(gradients["loss"]),
-        "methods": methods,
-        "rho": rho,
-    }
+    told = {"loss_name": gradients.attrs["loss_name"], "loss": float(gradients["loss"])}
+    return {**told, "methods": methods, "rho": rho}

@@ -6,6 +6,7 @@ shows the traceback.
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 
@@ -15,24 +16,27 @@ from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
 from headscope.errors import HeadscopeError
 
-# command: (place, one line); the module is imported when the command runs or is asked for help
+# command: (module of NAME_command, one line); it is imported when NAME runs or is asked for help
 COMMANDS = {
-    "atlas": ("atlas:command", "Run all analyses over a corpus; ends in a report."),
-    "view": ("view:command", "What every head does in one text, as a page."),
-    "finetune": ("finetune:command", "Teach a model a task; record how its layers change."),
-    "ablate": ("ablate:command", "Switch heads off: which does a task need?"),
-    "importance": ("importance:command", "Gradients: how much a loss depends on each head."),
-    "prune": ("prune:command", "Remove heads that a task can do without."),
-    "compare": ("compare:command", "What fine-tuning changes in the heads of a model."),
-    "reproduce": ("reproduce:command", "A paper’s tables: published beside ours."),
-    "probe": ("probe:command", "How much syntax probes find in attention."),
-    "zoo": ("zoo:command", "Which claims hold for which of several models?"),
-    "patterns": ("patterns:command", "Classes of attention maps: label, learn, apply."),
-    "head": ("show_run:head_command", "Tell what one head of a run is: labels, numbers, maps."),
-    "report": ("show_run:report_command", "Rebuild report, figures and tables of a run."),
-    "analyses": ("installation:analyses_command", "List the analyses and their options."),
-    "doctor": ("installation:doctor_command", "Check the installation, a model and a corpus."),
+    "atlas": ("atlas", "Run all analyses over a corpus; ends in a report."),
+    "view": ("show", "What every head does in one text, as a page."),
+    "finetune": ("checkpoints", "Teach a model a task; record how its layers change."),
+    "ablate": ("ablate", "Switch heads off: which does a task need?"),
+    "importance": ("importance", "Gradients: how much a loss depends on each head."),
+    "prune": ("checkpoints", "Remove heads that a task can do without."),
+    "compare": ("atlas", "What fine-tuning changes in the heads of a model."),
+    "reproduce": ("papers", "A paper’s tables: published beside ours."),
+    "probe": ("probe", "How much syntax probes find in attention."),
+    "zoo": ("papers", "Which claims hold for which of several models?"),
+    "patterns": ("patterns", "Classes of attention maps: label, learn, apply."),
+    "head": ("show", "Tell what one head of a run is: labels, numbers, maps."),
+    "report": ("show", "Rebuild report, figures and tables of a run."),
+    "analyses": ("installation", "List the analyses and their options."),
+    "doctor": ("installation", "Check the installation, a model and a corpus."),
 }
+# Figures are full of references in circles, of which few are garbage: to look after each thousand
+# objects takes a thirteenth of a run's time.
+LOOK_FOR_GARBAGE = (50_000, 20, 50)
 
 
 class LazyGroup(click.Group):
@@ -46,8 +50,8 @@ class LazyGroup(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"headscope.cli.{module}"), name)
+        module = import_module(f"headscope.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -66,6 +70,7 @@ def group(debug: bool) -> None:  # main reads --debug itself: it must know befor
 def main() -> None:
     """The entry point: turns errors into a few lines and an exit code."""
     prepare()
+    gc.set_threshold(*LOOK_FOR_GARBAGE)
     debug = "--debug" in sys.argv[1:]
     if debug:  # wherever it stands
         sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import click
 
-from headscope.cli.terminal_output import ProgressBar, say
-from headscope.cli.typed_command import flag, option, several
+from headscope.cli.terminal_output import ProgressBar, tell
+from headscope.cli.typed_command import Options, flag, group, option, several
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.atlas import Execution
-    from headscope.run.finished_run import Run
     from headscope.run.settings import Settings
+    from headscope.run.store import Run
 
+Kind = TypeVar("Kind")
+Natural = Annotated[int, click.IntRange(0)]
+Positive = Annotated[int, click.IntRange(1)]
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
+def output_option(text: str, *, metavar: str | None = None, heading: str = "How to run") -> Any:
+    """The field of `-o`, `--output`, which is required."""
+    return option(text, names="-o --output", required=True, heading=heading, metavar=metavar)
+
+
+def json_flag(text: str = "A machine-readable summary on stdout.") -> Any:
+    """The field of `--json`."""
+    return flag(text, names="--json")
+
+
+class CorpusOptions(Options):
     """What to read: one corpus or more, each option any number of times."""
 
     demo: bool = flag("The bundled corpus, 14 documents.")
@@ -48,7 +59,7 @@ class CorpusOptions:
         default="packed",
     )
     on_error: Literal["stop", "skip"] = option(
-        "What to do with a malformed part; skip counts and names it.", default="stop"
+        "What to do with a malformed part; skip counts and names it.", "stop"
     )
 
     @property
@@ -57,20 +68,18 @@ class CorpusOptions:
         return [f"--{name}" for name in CORPORA if getattr(self, name)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class ModelOptions(Options):
     """How to load the model: the arguments of `load` and `load_for_task`."""
 
-    device: str = option("cpu, cuda, cuda:1 or mps.", default="cpu")
+    device: str = option("cpu, cuda, cuda:1 or mps.", "cpu")
     dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
-        "Precision; bfloat16 errs by up to 6e-3 nats in entropies.", default="float32"
+        "Precision; bfloat16 errs by up to 6e-3 nats in entropies.", "float32"
     )
     revision: str | None = option("Branch, tag or commit of a hub model.")
     trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalysisOptions:
+class AnalysisOptions(Options):
     """Which analyses are run, and with which options; the last three are short for --set."""
 
     analyses: str | None = option("Comma-separated names; all by default (`headscope analyses`).")
@@ -86,68 +95,69 @@ class AnalysisOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LengthOptions:
+class LengthOptions(Options):
     """How long an input may be, and what happens to longer ones."""
 
     max_length: int | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
-    long: Literal["window", "skip", "error"] = option(
-        "What to do with anything longer.", default="window"
-    )
+    long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")
     segment_ids: Literal["auto", "zeros"] = option(
-        "zeros: all segment ids are 0, as in Clark et al.'s script.", default="auto"
+        "zeros: all segment ids are 0, as in Clark et al.'s script.", "auto"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChanceOptions:
+class ChanceOptions(Options):
     """What is left to chance in a run over a corpus."""
 
-    seed: int = option("Seed of all random draws.", default=0)
-    replicates: int = option("Bootstrap replicates.", default=200)
+    seed: int = option("Seed of all random draws.", 0)
+    replicates: int = option("Bootstrap replicates.", 200)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BootstrapOptions:
+class BootstrapOptions(Options):
     """What is left to chance in a run over the examples of a task."""
 
-    replicates: int = option("Bootstrap replicates.", default=1000, minimum=0)
-    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    replicates: Natural = option("Bootstrap replicates.", 1000)
+    seed: Natural = option("Seed of all random draws.", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BatchOptions:
+class BatchOptions(Options):
     """How a corpus is divided, and by how many threads it is computed."""
 
-    batch_tokens: int = option("Tokens of a batch at most, padding included.", default=2048)
-    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", default=32_768)
-    threads: int | None = option("Threads of each process; all cores shared by default.", minimum=1)
+    batch_tokens: int = option("Tokens of a batch at most, padding included.", 2048)
+    shard_tokens: int = option("Tokens of a shard; finished shards are kept.", 32_768)
+    threads: Positive | None = option("Threads of each process; all cores shared by default.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinearsOption:
+class LinearsOption(Options):
     """Who multiplies matrices."""
 
     linears: Literal["auto", "onednn", "stock"] = option(
-        "Library for matrix products on a CPU; auto takes the faster one.", default="auto"
+        "Library for matrix products on a CPU; auto takes the faster one.", "auto"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunOptions(LinearsOption):
     """What every command that fills a run folder is asked."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
-    as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
+    as_json: bool = json_flag()
 
 
-def output_option(text: str, *, metavar: str | None = None, heading: str = "") -> Any:
-    """`-o`, `--output`, which is required."""
-    return option(text, names="-o --output", required=True, heading=heading, metavar=metavar)
+class CorpusRunOptions(Options):
+    """What every command is asked that runs analyses over a corpus."""
+
+    corpus: CorpusOptions = group("What to read")
+    limit: int | None = option("Read only the first N documents.")
+    asked: AnalysisOptions = group("What to compute")
+    chance: ChanceOptions = group()
+    lengths: LengthOptions = group("Lengths")
+    loading: ModelOptions = group("The model")
+    output: Path = output_option("Run folder; re-running resumes.")
+    batches: BatchOptions = group()
+    how: RunOptions = group()
 
 
 # --- what the options ask for ---------------------------------------------------------------
@@ -156,6 +166,13 @@ def output_option(text: str, *, metavar: str | None = None, heading: str = "") -
 def command_line() -> list[str]:
     """The command as it was typed, for the manifest and the report."""
     return ["headscope", *sys.argv[1:]]
+
+
+def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
+    """A dataclass of settings with the options of the same names; `own` stand in their place."""
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    every = {name: value for options in given for name, value in vars(options).items()}
+    return kind(**{name: value for name, value in every.items() if name in names} | own)
 
 
 def comma_separated(text: str | None) -> tuple[str, ...]:
@@ -216,22 +233,16 @@ def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
 def corpora_by_name(given: CorpusOptions, *, limit: int) -> Iterator[tuple[str, Corpus]]:
     """Each file as a corpus, named after itself; `demo` for the bundled one."""
     read_corpus(given, limit=limit)  # complains of options that do not go together
-    nothing = replace(
-        given, demo=False, text=(), treebank=(), coref=(), frames=(), segments=(), annotate=None
-    )
+    nothing: dict[str, Any] = dict.fromkeys(CORPORA[1:], ())
     if given.demo:
-        yield "demo", read_corpus(replace(nothing, demo=True))
-    files = [(kind, file) for kind in CORPORA[1:] for file in _once(getattr(given, kind))]
+        yield "demo", read_corpus(replace(given, **nothing, annotate=None))
+    files = [(kind, file) for kind in CORPORA[1:] for file in dict.fromkeys(getattr(given, kind))]
     names = ["demo"] * given.demo + [file.name for _, file in files]
     for kind, file in files:
         parser = given.annotate if kind in ("text", "segments") else None
         name = file.name if names.count(file.name) == 1 else f"{kind} {file}"
-        one: dict[str, Any] = {kind: (file,), "annotate": parser}
-        yield name, read_corpus(replace(nothing, **one), limit=limit)
-
-
-def _once(files: Sequence[Path]) -> list[Path]:
-    return list(dict.fromkeys(files))
+        one: dict[str, Any] = nothing | {kind: (file,), "demo": False, "annotate": parser}
+        yield name, read_corpus(replace(given, **one), limit=limit)
 
 
 def check_run_folder(folder: Path) -> None:
@@ -241,43 +252,23 @@ def check_run_folder(folder: Path) -> None:
     RunFolder(folder).check()
 
 
-def execution_of(
-    how: RunOptions, batches: BatchOptions, progress: ProgressBar, *, workers: int = 1
-) -> Execution:
-    """How a run over a corpus is executed."""
+def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
+    """How a run is executed."""
     from headscope.run.atlas import Execution
 
-    return Execution(
-        workers=workers,
-        threads=batches.threads,
-        linears=how.linears,
-        overwrite=how.overwrite,
-        progress=progress,
-        command=command_line(),
-    )
+    own: dict[str, Any] = {"progress": progress, "command": command_line()}
+    return settings_from(Execution, *given, **own)
 
 
-def run_settings(
-    asked: AnalysisOptions,
-    chance: ChanceOptions,
-    lengths: LengthOptions,
-    batches: BatchOptions,
-    *,
-    limit: int | None,
-) -> Settings:
-    """The settings of a run over a corpus, at most `limit` documents of it."""
+def run_settings(given: CorpusRunOptions) -> Settings:
+    """The settings of a run over a corpus."""
     from headscope.run.settings import Settings
 
-    names = None if asked.analyses is None else comma_separated(asked.analyses)
-    return Settings(
-        analyses=names,
-        options=analysis_options(asked, names),
-        limit=limit,
-        batch_tokens=batches.batch_tokens,
-        shard_tokens=batches.shard_tokens,
-        **asdict(chance),
-        **asdict(lengths),
-    )
+    names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
+    return settings_from(
+        Settings, given, given.batches, given.chance, given.lengths,
+        analyses=names, options=analysis_options(given.asked, names),
+    )  # fmt: skip
 
 
 def analysis_options(
@@ -335,15 +326,8 @@ def _parsed(text: str) -> Any:
     return text
 
 
-# --- what a run came to -----------------------------------------------------------------------
-
-
 def conclude(
-    run: Run,
-    how: RunOptions,
-    *,
-    lines: Callable[[Run], Iterable[str]],
-    summary: Callable[[Run], Mapping[str, Any]],
+    run: Run, how: RunOptions, *, lines: Iterable[str], summary: Callable[[Run], Mapping[str, Any]]
 ) -> None:
     """Write the report, unless --no-report says otherwise, and print what the run came to.
 
@@ -355,9 +339,6 @@ def conclude(
     report = f"{run.path}/report.html" if run.has_report else None
     if how.as_json:
         kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-        told = {"run": str(run.path), "report": report, **kept, **summary(run)}
-        click.echo(json.dumps(told, ensure_ascii=True))
-        return
-    for line in lines(run):
-        say(line)
-    say(f"results: {run.path}/atlas.nc" if report is None else f"report: {report}")
+        tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
+    else:
+        tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from headscope.cli.options import CorpusOptions, ModelOptions, corpora_by_name, output_option
-from headscope.cli.terminal_output import annotate, say
-from headscope.cli.typed_command import argument, flag, group, option, several, typed_command
+from headscope.cli import options
+from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
+from headscope.cli.terminal_output import annotate, say, tell
+from headscope.cli.typed_command import (
+    Options,
+    argument,
+    flag,
+    group,
+    option,
+    several,
+    typed_command,
+)
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
-    from headscope.experiments.map_classifier.classifier_card import Scores
-    from headscope.run.finished_run import Run
+    from headscope.experiments.map_classifier.classifier_training import Scores
+    from headscope.run.store import Run
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions:
-    """What `headscope patterns train` is asked."""
-
-    output: Path = output_option(
-        "Where weights, card and the confusion figure are written.", metavar="FOLDER"
+class _TrainOptions(Options):
+    output: Path = options.output_option(
+        "Where weights, card and the confusion figure are written.", metavar="FOLDER", heading=""
     )
     sessions: tuple[Path, ...] = several(
         "Labels of a session of yours, beside the bundled; repeatable.",
-        names="--labels",
-        metavar="SESSION",
-    )
+        names="--labels", metavar="SESSION",
+    )  # fmt: skip
     without_bundled: bool = flag("Learn from your sessions alone.")
-    epochs: int | None = option("Passes over the maps.", minimum=1)
-    seed: int = option("Seed of all random draws.", default=0, minimum=0)
+    epochs: Positive | None = option("Passes over the maps.")
+    seed: Natural = option("Seed of all random draws.", 0)
     no_scores: bool = flag("Only learn: no cross-validation.")
     quiet: bool = flag("Say nothing until it is done.")
-    as_json: bool = flag("The card on stdout.", names="--json")
+    as_json: bool = options.json_flag("The card on stdout.")
 
 
-@typed_command("train", TrainOptions)
-def train_command(given: TrainOptions) -> None:
+@typed_command("train", _TrainOptions)
+def train_command(given: _TrainOptions) -> None:
     """Learn the five classes from labelled maps and measure how well they are recognised.
 
     A network of eight convolutional layers, and beside it a tree of few rules, are scored on maps
@@ -53,7 +58,7 @@ def train_command(given: TrainOptions) -> None:
     """
     from headscope.analyses.patterns.measure_network import CARD, WEIGHTS, write_classifier
     from headscope.experiments.map_classifier.annotation_session import Session
-    from headscope.experiments.map_classifier.classifier_card import trained
+    from headscope.experiments.map_classifier.classifier_training import trained
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
     if given.without_bundled and not given.sessions:
@@ -61,32 +66,20 @@ def train_command(given: TrainOptions) -> None:
     parts = [] if given.without_bundled else [bundled_labels()]
     parts += [labels_of(Session(folder)) for folder in given.sessions]
     network, card, scores = trained(
-        joined(parts),
-        epochs=given.epochs,
-        seed=given.seed,
-        scored=not given.no_scores,
+        joined(parts), epochs=given.epochs, seed=given.seed, scored=not given.no_scores,
         tell=(lambda text: None) if given.quiet or given.as_json else say,
-    )
+    )  # fmt: skip
     write_classifier(network, card, given.output)
     if scores:
-        _confusions(scores, given.output)
-    if given.as_json:
-        click.echo(json.dumps(card))
-        return
-    for line in _lines(scores):
-        say(line)
-    say(f"classifier: {given.output / WEIGHTS}, {given.output / CARD}")
+        from headscope.analyses.patterns.figure import confusion_figure
+        from headscope.draw.saving import save_picture
 
-
-def _confusions(scores: Scores, output: Path) -> None:
-    from headscope.analyses.patterns.figure import confusion_figure
-    from headscope.draw.saving import save_picture
-
-    figure = confusion_figure(
-        [(title, score.confusion) for title, score in scores["network"].items()]
-    )
-    for kind in ("svg", "png"):
-        save_picture(figure, output / f"confusion.{kind}")
+        pairs = [(title, score.confusion) for title, score in scores["network"].items()]
+        figure = confusion_figure(pairs)
+        for kind in ("svg", "png"):
+            save_picture(figure, given.output / f"confusion.{kind}")
+    last = f"classifier: {given.output / WEIGHTS}, {given.output / CARD}"
+    tell(chain(_lines(scores), [last]), card if given.as_json else None)
 
 
 def _lines(scores: Scores) -> Iterator[str]:
@@ -101,64 +94,56 @@ def _lines(scores: Scores) -> Iterator[str]:
             yield f"{name}, {folds.lower()}: macro-F1 {score.macro_f1:.3f} {interval}; {each}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApplyOptions:
-    """What `headscope patterns apply` is asked."""
-
+class _ApplyOptions(Options):
     models: tuple[str, ...] = argument(metavar="MODEL...")
-    output: Path = output_option(
+    output: Path = options.output_option(
         "A run folder for each model and file, a table and a figure.",
-        metavar="FOLDER",
-        heading="The result",
-    )
+        metavar="FOLDER", heading="The result",
+    )  # fmt: skip
     classifier: Path | None = option(
         "A classifier made by `patterns train`; by default the bundled one.", metavar="FOLDER"
     )
     quiet: bool = flag("Say nothing until it is done.")
-    as_json: bool = flag("A machine-readable summary on stdout.", names="--json")
+    as_json: bool = options.json_flag()
     corpus: CorpusOptions = group("What to read")
-    limit: int = option("Documents of each file that are read at most.", default=200, minimum=1)
+    limit: Positive = option("Documents of each file that are read at most.", 200)
     max_length: int | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
-    seed: int = option("Seed of all random draws.", default=0, minimum=0)
-    replicates: int = option("Bootstrap replicates.", default=200)
+    seed: Natural = option("Seed of all random draws.", 0)
+    replicates: int = option("Bootstrap replicates.", 200)
     loading: ModelOptions = group("The models")
 
 
-@typed_command("apply", ApplyOptions)
-def apply_command(given: ApplyOptions) -> None:
+@typed_command("apply", _ApplyOptions)
+def apply_command(given: _ApplyOptions) -> None:
     """Tell the classes of every MODEL's maps on every file: Figure 2 of Kovaleva et al. (2019).
 
     \b
     headscope patterns apply demo --demo -o classes
     headscope patterns apply demo my-model --segments rte.jsonl --text wiki.txt -o classes
     """
-    corpora = dict(corpora_by_name(given.corpus, limit=given.limit))
-    tell = (lambda text: None) if given.quiet or given.as_json else say
+    corpora = dict(options.corpora_by_name(given.corpus, limit=given.limit))
+    meanwhile = (lambda text: None) if given.quiet or given.as_json else say
     for corpus in corpora.values():
         for note in annotate(corpus, quiet=given.quiet):
-            tell(note)
+            meanwhile(note)
     runs: dict[tuple[str, str], Run] = {}
     for model in dict.fromkeys(given.models):
         for name, run in _runs(model, corpora, given):
             runs[model, name] = run
-            tell(_sentence(model, name, run))
+            meanwhile(_sentence(model, name, run))
     table, figures = _written(runs, given.output)
-    if given.as_json:
-        summary = {
-            "table": str(table),
-            "figures": [str(path) for path in figures],
-            "runs": [str(run.path) for run in runs.values()],
-        }
-        click.echo(json.dumps(summary, ensure_ascii=True))
-    else:
-        say(f"table: {table}")
-        say(f"figure: {figures[-1]}")
+    summary = {
+        "table": str(table),
+        "figures": [str(path) for path in figures],
+        "runs": [str(run.path) for run in runs.values()],
+    }
+    tell([f"table: {table}", f"figure: {figures[-1]}"], summary if given.as_json else None)
 
 
 def _runs(
-    model: str, corpora: Mapping[str, Corpus], given: ApplyOptions
+    model: str, corpora: Mapping[str, Corpus], given: _ApplyOptions
 ) -> Iterator[tuple[str, Run]]:
     """(name of the corpus, run) of one model."""
     from headscope.model.model import load
@@ -166,15 +151,8 @@ def _runs(
     from headscope.run.settings import Settings
 
     loaded = load(model, **asdict(given.loading))
-    options = {"patterns": {"classifier": str(given.classifier)}} if given.classifier else {}
-    settings = Settings(
-        analyses=("patterns",),
-        options=options,
-        limit=given.limit,
-        max_length=given.max_length,
-        seed=given.seed,
-        replicates=given.replicates,
-    )
+    own = {"patterns": {"classifier": str(given.classifier)}} if given.classifier else {}
+    settings = options.settings_from(Settings, given, analyses=("patterns",), options=own)
     for name, corpus in corpora.items():
         folder = given.output / "runs" / f"{_plain(model)}--{_plain(name)}"
         yield name, atlas(loaded, corpus, output=folder, settings=settings)

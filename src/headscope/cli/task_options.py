@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.cli.typed_command import flag, option
+import click
+
+from headscope.cli.options import CorpusOptions, ModelOptions, Positive
+from headscope.cli.typed_command import Options, flag, option
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 TASK = "A task of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or your own."
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskOptions:
+class TaskOptions(Options):
     """Which task, and where its data are; no task is needed."""
 
     task: str | None = option(TASK, metavar="NAME")
@@ -26,7 +27,7 @@ class TaskOptions:
         "GLUE from the hub.",
         metavar="FOLDER",
     )
-    split: str = option("Which file of the folder is scored.", default="dev")
+    split: str = option("Which file of the folder is scored.", "dev")
     columns: str | None = option(
         "Columns of text_a, text_b, label and id, where they are not recognised.",
         metavar="ROLE=NAME,…",
@@ -37,15 +38,15 @@ class TaskOptions:
     regression: bool = flag("The labels of your own task are numbers.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class TaskDataOptions(TaskOptions):
     """A task, which is required, and how much of its data is read."""
 
     task: str = option(TASK, metavar="NAME", required=True)
     max_length: int = option(
-        "Tokens of an example; longer ones are cut, and counted.", default=128, minimum=4
-    )
-    limit: int | None = option("Examples at most, drawn by --seed.", minimum=1)
+        "Tokens of an example; longer ones are cut, and counted.",
+        default=128, type=click.IntRange(4),
+    )  # fmt: skip
+    limit: Positive | None = option("Examples at most, drawn by --seed.")
 
 
 def asked_task(
@@ -57,10 +58,10 @@ def asked_task(
     revision    of the checkpoint
     raises      InputError for --labels or --regression with a task of GLUE, or both
     """
-    from headscope.tasks.task import find_task, is_known, own_task
+    from headscope.tasks.task import find_task, known_task, own_task
 
     name, labels, regression = str(given.task), given.labels, given.regression
-    if is_known(name):
+    if known_task(name) is not None:
         if labels or regression:
             raise InputError(
                 f"{name} is a task of GLUE, whose labels are known; leave out --labels and "
@@ -80,6 +81,23 @@ def asked_task(
     return name
 
 
+def task_examples(
+    given: TaskOptions, checkpoint: str, loading: ModelOptions, seed: int, limit: int | None
+) -> TaskData:
+    """At most `limit` examples of the task that a checkpoint is asked."""
+    task = asked_task(given, checkpoint, revision=loading.revision)
+    return task_data(given, task, seed=seed, limit=limit)
+
+
+def refuse_text(task: TaskOptions, corpus: CorpusOptions, why: str) -> None:
+    """Raise InputError where a corpus is named beside the task; `why` only one will do."""
+    if corpus.named or corpus.annotate:
+        raise InputError(
+            f"found --task {task.task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
+            f"one of them: {why}"
+        )
+
+
 def task_data(
     given: TaskOptions,
     task: Task | str,
@@ -93,13 +111,9 @@ def task_data(
     from headscope.tasks.task_data import read_task
 
     return read_task(
-        task,
-        data or given.data,
-        split=split or given.split,
-        columns=parse_columns(given.columns),
-        limit=limit,
-        seed=seed,
-    )
+        task, data or given.data, split=split or given.split, columns=parse_columns(given.columns),
+        limit=limit, seed=seed,
+    )  # fmt: skip
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:

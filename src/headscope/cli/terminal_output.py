@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,15 @@ def printable(text: str) -> str:
 def say(text: str) -> None:
     """Print one line or more on stdout."""
     click.echo(printable(text))
+
+
+def tell(lines: Iterable[str], summary: Any = None, **settings: Any) -> None:
+    """Print the lines; where there is a machine-readable summary, that instead, as JSON."""
+    if summary is None:
+        for line in lines:
+            say(line)
+    else:
+        click.echo(json.dumps(summary, **settings))
 
 
 def complain(text: str) -> None:
@@ -48,7 +59,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-class ProgressBar:
+class ProgressBar(AbstractContextManager["ProgressBar"]):
     """A bar on stderr over shards or another unit; silent when quiet or not on a terminal."""
 
     def __init__(self, *, quiet: bool, unit: str = "shard", title: str | None = None) -> None:
@@ -57,9 +68,6 @@ class ProgressBar:
         self.bar: Any = None
         self.done_before: int | None = None  # what was finished before this run began
         self.total: int | None = 0
-
-    def __enter__(self) -> ProgressBar:
-        return self
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Show that so much of all is finished; None where nobody knows how much there is."""
@@ -82,9 +90,6 @@ class ProgressBar:
         self.bar = None
 
 
-# --- annotation -----------------------------------------------------------------------------
-
-
 def annotate(corpus: Corpus, *, quiet: bool) -> list[str]:
     """Annotate the plain text of a corpus, where that has not been done.
 
@@ -101,12 +106,10 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
     with ProgressBar(quiet=quiet, unit=" documents", title="annotating") as bar:
         kept = part.prepare(bar)
     by = f"annotated by {part.annotator.name} ({part.annotator.version})"
-    source = part.source
-    if kept is not None and source is not None and kept.parent == source.parent:
-        return f"{by}, kept in {kept}"
-    beside = source.parent if source is not None else Path()
+    beside = part.source.parent if part.source is not None else Path()
     if kept is not None:
-        complain(f"{beside} cannot be written: the annotation is kept in {kept}")
+        if part.source is None or kept.parent != beside:
+            complain(f"{beside} cannot be written: the annotation is kept in {kept}")
         return f"{by}, kept in {kept}"
     complain(
         f"neither {beside} nor the cache folder can be written: the annotation is kept in memory, "
@@ -115,7 +118,9 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
     return f"{by}, not kept"
 
 
-# --- a finished run -------------------------------------------------------------------------
+def size_of(model: Mapping[str, Any]) -> str:
+    """`bert: 12 layers × 12 heads`, of a manifest's `model`."""
+    return f"{model['name']}: {model['layers']} layers × {model['heads']} heads"
 
 
 def reading_lines(
@@ -128,10 +133,6 @@ def reading_lines(
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
     for reason, entry in counts["reasons"].items():
-        first = ", ".join(_short(name) for name in entry["first"][:3])
+        names = (name if len(name) <= 60 else name[:59] + "…" for name in entry["first"][:3])
         more = ", …" if entry["total"] > 3 else ""
-        yield f"skipped: {entry['total']} × {reason} ({first}{more})"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:59] + "…"
+        yield f"skipped: {entry['total']} × {reason} ({', '.join(names)}{more})"

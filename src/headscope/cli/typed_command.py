@@ -1,40 +1,39 @@
-"""Commands whose options are declared once, as the fields of a frozen dataclass.
+"""Commands whose options are declared once, as the fields of a class.
 
-    @dataclass(frozen=True, kw_only=True)
-    class LengthOptions:
-        max_length: int | None = option("Tokens of an input.")
-        long: Literal["window", "skip", "error"] = option("What to do else.", default="window")
+    class LengthOptions(Options):
+        max_length: Positive | None = option("Tokens of an input.")
+        long: Literal["window", "skip", "error"] = option("What to do else.", "window")
 
 The name of a field gives the option's (`--max-length`), its annotation the type. A field whose type
-is such a dataclass is a group of options. Help shows the fields in their order; a heading holds
-for its field and for those after it. The command is handed one value of the dataclass.
+is such a class is a group of options. Help shows the fields in their order; a heading holds for its
+field and for those after it. The command is handed one value of the class.
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 import click
 
 from headscope.errors import RunStopped
 
 OTHER = "Other options"
-RESUMES = "the same command goes on from what is finished"
 FILE = click.Path(path_type=Path)
-Options = TypeVar("Options")
 
 
 def option(
-    text: str | None = None,
+    text: str,
+    default: Any = None,
     *,
     names: str = "",
-    default: Any = None,
     required: bool = False,
     heading: str = "",
-    minimum: int | None = None,
+    before: str = "",
     **settings: Any,
 ) -> Any:
     """A field that is an option of the command line.
@@ -42,24 +41,22 @@ def option(
     text      its help
     names     as they are typed, say "-o --output"; by default the field's name
     heading   of the help page, from this field on
-    minimum   smallest whole number
+    before    the inherited field before which it stands in the help; by default it is the last
     settings  for click.Option: metavar, type, show_default
     """
     settings |= {"help": text, "param_decls": names.split()}
-    if minimum is not None:
-        settings["type"] = click.IntRange(minimum)
-    metadata = {"settings": settings, "heading": heading}
+    metadata = {"settings": settings, "heading": heading, "before": before}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
-def flag(text: str, *, names: str = "", heading: str = "") -> Any:
+def flag(text: str, *, names: str = "") -> Any:
     """A field that is a switch, off by default."""
-    return option(text, names=names, default=False, heading=heading)
+    return option(text, names=names, default=False)
 
 
-def several(text: str, *, names: str = "", heading: str = "", **settings: Any) -> Any:
+def several(text: str, **settings: Any) -> Any:
     """A field that is an option which may be repeated, none by default."""
-    return option(text, names=names, default=(), heading=heading, **settings)
+    return option(text, default=(), **settings)
 
 
 def argument(*, default: Any = MISSING, **settings: Any) -> Any:
@@ -70,21 +67,34 @@ def argument(*, default: Any = MISSING, **settings: Any) -> Any:
     return field(default=default, metadata={"settings": settings, "argument": True})
 
 
-def group(heading: str = "") -> Any:
-    """A field whose type is a dataclass of options; `heading` as for `option`."""
-    return field(metadata={"heading": heading})
+def group(heading: str = "", *, before: str = "") -> Any:
+    """A field whose type is a class of options; `heading` and `before` as for `option`."""
+    return field(metadata={"heading": heading, "before": before})
+
+
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True)
+class Options:
+    """The options of a command, or a group of them; what derives from it is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+Given = TypeVar("Given", bound=Options)
 
 
 def typed_command(
-    name: str, kind: type[Options], *, stopped: str | None = None
-) -> Callable[[Callable[[Options], None]], click.Command]:
+    name: str, kind: type[Given], *, stopped: str | None = None
+) -> Callable[[Callable[[Given], None]], click.Command]:
     """Make a command of a function that takes the parsed options; its docstring is the help.
 
-    kind     dataclass that declares arguments and options
+    kind     declares arguments and options
     stopped  what Ctrl-C says of how to go on, of a command that computes a run; else None
     """
 
-    def made(function: Callable[[Options], None]) -> click.Command:
+    def made(function: Callable[[Given], None]) -> click.Command:
         declared = list(_parameters(kind))
 
         def callback(**values: Any) -> None:
@@ -92,7 +102,7 @@ def typed_command(
             if stopped is None:
                 function(given)
                 return
-            from headscope.run.engine.memory import keep_few_products, keep_freed_memory
+            from headscope.run.memory import keep_few_products, keep_freed_memory
 
             keep_freed_memory()
             keep_few_products()
@@ -112,6 +122,9 @@ def typed_command(
     return made
 
 
+run_command = partial(typed_command, stopped="the same command goes on from what is finished")
+
+
 class TypedCommand(click.Command):
     """A command with headings in its help; one with headings reads `--text a.txt b.txt`."""
 
@@ -125,14 +138,12 @@ class TypedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options, heading by heading."""
-        if not self.headings:
-            super().format_options(ctx, formatter)
-            return
+        other = OTHER if self.headings else "Options"
         rows: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if isinstance(parameter, click.Option) and record is not None:
-                rows.setdefault(self.headings.get(str(parameter.name), OTHER), []).append(record)
+                rows.setdefault(self.headings.get(str(parameter.name), other), []).append(record)
         for heading, records in rows.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
@@ -169,16 +180,28 @@ def spread(args: Sequence[str], parameters: Sequence[click.Parameter]) -> list[s
     return out
 
 
-def _parameters(kind: type) -> Iterator[tuple[str, click.Parameter]]:
+def _parameters(kind: type[Options]) -> Iterator[tuple[str, click.Parameter]]:
     """(heading, parameter) of each field, groups opened."""
-    hints, heading = get_type_hints(kind), ""
-    for each in fields(kind):
+    hints, heading = typing.get_type_hints(kind, include_extras=True), ""
+    for each in _in_order(kind):
         hint, heading = hints[each.name], each.metadata.get("heading") or heading
-        if is_dataclass(hint):
-            assert isinstance(hint, type)
+        if _is_group(hint):
             yield from ((heading, parameter) for _, parameter in _parameters(hint))
         else:
             yield heading, _parameter(each, hint)
+
+
+def _in_order(kind: type[Options]) -> list[Field[Any]]:
+    ordered: list[Field[Any]] = []
+    for each in fields(kind):
+        names = [field.name for field in ordered]
+        before = each.metadata.get("before")
+        ordered.insert(names.index(before) if before else len(names), each)
+    return ordered
+
+
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Options)
 
 
 def _parameter(each: Field[Any], hint: Any) -> click.Parameter:
@@ -198,19 +221,19 @@ def _parameter(each: Field[Any], hint: Any) -> click.Parameter:
 
 
 def _click_type(kind: Any) -> Any:
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[1]
     if get_origin(kind) is Literal:
         return click.Choice(get_args(kind))
     return FILE if kind is Path else kind
 
 
-def _value(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """The dataclass with the parsed values, groups within."""
-    hints = get_type_hints(kind)
+def _value(kind: type[Given], values: Mapping[str, Any]) -> Given:
+    """The class of options with the parsed values, groups within."""
+    hints = typing.get_type_hints(kind)
     return kind(
         **{
-            each.name: _value(hints[each.name], values)
-            if is_dataclass(hints[each.name])
-            else values[each.name]
-            for each in fields(kind)  # type: ignore[arg-type]
+            name: _value(hints[name], values) if _is_group(hints[name]) else values[name]
+            for name in kind.__dataclass_fields__
         }
     )

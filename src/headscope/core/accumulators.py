@@ -1,25 +1,19 @@
-"""Reduce a corpus to sums and counts that can be added, merged and resampled.
-
-Nearly everything an analysis keeps is a float64 array of sums over examples. `Sums` keeps each sum
-once for the data (replicate 0) and once for every bootstrap replicate, so an interval costs one
-matrix product per batch and no second pass. Sums of two shards are added: merging is exact up to
-the rounding of float64, and bit-equal when shards are merged in the same order.
-
-Imports nothing of headscope.
-"""
+"""Reduce a corpus to sums and counts that can be added, merged and resampled."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Float64 = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 CONFIDENCE = 0.95
 REPLICATES = 200
@@ -66,19 +60,37 @@ def generator(seed: int, *names: str) -> np.random.Generator:
 
 
 @dataclass
-class Sums:
-    """Weighted sums over examples, cell by cell; its one array is its whole state.
+class Accumulator:
+    """What an analysis adds up: one array, its first field, is its whole state.
+
+    nothing  what stands in a cell that has seen nothing
+    """
+
+    nothing: ClassVar[float] = 0
+    join: ClassVar[Callable[..., Array]] = np.add  # the states of two into one
+
+    @property
+    def array(self) -> Array:
+        """The whole state."""
+        state: Array = getattr(self, fields(self)[0].name)
+        return state
+
+    def merge(self, other: Self) -> None:
+        """Add what another has seen; ValueError where numpy would quietly broadcast its shape."""
+        mine, theirs = self.array, other.array
+        if mine.shape != theirs.shape:
+            raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
+        self.join(mine, theirs, out=mine)
+
+
+@dataclass
+class Sums(Accumulator):
+    """Weighted sums over examples, cell by cell.
 
     sums    [replicate + 1, *cell]  replicate 0 is the data itself
     """
 
     sums: Float64
-    nothing: ClassVar[float] = 0  # what stands in a cell that has seen nothing
-
-    @property
-    def array(self) -> Array:
-        """The whole state."""
-        return self.sums
 
     @classmethod
     def zeros(cls, *cell: int, replicates: int) -> Sums:
@@ -96,26 +108,15 @@ class Sums:
         flat = values.astype(np.float64, copy=False).reshape(len(values), -1)
         target += (weights[:, : len(target)].T @ flat).reshape(target.shape)
 
-    def merge(self, other: Sums) -> None:
-        """Add what another accumulator of the same shape has seen."""
-        same_cells(self.sums, other.sums)
-        self.sums += other.sums
-
 
 @dataclass
-class Counts:
+class Counts(Accumulator):
     """A histogram: how many observations fell into each cell; no replicates.
 
     counts  [*cell] int64
     """
 
     counts: npt.NDArray[np.int64]
-    nothing: ClassVar[float] = 0
-
-    @property
-    def array(self) -> Array:
-        """The whole state."""
-        return self.counts
 
     @classmethod
     def zeros(cls, *cell: int) -> Counts:
@@ -126,14 +127,9 @@ class Counts:
         """Count observations given as flat cell indices, any shape."""
         np.add.at(self.counts.reshape(-1), cells.ravel(), 1)
 
-    def merge(self, other: Counts) -> None:
-        """Add what another histogram of the same cells has seen."""
-        same_cells(self.counts, other.counts)
-        self.counts += other.counts
-
 
 @dataclass
-class Largest:
+class Largest(Accumulator):
     """The largest value that each cell has seen; no replicates, as no resample has a larger one.
 
     The smallest of some values is the largest of their negatives, with its sign turned.
@@ -143,11 +139,7 @@ class Largest:
 
     values: Float64
     nothing: ClassVar[float] = -np.inf
-
-    @property
-    def array(self) -> Array:
-        """The whole state."""
-        return self.values
+    join: ClassVar[Callable[..., Array]] = np.maximum
 
     @classmethod
     def empty(cls, *cell: int) -> Largest:
@@ -158,21 +150,58 @@ class Largest:
         """Look at values [*cell[len(at):]], in the leading cell indices `at`."""
         self.values[at] = np.maximum(self.values[at], values)
 
-    def merge(self, other: Largest) -> None:
-        """Look at what another of the same cells has seen."""
-        same_cells(self.values, other.values)
-        np.maximum(self.values, other.values, out=self.values)
-
     @property
     def seen(self) -> Float64:
         """[*cell] the largest values; NaN where nothing was seen."""
         return np.where(np.isneginf(self.values), np.nan, self.values)
 
 
-def same_cells(mine: Array, theirs: Array) -> None:
-    """Raises ValueError where numpy would quietly broadcast one shape to the other."""
-    if mine.shape != theirs.shape:
-        raise ValueError(f"cannot merge {theirs.shape} into {mine.shape}: not of the same run")
+@dataclass
+class TopRecords(Accumulator):
+    """The few best records of each cell, in whatever order they came.
+
+    rows    [*cell, rank, byte] uint8  the records, the best first
+    record  their dtype: "score" (float64, above 0; 0 is an empty place), "key" (uint64, which
+            decides between equal scores: the lower comes first), and what else is to be kept
+    """
+
+    rows: npt.NDArray[np.uint8]
+    record: np.dtype[np.void]
+
+    @classmethod
+    def zeros(cls, *cell: int, record: np.dtype[np.void]) -> TopRecords:
+        """Nothing kept yet; the last of the cell's sizes is how many are kept."""
+        return cls(np.zeros((*cell, record.itemsize), np.uint8), record)
+
+    @property
+    def records(self) -> Array:
+        """[*cell, rank] the same, as records."""
+        return self.rows.view(self.record)[..., 0]  # [*cell, rank]
+
+    def wanted(self, scores: Float64, key: int) -> Array:
+        """[cell, axis] the cells in which a record of these scores [*cell] would be kept."""
+        last = self.records[..., -1]
+        better = scores > last["score"]
+        return np.argwhere(
+            better | ((scores == last["score"]) & (scores > 0) & (key < last["key"]))
+        )
+
+    def put(self, cell: tuple[int, ...], record: Array) -> None:
+        """Keep a record that is `wanted` in this cell, and no longer the last of those there."""
+        there = self.records[cell]
+        there[-1] = record
+        there[:] = there[_ranks(there)]
+
+    def join(self, mine: Array, theirs: Array, *, out: Array) -> None:  # type: ignore[override]
+        """Keep the best of both in `out`; all are rows."""
+        both = np.concatenate([mine, theirs], axis=-2)  # [*cell, 2·rank, byte]
+        ranks = _ranks(both.view(self.record)[..., 0])[..., : mine.shape[-2]]
+        out[...] = np.take_along_axis(both, ranks[..., None], axis=-2)
+
+
+def _ranks(records: Array) -> npt.NDArray[np.intp]:
+    """[*cell, rank] places of the records, the highest score first, then the lowest key."""
+    return np.lexsort((records["key"], -records["score"]), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -187,6 +216,10 @@ class Estimate:
     low: Float64
     high: Float64
     draws: Float64 | None = field(default=None, repr=False, compare=False)
+
+    def map(self, function: Callable[[Float64], Float64]) -> Estimate:
+        """The function of the value and of both ends, without draws: some cells, another shape."""
+        return Estimate(function(self.value), function(self.low), function(self.high))
 
 
 def estimate(draws: Float64, *, documents: int) -> Estimate:
@@ -232,6 +265,12 @@ def ratio(numerator: Float64, denominator: Float64) -> Float64:
     out = np.full(shape, np.nan)
     np.divide(numerator, denominator, out=out, where=np.broadcast_to(denominator != 0, shape))
     return out
+
+
+def correlation(first: Array, second: Array) -> Float64:
+    """[...] Pearson's r over the last axis, Spearman's ρ of ranks; NaN where one is constant."""
+    x, y = (side - side.mean(-1, keepdims=True) for side in (first, second))
+    return ratio((x * y).sum(-1), np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))
 
 
 def _quantiles(draws: Float64) -> tuple[Float64, Float64]:
@@ -302,6 +341,4 @@ def spearman(joint: Array) -> Float64:
     rank_y = np.cumsum(y, -1) - y / 2 - total[..., None] / 2
     cross = np.einsum("...x,...xy,...y->...", rank_x, joint, rank_y)
     norm = np.einsum("...x,...x->...", x, rank_x**2) * np.einsum("...y,...y->...", y, rank_y**2)
-    out = np.full(total.shape, np.nan)
-    np.divide(cross, np.sqrt(norm), out=out, where=norm > 0)
-    return out
+    return ratio(cross, np.sqrt(norm))

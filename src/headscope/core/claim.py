@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,10 +66,22 @@ class Claim:
         return self.low if math.isfinite(self.low) else self.value
 
     @property
+    def row(self) -> dict[str, Any]:
+        """For tables and programs: kind, label (without numbers), text (with them), sentence; value
+        and interval, reference and effect; n, analysis.
+        """
+        return {
+            "kind": self.kind, "label": self.name, "text": self.label, "sentence": self.sentence,
+            "value": self.value, "ci_low": self.low, "ci_high": self.high,
+            "reference": self.reference, "effect": self.effect, "n": self.n,
+            "analysis": self.analysis,
+        }  # fmt: skip
+
+    @property
     def short(self) -> str:
         """For where there is little room: `previous token 87 %`, `sink on [SEP] 80 %`."""
         name = self.brief or self.name.removeprefix("attention ")
-        return f"{name} {percent(self.value, math.nan, math.nan)}" if self.counted else name
+        return f"{name} {percent(self.value)}" if self.counted else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +156,13 @@ def claims_where(
     analysis: str,
     brief: str = "",
     counted: bool = True,
+    about: str = "",
 ) -> list[Claim]:
     """One claim per head whose value is clearly above the reference, or passes its rule.
 
-    share  [layer, head]
+    share  [layer, head]; no claim is made where it is NaN
     say    layer, head -> the claim in words
+    about  the tokens, of a claim about a sink, which says better what claims of that kind say
     """
     effect = effects(share, reference)
     wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
@@ -157,8 +172,8 @@ def claims_where(
         claims.append(
             Claim(
                 layer, head, kind, float(effect[layer, head]), name, phrases.label,
-                phrases.sentence, *at(share, layer, head), reference, n, analysis,
-                brief=brief, counted=counted,
+                phrases.sentence, *at(share, layer, head), reference, n, analysis, about,
+                replaces=about, brief=brief, counted=counted,
             )
         )  # fmt: skip
     return claims

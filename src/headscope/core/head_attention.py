@@ -1,7 +1,13 @@
-"""Read where heads attend, and how widely, from the results of a run.
+"""Where heads attend and how widely, read from the results of a run, and each head's role by it.
 
 Several questions need these results of `surface` and `entropy`. They are read here, so that no
 analysis needs to know another. Absent results are None, or NaN throughout.
+
+The role of a head is one word, which colours and signs stand for. The thresholds on mean attention
+and entropy are those of Clark et al. (2019), section 6. Where two roles fit, the later in ORDER
+wins. We differ in three points: `broad` is relative to uniform attention, because 3.8 nats suppose
+128 tokens; decoders without [CLS] have `first`; and the lower end of an interval must lie above the
+threshold. Questions say which heads have a role (`Question.roles`).
 """
 
 from __future__ import annotations
@@ -10,15 +16,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, documents, estimate, group, token_names
+from headscope.core.question import parts
+from headscope.core.results import Floats, derived, documents, estimate, group, shape, token_names
 from headscope.core.terms import CLARK, OURS
 
 LOOK, SPREAD = "surface", "entropy"
 SPECIALS = ("cls", "sep", "special")
-POSITION = 0.5  # Clark's notebook: next, previous
+POSITION = 0.5  # Clark's notebook: positions
 SPECIAL = 0.6  # Clark's notebook: [CLS], [SEP], punctuation
 
 
@@ -42,21 +50,28 @@ class Target:
     number: str = ""
 
 
+SELF, PREVIOUS, NEXT = "self", "previous", "next"
 TARGETS = {
-    "self": Target(
+    SELF: Target(
         "token itself", "the token itself", 0, POSITION, f"{OURS}, as for a position",
         "attention of tokens to themselves",
     ),
-    "previous": Target("previous token", "the previous token", -1, POSITION),
-    "next": Target("next token", "the next token", 1, POSITION),
+    PREVIOUS: Target("previous token", "the previous token", -1, POSITION),
+    NEXT: Target("next token", "the next token", 1, POSITION),
     "first": Target("first token", "the first token", source=f"{OURS}, as for [CLS]"),
     "cls": Target("[CLS]", "[CLS]"),
     "sep": Target("[SEP]", "[SEP]"),
     "punctuation": Target("punctuation", "full stops and commas"),
 }  # fmt: skip
 OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
+NEIGHBOURS = tuple(name for name, offset in OFFSETS.items() if offset)  # the token before, after
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}
+
+ORDER = (*reversed(NEIGHBOURS), "broad", "first", "cls", "sep", "punctuation")
+ROLES = (*NEIGHBOURS, "broad", "cls", "first", "sep", "punctuation", "other")
+BROAD_SHARE = 0.9  # ours: of the uniform entropy
+CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 
 
 def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
@@ -69,20 +84,17 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
         return None
     if target != "special":
         return estimate(surface, "attention", target=target)
-    parts = [estimate(surface, "attention", target=part) for part in ("cls", "sep")]
-    both = added(*parts)
-    shared = np.minimum(parts[0].value, parts[1].value) >= SHARED_PART * both.value
+    cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
+    both = added(cls, sep)
+    shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
     return Estimate(*(np.where(shared, part, np.nan) for part in (both.value, both.low, both.high)))
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:
     """The mean share over heads that goes to a target; for `special`, over all heads."""
-    surface = group(tree, LOOK)
-    assert surface is not None
-    parts = ("cls", "sep") if target == "special" else (target,)
-    return sum(
-        float(np.nanmean(estimate(surface, "attention", target=part).value)) for part in parts
-    )
+    kinds = ("cls", "sep") if target == "special" else (target,)
+    shares = [attention_to(tree, kind) for kind in kinds]
+    return sum(float(np.nanmean(share.value)) for share in shares if share is not None)
 
 
 def attention_documents(tree: xr.DataTree) -> int:
@@ -121,8 +133,49 @@ def special_name(tree: xr.DataTree, kind: str, *, otherwise: Mapping[str, str] =
 
 def added(one: Estimate, other: Estimate) -> Estimate:
     """The sum of two estimates; its interval adds the ends, and is never too narrow."""
-    sums: list[Floats] = [
-        np.asarray(a + b)
-        for a, b in ((one.value, other.value), (one.low, other.low), (one.high, other.high))
-    ]
-    return Estimate(*sums)
+    return Estimate(one.value + other.value, one.low + other.low, one.high + other.high)
+
+
+def map_shares(
+    maps: npt.NDArray[np.floating], queries: Floats, kinds: Mapping[str, npt.NDArray[np.bool_]]
+) -> dict[str, Floats]:
+    """Target -> […] the mean attention to it within maps.
+
+    maps     […, query, key]
+    queries  [query] the weight of each; they sum to 1
+    kinds    target -> [token] which tokens are of the kind
+    """
+    parts = maps * queries[:, None]  # […, query, key]
+    received = parts.sum(-2)  # […, key]
+    shares = {name: parts.diagonal(by, -2, -1).sum(-1) for name, by in OFFSETS.items()}
+    shares |= {"first": received[..., 0]}
+    return shares | {kind: received[..., tokens].sum(-1) for kind, tokens in kinds.items()}
+
+
+def map_entropy(maps: npt.NDArray[np.floating], queries: Floats) -> Floats:
+    """[…] the mean entropy of maps […, query, key] in nats; the weights of queries sum to 1."""
+    weights = maps.astype(np.float64)
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.asarray(-(weights * logs).sum(-1) @ queries)
+
+
+@derived
+def head_roles(
+    tree: xr.DataTree, *, broad_nats: float | None = None, by_value: bool = False
+) -> npt.NDArray[np.str_]:
+    """The role of every head; its labels say more (`head_labels`).
+
+    broad_nats  entropy above which a head counts as broad, in nats; None takes 0.9 of uniform,
+                CLARK_BROAD_NATS is the original's
+    by_value    whether the value alone must lie above the threshold, as in the original; else the
+                lower end of its interval, as for labels
+    returns     [layer, head] words of ROLES
+    """
+    known: dict[str, npt.NDArray[np.bool_]] = {}
+    for roles_of in parts("roles"):
+        known |= roles_of(tree, broad_nats=broad_nats, by_value=by_value)
+    roles = np.full(shape(tree), "other", dtype=f"<U{max(map(len, ROLES))}")
+    for role in ORDER:
+        if role in known:
+            roles[known[role]] = role
+    return roles

@@ -41,12 +41,10 @@ class HeadMetric:
 @derived
 def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
     """Every number per head: groups by the place of their question, then others; none all NaN."""
-    known = {question.name: question for question in questions()}
-    names = [name for name in known if name in tree.children]
-    names += [str(name) for name in tree.children if name not in known]
+    known = {question.name: question for question in questions() if question.name in tree.children}
     metrics = [
         metric
-        for name in names
+        for name in [*known, *(str(name) for name in tree.children if name not in known)]
         for variable in estimates(tree.children[name].to_dataset())
         for metric in _metrics_of(tree, name, variable, known.get(name))
     ]

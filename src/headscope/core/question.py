@@ -59,6 +59,8 @@ class Question:
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
               a note is one in the layout of a paper
     findings  tree -> sentences with numbers, for the head of a page
+    card      what it adds to the card of a head, a `core.card_part.CardPart`
+    looks     (tree, stored inputs) -> [unit] in which input each head is opened, and at which token
     metrics   tree -> numbers per head, where they are not simply all variables [layer, head, …]
     shown     which numbers per head stand where, "variable.choice", or "a|b" for the first of two
               that the run has: in the "table" of heads, the "overview" of all heads, the picture
@@ -86,6 +88,8 @@ class Question:
     places: Any = None
     tables: Any = None
     findings: Any = None
+    card: Any = None
+    looks: Any = None
     metrics: Any = None
     shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     opening: Any = None
@@ -127,12 +131,9 @@ def check_question(question: Question) -> None:
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")
     for figure in question.part("figures", ()):
-        missing = [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]
-        if missing:
-            raise InputError(
-                f"{who}: its figure {getattr(figure, 'name', figure)!r} has no "
-                f"{' and no '.join(missing)}"
-            )
+        if missing := [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]:
+            name = getattr(figure, "name", figure)
+            raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
     terms, rules = question.part("terms", {}), question.part("rules", {})
     for word, term in terms.items():
         if not isinstance(term, Term):
@@ -160,9 +161,10 @@ def register(question: Question) -> Question:
     check_question(question)
     known = _announced()[0].get(question.name) or _REGISTERED.get(question.name)
     if known is not None and known != question:
+        one, other = (each.package or "this process" for each in (known, question))
         raise InputError(
-            f"two questions are called {question.name!r}: one of {known.package or 'this process'} "
-            f"and one of {question.package or 'this process'}; rename one"
+            f"two questions are called {question.name!r}: one of {one} and one of {other}; rename "
+            "one"
         )
     _REGISTERED[question.name] = question
     return question

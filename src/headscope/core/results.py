@@ -1,4 +1,4 @@
-"""Reading labelled results: groups, estimates with their intervals, names of heads and tokens.
+"""Labelled results: write them with units and intervals, and read groups, estimates and names.
 
 The result contract: one group per analysis; an estimate `x` has `x_ci_low` and `x_ci_high`.
 Groups and intervals may be absent: absent is None or NaN here, never an error.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -25,8 +26,6 @@ Derive = TypeVar("Derive", bound=Callable[..., Any])
 LIMITS = ("_ci_low", "_ci_high")
 COMPANIONS = (*LIMITS, "_n")
 PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
-
-
 _KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_runs", default=None)
 
 
@@ -138,7 +137,24 @@ def shape(tree: xr.DataTree) -> tuple[int, int]:
 
 def head_name(unit: int, heads: int) -> str:
     """How papers name a head: 1-based, `L8·H10`; `unit` is layer · heads + head, 0-based."""
-    return f"L{unit // heads + 1}·H{unit % heads + 1}"
+    return place_name(*divmod(unit, heads))
+
+
+def json_number(value: float) -> float | None:
+    """The number as JSON knows it: None where it is not finite."""
+    return float(value) if np.isfinite(value) else None
+
+
+def place_name(layer: int, head: int) -> str:
+    """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
+    return f"L{layer + 1}·H{head + 1}"
+
+
+def largest_first(values: Floats) -> list[tuple[int, int]]:
+    """(layer, head) of values [layer, head], the largest first; NaN left out."""
+    order = np.argsort(-np.nan_to_num(values, nan=-np.inf), axis=None, kind="stable")
+    places = (divmod(int(unit), values.shape[1]) for unit in order)
+    return [place for place in places if np.isfinite(values[place])]
 
 
 def token_names(tree: xr.DataTree) -> dict[str, str]:
@@ -165,3 +181,81 @@ def title_name(model: str) -> str:
 
 def _is_companion(name: str, names: list[str]) -> bool:
     return any(name.endswith(end) and name.removesuffix(end) in names for end in COMPANIONS)
+
+
+DRAWS = "_draws"
+_KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of a result, ready to be labelled.
+
+    value      an Estimate (gets `<name>_ci_low` and `<name>_ci_high` beside it) or an array
+    dims       names of the axes
+    long_name  what it is, in words
+    units      "probability", "nats", "tokens", "1", …
+    source     paper and section; "ours" where there is none
+    """
+
+    value: Estimate | np.ndarray[Any, Any] | float | int
+    dims: Sequence[str]
+    long_name: str
+    units: str
+    source: str
+
+
+@contextmanager
+def keeping_draws() -> Iterator[None]:
+    """Inside the context results hold, beside an estimate `x`, `x_draws[replicate, …]`."""
+    token = _KEEP.set(True)
+    try:
+        yield
+    finally:
+        _KEEP.reset(token)
+
+
+def labelled(
+    variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
+) -> xr.Dataset:
+    """A Dataset of variables; dims without a given coordinate are numbered from 0."""
+    arrays: dict[str, xr.DataArray] = {}
+    for name, v in variables.items():
+        attrs = {"long_name": v.long_name, "units": v.units, "source": v.source}
+        if isinstance(v.value, Estimate):
+            arrays[name] = xr.DataArray(v.value.value, dims=v.dims, attrs=attrs)
+            for end, array in (("low", v.value.low), ("high", v.value.high)):
+                words = attrs | {"long_name": f"{v.long_name}, {end} end of the 95 % interval"}
+                arrays[f"{name}_ci_{end}"] = xr.DataArray(array, dims=v.dims, attrs=words)
+            if _KEEP.get() and v.value.draws is not None:
+                dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others
+                arrays[name + DRAWS] = xr.DataArray(v.value.draws, dims=dims, attrs={"tidy": 0})
+        else:
+            arrays[name] = xr.DataArray(v.value, dims=v.dims, attrs=attrs)
+    dataset = xr.Dataset(arrays)
+    given = dict(coords or {})
+    numbered = {d: np.arange(n) for d, n in dataset.sizes.items() if d not in given}
+    used = {d: list(c) for d, c in given.items() if d in dataset.sizes}
+    return dataset.assign_coords({**numbered, **used})
+
+
+def with_token_names(
+    dataset: xr.Dataset, names: Callable[[Iterable[int]], tuple[str, ...]]
+) -> xr.Dataset:
+    """Beside every coordinate `…_token_id`, `…_token`: the tokens as the vocabulary has them.
+
+    An id of -1 is no token; where `…_token_count` has several tokens in one place, their number
+    stands there. Analyses know no vocabulary, so the names are added afterwards.
+    """
+    for given in [str(name) for name in dataset.coords if str(name).endswith("_token_id")]:
+        ids, stem = dataset[given], given.removesuffix("_id")
+        flat = ids.values.ravel()  # [place]
+        there = flat >= 0
+        text = np.full(flat.shape, "", object)
+        text[there] = names(flat[there].tolist())
+        if f"{stem}_count" in dataset.coords:
+            counts = dataset[f"{stem}_count"].values.ravel()  # [place]
+            text[counts > 1] = [f"… {count} tokens …" for count in counts[counts > 1].tolist()]
+        shaped = text.astype(str).reshape(ids.shape)  # as `ids`
+        dataset = dataset.assign_coords({stem: (ids.dims, shaped)})
+    return dataset

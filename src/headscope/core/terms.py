@@ -17,6 +17,11 @@ class Term:
     source: str = ""
 
 
+def terms_of(source: str, words: dict[str, tuple[str, str]]) -> dict[str, Term]:
+    """Entries of one source, from each word's name and meaning."""
+    return {word: Term(*entry, source) for word, entry in words.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One paper: `reference` in words, `link` to its page (shown, never loaded)."""
@@ -48,180 +53,92 @@ ROMANO = "Romano and Wolf 2005"
 OURS = "headscope"
 
 SOURCES = {
-    CLARK: Source(
-        "Kevin Clark, Urvashi Khandelwal, Omer Levy, Christopher D. Manning. 2019. What Does BERT "
-        "Look At? An Analysis of BERT’s Attention. BlackboxNLP.",
-        "https://aclanthology.org/W19-4828",
-    ),
-    KOBAYASHI20: Source(
-        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2020. Attention is Not Only "
-        "a Weight: Analyzing Transformers with Vector Norms. EMNLP.",
-        "https://aclanthology.org/2020.emnlp-main.574",
-    ),
-    KOBAYASHI21: Source(
-        "Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2021. Incorporating "
-        "Residual and Normalization Layers into Analysis of Masked Language Models. EMNLP.",
-        "https://aclanthology.org/2021.emnlp-main.373",
-    ),
-    KOVALEVA: Source(
-        "Olga Kovaleva, Alexey Romanov, Anna Rogers, Anna Rumshisky. 2019. Revealing the Dark "
-        "Secrets of BERT. EMNLP-IJCNLP.",
-        "https://aclanthology.org/D19-1445",
-    ),
-    ABNAR: Source(
-        "Samira Abnar, Willem Zuidema. 2020. Quantifying Attention Flow in Transformers. ACL.",
-        "https://aclanthology.org/2020.acl-main.385",
-    ),
-    MODARRESSI: Source(
-        "Ali Modarressi, Mohsen Fayyaz, Yadollah Yaghoobzadeh, Mohammad Taher Pilehvar. 2022. "
-        "GlobEnc: Quantifying Global Token Attribution by Incorporating the Whole Encoder Layer in "
-        "Transformers. NAACL.",
-        "https://aclanthology.org/2022.naacl-main.19",
-    ),
-    FERRANDO: Source(
-        "Javier Ferrando, Gerard I. Gállego, Marta R. Costa-jussà. 2022. Measuring the Mixing of "
-        "Contextual Information in the Transformer. EMNLP.",
-        "https://aclanthology.org/2022.emnlp-main.595",
-    ),
-    MOHEBBI: Source(
-        "Hosein Mohebbi, Willem Zuidema, Grzegorz Chrupała, Afra Alishahi. 2023. Quantifying "
-        "Context Mixing in Transformers. EACL.",
-        "https://aclanthology.org/2023.eacl-main.245",
-    ),
-    VIG: Source(
-        "Jesse Vig. 2019. A Multiscale Visualization of Attention in the Transformer Model. ACL, "
-        "System Demonstrations; and the article Deconstructing BERT, Part 2.",
-        "https://aclanthology.org/P19-3007",
-    ),
-    ROUSSEEUW: Source(
-        "Peter J. Rousseeuw. 1987. Silhouettes: a graphical aid to the interpretation and "
-        "validation of cluster analysis. Journal of Computational and Applied Mathematics 20.",
-        "https://doi.org/10.1016/0377-0427(87)90125-7",
-    ),
-    KAUFMAN: Source(
-        "Leonard Kaufman, Peter J. Rousseeuw. 1990. Finding Groups in Data: An Introduction to "
-        "Cluster Analysis. Wiley.",
-        "https://doi.org/10.1002/9780470316801",
-    ),
-    HENNIG07: Source(
-        "Christian Hennig. 2007. Cluster-wise assessment of cluster stability. Computational "
-        "Statistics & Data Analysis 52.",
-        "https://doi.org/10.1016/j.csda.2006.11.025",
-    ),
-    HENNIG15: Source(
-        "Christian Hennig, Chien-Ju Lin. 2015. Flexible parametric bootstrap for testing "
-        "homogeneity against clustering and assessing the number of clusters. Statistics and "
-        "Computing 25.",
-        "https://doi.org/10.1007/s11222-015-9566-5",
-    ),
-    MICHEL: Source(
-        "Paul Michel, Omer Levy, Graham Neubig. 2019. Are Sixteen Heads Really Better than One? "
-        "NeurIPS.",
-        "https://arxiv.org/abs/1905.10650",
-    ),
-    HEWITT: Source(
-        "John Hewitt, Christopher D. Manning. 2019. A Structural Probe for Finding Syntax in Word "
-        "Representations. NAACL.",
-        "https://aclanthology.org/N19-1419",
-    ),
-    HAO: Source(
-        "Yaru Hao, Li Dong, Furu Wei, Ke Xu. 2021. Self-Attention Attribution: Interpreting "
-        "Information Interactions Inside Transformer. AAAI.",
-        "https://arxiv.org/abs/2004.11207",
-    ),
-    MCNEMAR: Source(
-        "Quinn McNemar. 1947. Note on the sampling error of the difference between correlated "
-        "proportions or percentages. Psychometrika 12.",
-        "https://doi.org/10.1007/BF02295996",
-    ),
-    BENJAMINI: Source(
-        "Yoav Benjamini, Yosef Hochberg. 1995. Controlling the False Discovery Rate: A Practical "
-        "and Powerful Approach to Multiple Testing. Journal of the Royal Statistical Society B 57.",
-        "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x",
-    ),
-    ROMANO: Source(
-        "Joseph P. Romano, Michael Wolf. 2005. Exact and Approximate Stepdown Methods for Multiple "
-        "Hypothesis Testing. Journal of the American Statistical Association 100.",
-        "https://doi.org/10.1198/016214504000000539",
-    ),
-    HUBERT: Source(
-        "Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of Classification 2.",
-        "https://doi.org/10.1007/BF01908075",
-    ),
-}
+    CLARK: Source("Kevin Clark, Urvashi Khandelwal, Omer Levy, Christopher D. Manning. 2019. What "
+        "Does BERT Look At? An Analysis of BERT’s Attention. BlackboxNLP.",
+        "https://aclanthology.org/W19-4828"),
+    KOBAYASHI20: Source("Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2020. "
+        "Attention is Not Only a Weight: Analyzing Transformers with Vector Norms. EMNLP.",
+        "https://aclanthology.org/2020.emnlp-main.574"),
+    KOBAYASHI21: Source("Goro Kobayashi, Tatsuki Kuribayashi, Sho Yokoi, Kentaro Inui. 2021. "
+        "Incorporating Residual and Normalization Layers into Analysis of Masked Language Models. "
+        "EMNLP.", "https://aclanthology.org/2021.emnlp-main.373"),
+    KOVALEVA: Source("Olga Kovaleva, Alexey Romanov, Anna Rogers, Anna Rumshisky. 2019. Revealing "
+        "the Dark Secrets of BERT. EMNLP-IJCNLP.", "https://aclanthology.org/D19-1445"),
+    ABNAR: Source("Samira Abnar, Willem Zuidema. 2020. Quantifying Attention Flow in Transformers. "
+        "ACL.", "https://aclanthology.org/2020.acl-main.385"),
+    MODARRESSI: Source("Ali Modarressi, Mohsen Fayyaz, Yadollah Yaghoobzadeh, Mohammad Taher "
+        "Pilehvar. 2022. GlobEnc: Quantifying Global Token Attribution by Incorporating the Whole "
+        "Encoder Layer in Transformers. NAACL.", "https://aclanthology.org/2022.naacl-main.19"),
+    FERRANDO: Source("Javier Ferrando, Gerard I. Gállego, Marta R. Costa-jussà. 2022. Measuring "
+        "the Mixing of Contextual Information in the Transformer. EMNLP.",
+        "https://aclanthology.org/2022.emnlp-main.595"),
+    MOHEBBI: Source("Hosein Mohebbi, Willem Zuidema, Grzegorz Chrupała, Afra Alishahi. 2023. "
+        "Quantifying Context Mixing in Transformers. EACL.",
+        "https://aclanthology.org/2023.eacl-main.245"),
+    VIG: Source("Jesse Vig. 2019. A Multiscale Visualization of Attention in the Transformer "
+        "Model. ACL, System Demonstrations; and the article Deconstructing BERT, Part 2.",
+        "https://aclanthology.org/P19-3007"),
+    ROUSSEEUW: Source("Peter J. Rousseeuw. 1987. Silhouettes: a graphical aid to the "
+        "interpretation and validation of cluster analysis. Journal of Computational and Applied "
+        "Mathematics 20.", "https://doi.org/10.1016/0377-0427(87)90125-7"),
+    KAUFMAN: Source("Leonard Kaufman, Peter J. Rousseeuw. 1990. Finding Groups in Data: An "
+        "Introduction to Cluster Analysis. Wiley.", "https://doi.org/10.1002/9780470316801"),
+    HENNIG07: Source("Christian Hennig. 2007. Cluster-wise assessment of cluster stability. "
+        "Computational Statistics & Data Analysis 52.",
+        "https://doi.org/10.1016/j.csda.2006.11.025"),
+    HENNIG15: Source("Christian Hennig, Chien-Ju Lin. 2015. Flexible parametric bootstrap for "
+        "testing homogeneity against clustering and assessing the number of clusters. Statistics "
+        "and Computing 25.", "https://doi.org/10.1007/s11222-015-9566-5"),
+    MICHEL: Source("Paul Michel, Omer Levy, Graham Neubig. 2019. Are Sixteen Heads Really Better "
+        "than One? NeurIPS.", "https://arxiv.org/abs/1905.10650"),
+    HEWITT: Source("John Hewitt, Christopher D. Manning. 2019. A Structural Probe for Finding "
+        "Syntax in Word Representations. NAACL.", "https://aclanthology.org/N19-1419"),
+    HAO: Source("Yaru Hao, Li Dong, Furu Wei, Ke Xu. 2021. Self-Attention Attribution: "
+        "Interpreting Information Interactions Inside Transformer. AAAI.",
+        "https://arxiv.org/abs/2004.11207"),
+    MCNEMAR: Source("Quinn McNemar. 1947. Note on the sampling error of the difference between "
+        "correlated proportions or percentages. Psychometrika 12.",
+        "https://doi.org/10.1007/BF02295996"),
+    BENJAMINI: Source("Yoav Benjamini, Yosef Hochberg. 1995. Controlling the False Discovery Rate: "
+        "A Practical and Powerful Approach to Multiple Testing. Journal of the Royal Statistical "
+        "Society B 57.", "https://doi.org/10.1111/j.2517-6161.1995.tb02031.x"),
+    ROMANO: Source("Joseph P. Romano, Michael Wolf. 2005. Exact and Approximate Stepdown Methods "
+        "for Multiple Hypothesis Testing. Journal of the American Statistical Association 100.",
+        "https://doi.org/10.1198/016214504000000539"),
+    HUBERT: Source("Lawrence Hubert, Phipps Arabie. 1985. Comparing partitions. Journal of "
+        "Classification 2.", "https://doi.org/10.1007/BF01908075"),
+}  # fmt: skip
 
 # What every result speaks of; each question explains its own words beside itself.
 TERMS = {
-    "head": Term(
-        "head",
-        "One of the parallel attention units of a layer; L8·H10 is head 10 of layer 8, both "
-        "counted from 1 as papers do (data files count from 0).",
-        CLARK,
-    ),
-    "attention": Term(
-        "attention",
-        "The share of a token’s attention that goes to another token: the weight α after the "
-        "softmax, so that every row sums to 1.",
-        CLARK,
-    ),
-    "first": Term(
-        "first token",
-        "Attention to the token at the first position; decoders without a [CLS] token often "
-        "rest their attention there.",
-        OURS,
-    ),
-    "cls": Term(
-        "[CLS]",
-        "Attention to the classification token that opens the input, whatever the tokenizer "
-        "calls it.",
-        f"{CLARK}, §3.2",
-    ),
-    "sep": Term(
-        "[SEP]",
-        "Attention to the separator tokens that end each segment, whatever the tokenizer calls "
-        "them, summed over all of them.",
-        f"{CLARK}, §3.2",
-    ),
-    "punctuation": Term(
-        "punctuation", "Attention to full stops and commas, summed.", f"{CLARK}, §3.2"
-    ),
-    "other": Term(
-        "other tokens",
-        "Every token that is none of [CLS], [SEP], full stop and comma.",
-        KOBAYASHI20,
-    ),
-    "interval": Term(
-        "[low, high]",
-        "The 95 % interval of an estimate: the run is repeated on documents drawn anew from the "
-        "corpus (bootstrap), and the middle 95 % of the answers is kept.",
-        OURS,
-    ),
-    "role": Term(
-        "what a head does",
-        "What a colour and a sign stand for, by the lower end of the interval: next or previous "
-        "token above 0.5; broad when entropy is above 0.9 of uniform; [CLS], [SEP] or punctuation "
-        "above 0.6; else other. Labels say more.",
-        f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)",
-    ),
-    "effect": Term(
-        "effect",
-        "How far a head stands above what is ordinary, of the way it could go: (lower end of its "
-        "interval − reference) / (ceiling − reference), where the reference is the larger of "
-        "uniform attention and the mean head; for what a head knows of language, the baseline, or "
-        "what chance gives.",
-        OURS,
-    ),
-    "label": Term(
-        "label",
-        "What a head is, by a rule with a threshold: the lower end of the 95 % interval must lie "
-        "above it; the strongest label comes first, by effect, and a head that passes no rule is "
-        "unlabelled.",
-        OURS,
-    ),
-    "rank": Term(
-        "rank",
-        "The place of a head among all heads by one number, 1 for the largest; equal heads have "
-        "the same.",
-        OURS,
-    ),
-}
+    "head": Term("head", "One of the parallel attention units of a layer; L8·H10 is head 10 of "
+        "layer 8, both counted from 1 as papers do (data files count from 0).", CLARK),
+    "attention": Term("attention", "The share of a token’s attention that goes to another token: "
+        "the weight α after the softmax, so that every row sums to 1.", CLARK),
+    "first": Term("first token", "Attention to the token at the first position; decoders without a "
+        "[CLS] token often rest their attention there.", OURS),
+    "cls": Term("[CLS]", "Attention to the classification token that opens the input, whatever the "
+        "tokenizer calls it.", f"{CLARK}, §3.2"),
+    "sep": Term("[SEP]", "Attention to the separator tokens that end each segment, whatever the "
+        "tokenizer calls them, summed over all of them.", f"{CLARK}, §3.2"),
+    "punctuation": Term("punctuation", "Attention to full stops and commas, summed.",
+        f"{CLARK}, §3.2"),
+    "other": Term("other tokens", "Every token that is none of [CLS], [SEP], full stop and comma.",
+        KOBAYASHI20),
+    "interval": Term("[low, high]", "The 95 % interval of an estimate: the run is repeated on "
+        "documents drawn anew from the corpus (bootstrap), and the middle 95 % of the answers is "
+        "kept.", OURS),
+    "role": Term("what a head does", "What a colour and a sign stand for, by the lower end of the "
+        "interval: next or previous token above 0.5; broad when entropy is above 0.9 of uniform; "
+        "[CLS], [SEP] or punctuation above 0.6; else other. Labels say more.",
+        f"{CLARK}, §6; the relative entropy threshold is ours (theirs: 3.8 nats)"),
+    "effect": Term("effect", "How far a head stands above what is ordinary, of the way it could "
+        "go: (lower end of its interval − reference) / (ceiling − reference), where the reference "
+        "is the larger of uniform attention and the mean head; for what a head knows of language, "
+        "the baseline, or what chance gives.", OURS),
+    "label": Term("label", "What a head is, by a rule with a threshold: the lower end of the 95 % "
+        "interval must lie above it; the strongest label comes first, by effect, and a head that "
+        "passes no rule is unlabelled.", OURS),
+    "rank": Term("rank", "The place of a head among all heads by one number, 1 for the largest; "
+        "equal heads have the same.", OURS),
+}  # fmt: skip

@@ -1,20 +1,25 @@
-"""Write a file so that readers, and crashes, see all of it or nothing; hash a file."""
+"""Write a file, or a folder, so that readers and crashes see all of it or nothing; hash a file."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from headscope.errors import HeadscopeError, RunFolderError
 
 DRAFT = ".part-"
 
 
-def write_whole(path: Path, write: Callable[[str], object]) -> Path:
+def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     """Let `write` fill a draft beside `path`, then sync it and rename it into place.
 
-    write    gets the draft's path, which has no suffix: nobody takes it for a finished file
+    write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
+             the content
     returns  `path`
     raises   what `write` raises, and OSError; then no draft is left and `path` is as before
     """
@@ -22,10 +27,11 @@ def write_whole(path: Path, write: Callable[[str], object]) -> Path:
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
     os.close(handle)
     try:
-        write(draft)
-        with open(draft, "rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o644)  # mkstemp's 0600 would keep a shared folder from its readers
+        if isinstance(write, bytes):
+            Path(draft).write_bytes(write)
+        else:
+            write(draft)
+        _publish(Path(draft))
         os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
@@ -37,3 +43,92 @@ def file_sha256(path: Path) -> str:
     """Hex sha256 of a file's content, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of(parts: Iterable[str | bytes]) -> str:
+    """Hex sha256 of texts and bytes, one after the other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+    return digest.hexdigest()
+
+
+def _publish(file: Path) -> None:
+    """Sync it; and whoever may read its folder may read it: mkstemp's and safetensors' are 0600."""
+    file.chmod(0o644)
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
+# --- folders --------------------------------------------------------------------------------
+
+
+def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a folder beside it, sync that, and put it in the place of the old one.
+
+    raises  HeadscopeError if it cannot be written; then the old one is as it was
+    """
+    draft, aside = folder.with_name(f".{folder.name}.part"), _set_aside(folder)
+    with told(folder):
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        try:
+            write(draft)
+            for file in filter(Path.is_file, draft.rglob("*")):
+                _publish(file)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+        if folder.exists():
+            os.replace(folder, aside)
+        os.replace(draft, folder)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def replaceable(folder: Path, *, marks: tuple[str, ...]) -> None:
+    """Raises RunFolderError if the folder holds anything that is not a checkpoint of ours.
+
+    marks  files of which one must be in a folder that may be replaced
+    """
+    aside = _set_aside(folder)
+    if aside.is_dir() and not folder.exists():
+        os.replace(aside, folder)  # a crash between the two renames of `put_folder`
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder} is a file; wanted a new folder, or an old checkpoint's")
+    if any(folder.iterdir()) and not any((folder / mark).is_file() for mark in marks):
+        raise RunFolderError(
+            f"{folder} is not empty and has no {' or '.join(marks)}; it is not replaced: "
+            "choose another folder with -o"
+        )
+
+
+def _set_aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """A write that fails (disk full, no permission) ends in HeadscopeError that says what is safe.
+
+    Each library has its own name for it: Python OSError, safetensors SafetensorError, torch
+    RuntimeError of its PytorchStreamWriter.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError, RuntimeError) as error:
+        of_writing = isinstance(error, OSError | SafetensorError) or any(
+            sign in str(error) for sign in ("PytorchStreamWriter", "inline_container", "No space")
+        )
+        if not of_writing:
+            raise
+        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
+        raise HeadscopeError(
+            f"cannot write {folder}: {reason[:200]}\n"
+            "what was there before is as it was; make room and give the same command again: it "
+            "goes on from its last state"
+        ) from error

@@ -11,13 +11,13 @@ MISSING = "–"
 SMALL_SHARE = 0.1  # below, a share gets a decimal
 
 
-def percent(value: float, low: float, high: float) -> str:
+def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:
     """A share as `87 % [85, 89]`, a small one as `4.2 % [3.9, 4.5]`; `87 %` without an interval."""
     fewest = 0 if value >= SMALL_SHARE else 1
     return _with_interval(100 * value, 100 * low, 100 * high, " %", fewest=fewest, most=2)
 
 
-def number(value: float, low: float, high: float) -> str:
+def number(value: float, low: float = math.nan, high: float = math.nan) -> str:
     """A number as `3.94 [3.87, 4.01]`; without an interval `3.94`."""
     return _with_interval(value, low, high, "", fewest=fewest_digits(value), most=3)
 
@@ -66,6 +66,13 @@ def fixed(value: float, digits: int) -> str:
     if float(text) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")
+
+
+def p_words(p: float) -> str:
+    """`p = 0.03`; to the last place that the draws allow."""
+    if not math.isfinite(p):
+        return f"p {MISSING}"
+    return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
 
 
 def capital(text: str) -> str:

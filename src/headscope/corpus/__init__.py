@@ -8,11 +8,13 @@ from headscope.corpus.annotate.annotated import AnnotatedCorpus
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.coref.coref_corpus import CorefCorpus
 from headscope.corpus.document import (
+    Concatenation,
     Corpus,
     Document,
     Example,
     Frame,
     FrameElement,
+    MemoryCorpus,
     Mention,
     Passage,
     Word,
@@ -20,33 +22,13 @@ from headscope.corpus.document import (
 from headscope.corpus.encoder import Encoder
 from headscope.corpus.framenet import FramesCorpus
 from headscope.corpus.framenet_exemplars import FrameFilters
-from headscope.corpus.in_memory import Concatenation, MemoryCorpus
 from headscope.corpus.packing import batches
-from headscope.corpus.plain_text import TextCorpus
-from headscope.corpus.segments import SegmentsCorpus
+from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
 from headscope.corpus.treebank import TreebankCorpus, demo_corpus
 
 __all__ = [
-    "AnnotatedCorpus",
-    "Annotator",
-    "Concatenation",
-    "CorefCorpus",
-    "Corpus",
-    "Document",
-    "EncodeCounts",
-    "Encoder",
-    "Example",
-    "Frame",
-    "FrameElement",
-    "FrameFilters",
-    "FramesCorpus",
-    "MemoryCorpus",
-    "Mention",
-    "Passage",
-    "SegmentsCorpus",
-    "TextCorpus",
-    "TreebankCorpus",
-    "Word",
-    "batches",
-    "demo_corpus",
-]
+    "AnnotatedCorpus", "Annotator", "Concatenation", "CorefCorpus", "Corpus", "Document",
+    "EncodeCounts", "Encoder", "Example", "Frame", "FrameElement", "FrameFilters", "FramesCorpus",
+    "MemoryCorpus", "Mention", "Passage", "SegmentsCorpus", "TextCorpus", "TreebankCorpus", "Word",
+    "batches", "demo_corpus",
+]  # fmt: skip

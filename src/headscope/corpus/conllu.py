@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from conllu.exceptions import ParseException
 from conllu.parser import DEFAULT_FIELD_PARSERS, DEFAULT_FIELDS, parse_line
 
 from headscope.corpus.document import Word
-from headscope.corpus.files import FileLine, read_lines
+from headscope.corpus.files import Fault, FileLine, read_lines
 
 COLUMNS = len(DEFAULT_FIELDS)  # CoNLL-U and CoNLL-X both have ten
 ENTITY_FIELDS = "eid-etype-head-other"  # CorefUD 1.0, where a file does not say otherwise
@@ -60,7 +61,7 @@ def documents(
     alone = not undivided and not any(_newdoc(_comments([line])) for line in read_lines(path))
     fields = ENTITY_FIELDS
     name, sentences = label, list[ConlluSentence]()
-    for block in _blocks(path):
+    for block in blocks(path):
         comments = _comments(block)
         fields = comments.get("global.Entity", fields)
         key = _newdoc(comments)
@@ -77,16 +78,11 @@ def documents(
         yield name, sentences
 
 
-def _blocks(path: Path) -> Iterator[list[FileLine]]:
-    block: list[FileLine] = []
-    for line in read_lines(path):
-        if line.text.strip():
-            block.append(line)
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+def blocks(path: Path) -> Iterator[list[FileLine]]:
+    """The lines between blank ones, together."""
+    for blank, lines in groupby(read_lines(path), key=lambda line: not line.text.strip()):
+        if not blank:
+            yield list(lines)
 
 
 def _comments(block: Sequence[FileLine]) -> dict[str, str]:
@@ -106,7 +102,7 @@ def _sentence(
     for line in block:
         if line.fault:
             fault = f"{path}:{line.number}: {line.fault}"
-            return ConlluSentence(f"{label}:{block[0].number}", fault=fault)
+            return ConlluSentence(f"{label}:{block[0].number}", fault)
     rows = [line for line in block if not line.text.startswith("#")]
     if not rows:
         return None
@@ -117,41 +113,30 @@ def _sentence(
     try:
         parsed = tuple(_row(line.text, index) for index, line in enumerate(rows))
         words = read_words(parsed)
-    except SentenceFault as error:
-        return ConlluSentence(name, fault=lines[error.row] + error.reason)
+    except Fault as error:
+        return ConlluSentence(name, lines[error.at] + error.reason)
     return ConlluSentence(name, None, words, parsed, lines, entity_fields)
 
 
 def _row(text: str, index: int) -> dict[str, Any]:
-    """One row, parsed; raises SentenceFault for a malformed one."""
+    """One row, parsed; raises Fault for a malformed one."""
     columns = text.count("\t") + 1
     if columns != COLUMNS:
         lost = "\t" not in text and len(text.split()) > 1
         hint = "; the tabs were lost: separate columns by tabs, not spaces" if lost else ""
-        raise SentenceFault(
-            f"found {columns} tab-separated columns; wanted {COLUMNS}{hint}", row=index
-        )
+        raise Fault(f"found {columns} tab-separated columns; wanted {COLUMNS}{hint}", at=index)
     try:
         # Without this, conllu would take two spaces within a column for a tab.
         row = dict(parse_line(re.sub(" {2,}", " ", text), DEFAULT_FIELDS, FIELD_PARSERS))
     except (ParseException, ValueError) as error:  # int() refuses thousands of digits
         reason = str(error).rstrip(".")
-        raise SentenceFault(f"{reason}; wanted whole numbers as id and head", row=index) from error
+        raise Fault(f"{reason}; wanted whole numbers as id and head", at=index) from error
     if row["id"] is None:
-        raise SentenceFault("the id (column 1) is empty; wanted the word's number", row=index)
+        raise Fault("the id (column 1) is empty; wanted the word's number", at=index)
     return row
 
 
 ConlluRow = dict[str, Any]
-
-
-class SentenceFault(ValueError):
-    """What is wrong with a sentence, and in which of its rows (0-based)."""
-
-    def __init__(self, reason: str, *, row: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.row = row
 
 
 def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
@@ -159,7 +144,7 @@ def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
 
     rows  as the conllu package parses them, with `misc` left as text
 
-    raises  SentenceFault for ids out of order, a head that is missing or out of range, or a graph
+    raises  Fault for ids out of order, a head that is missing or out of range, or a graph
             that is no tree (several roots are allowed, as older treebanks have them)
     """
     numbered = [index for index, row in enumerate(rows) if isinstance(row["id"], int)]
@@ -167,15 +152,12 @@ def read_words(rows: Sequence[ConlluRow]) -> tuple[Word, ...]:
     glued = _glued(rows)
     return tuple(
         Word(
-            form=rows[index]["form"],
-            upos=_given(rows[index], "upos"),
-            xpos=_given(rows[index], "xpos"),
-            head=head,
-            relation=_given(rows[index], "deprel"),
+            form=rows[index]["form"], upos=_given(rows[index], "upos"),
+            xpos=_given(rows[index], "xpos"), head=head, relation=_given(rows[index], "deprel"),
             space_after=place not in glued,
         )
         for place, (index, head) in enumerate(zip(numbered, heads, strict=True))
-    )
+    )  # fmt: skip
 
 
 def misc(row: ConlluRow, key: str) -> str | None:
@@ -195,19 +177,19 @@ def _given(row: ConlluRow, column: str) -> str | None:
 def _heads(rows: Sequence[ConlluRow], numbered: Sequence[int]) -> list[int]:
     """0-based head of each word, -1 for a root, after checking that they make a tree."""
     if not numbered:
-        raise SentenceFault("found no numbered word", row=0)
+        raise Fault("found no numbered word", at=0)
     heads = []
     for place, index in enumerate(numbered):
         number, head = rows[index]["id"], rows[index]["head"]
         if number != place + 1:
-            raise SentenceFault(f"found word id {number}; wanted {place + 1}", row=index)
+            raise Fault(f"found word id {number}; wanted {place + 1}", at=index)
         if head is None:
-            raise SentenceFault(
-                "the head (column 7) is '_'; wanted a number: a treebank needs heads", row=index
+            raise Fault(
+                "the head (column 7) is '_'; wanted a number: a treebank needs heads", at=index
             )
         if not 0 <= head <= len(numbered):
-            raise SentenceFault(
-                f"head {head} is outside 0..{len(numbered)}; wanted 0 or a word's number", row=index
+            raise Fault(
+                f"head {head} is outside 0..{len(numbered)}; wanted 0 or a word's number", at=index
             )
         heads.append(head - 1)
     _check_tree(heads, numbered)
@@ -217,8 +199,8 @@ def _heads(rows: Sequence[ConlluRow], numbered: Sequence[int]) -> list[int]:
 def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
     """Every word must reach a root; what has been seen to reach one is not walked again."""
     if -1 not in heads:
-        raise SentenceFault(
-            "no word has head 0: the sentence has no root; wanted at least one", row=numbered[0]
+        raise Fault(
+            "no word has head 0: the sentence has no root; wanted at least one", at=numbered[0]
         )
     reaches = [False] * len(heads)
     for start in range(len(heads)):
@@ -226,9 +208,9 @@ def _check_tree(heads: Sequence[int], numbered: Sequence[int]) -> None:
         word = start
         while word >= 0 and not reaches[word]:
             if word in path:
-                raise SentenceFault(
+                raise Fault(
                     f"the heads of word {word + 1} run in a cycle; wanted a path to a root",
-                    row=numbered[word],
+                    at=numbered[word],
                 )
             path[word] = None
             word = heads[word]

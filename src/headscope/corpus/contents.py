@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from headscope.corpus.document import Example
+from headscope.corpus.document import Example, Passage
 
 NAMED = 20  # ids kept for each reason; beyond that only the total grows
 
@@ -48,11 +48,8 @@ class EncodeCounts:
 
     def add(self, other: EncodeCounts) -> None:
         """Adds what was counted elsewhere, as if it had been read after this."""
-        self.documents += other.documents
-        self.examples += other.examples
-        self.tokens += other.tokens
-        self.skipped += other.skipped
-        self.windowed += other.windowed
+        for total in ("documents", "examples", "tokens", "skipped", "windowed"):
+            setattr(self, total, getattr(self, total) + getattr(other, total))
         for reason, more in other.reasons.items():
             entry = self.reasons.setdefault(reason, Reason())
             entry.total += more.total
@@ -92,18 +89,11 @@ class Annotations:
         """Take one example into account; those of a document come one after the other."""
         if example.words is None or example.word_index is None:
             return
-        there = {
-            "words": True,
-            "tags": has_tags(example),
-            "trees": has_tree(example),
-            "mentions": bool(example.mentions),
-            "frames": bool(example.frames),
-        }
-        for kind, is_there in there.items():
-            if is_there and self._last.get(kind) != example.document:
+        for kind in dict.fromkeys(["words", *annotations_of(example)]):
+            if self._last.get(kind) != example.document:
                 self._last[kind] = example.document
                 self.documents[kind] += 1
-        if there["trees"]:
+        if has_tree(example):
             here = {int(index) for index in example.word_index if index >= 0}
             self.relations.update(label(example, index) for index in here)
 
@@ -113,14 +103,23 @@ class Annotations:
         return tuple(sorted(self.relations, key=lambda name: (-self.relations[name], name)))
 
 
-def has_tags(example: Example) -> bool:
-    """Whether the words of an example have tags."""
-    return example.words is not None and any(word.upos or word.xpos for word in example.words)
+def annotations_of(given: Example | Passage) -> list[str]:
+    """Which of ANNOTATIONS it has."""
+    there = {
+        "words": bool(given.words), "tags": has_tags(given), "trees": has_tree(given),
+        "mentions": bool(given.mentions), "frames": bool(given.frames),
+    }  # fmt: skip
+    return [kind for kind, is_there in there.items() if is_there]
 
 
-def has_tree(example: Example) -> bool:
-    """Whether the words of an example have heads and relations."""
-    return example.words is not None and any(word.relation for word in example.words)
+def has_tags(given: Example | Passage) -> bool:
+    """Whether the words have tags."""
+    return any(word.upos or word.xpos for word in given.words or ())
+
+
+def has_tree(given: Example | Passage) -> bool:
+    """Whether the words have heads and relations."""
+    return any(word.relation for word in given.words or ())
 
 
 def label(example: Example, index: int) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from headscope.corpus.contents import EncodeCounts
-from headscope.corpus.document import Document, Example, Passage
+from headscope.corpus.document import Document, Example, Passage, is_unicode
+from headscope.corpus.files import check_choice
 from headscope.corpus.packing import fill, split_point, windows
 from headscope.corpus.tokenizer import Ids, TokenizerReader, UnknownToken
 from headscope.errors import CorpusError, InputError
@@ -46,6 +47,11 @@ class _Content:
             return _Content(second, None, word_index)
         return _Content(self.first[cut], second if len(second) else None, word_index)
 
+    def windows(self, name: str, *, capacity: int) -> Iterator[tuple[str, _Content]]:
+        """Consecutive parts of at most so many tokens, each under a name of its own."""
+        cuts = windows(len(self), capacity=capacity, word_index=self.word_index)
+        return ((f"{name}#{count}", self.part(cut)) for count, cut in enumerate(cuts))
+
 
 class Encoder:
     """Turns documents into examples with one tokenizer, and counts what it did.
@@ -76,10 +82,8 @@ class Encoder:
         segment_ids: Literal["auto", "zeros"] = "auto",
         seed: int = 0,
     ) -> None:
-        if long not in LONG:
-            raise InputError(f"long={long!r}; wanted one of {', '.join(LONG)}")
-        if segment_ids not in SEGMENT_IDS:
-            raise InputError(f"segment_ids={segment_ids!r}; wanted one of {', '.join(SEGMENT_IDS)}")
+        check_choice("long", long, *LONG)
+        check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
         self.reader = TokenizerReader(tokenizer)
         self.model_limit = model_limit
         self.limit = model_limit if max_length is None else max_length
@@ -196,9 +200,7 @@ class Encoder:
         if len(content) + room <= limit:
             yield name, content
         elif self._windowed(name, len(content) + room, limit):
-            cuts = windows(len(content), capacity=limit - room, word_index=content.word_index)
-            for count, cut in enumerate(cuts):
-                yield f"{name}#{count}", content.part(cut)
+            yield from content.windows(name, capacity=limit - room)
 
     def _windowed(self, name: str, length: int, limit: int) -> bool:
         """Whether a passage over the limit is to be read in windows; counts it either way."""
@@ -231,10 +233,9 @@ class Encoder:
         elif self._windowed(passage.id, len(ids), self.limit):
             content = _Content(*self.reader.frame.unwrap(ids, self.reader.separator))
             capacity = self.limit - self.reader.frame.room[content.second is not None]
-            for count, cut in enumerate(windows(len(content), capacity=capacity)):
-                part = content.part(cut)
+            for name, part in content.windows(passage.id, capacity=capacity):
                 whole, _, _ = self.reader.frame.wrap(part.first, part.second)
-                yield self._ready_example(f"{passage.id}#{count}", document, whole)
+                yield self._ready_example(name, document, whole)
 
     def _ready_example(self, name: str, document: Document, ids: Ids) -> Example:
         separators = np.flatnonzero(ids == self.reader.separator)
@@ -257,13 +258,10 @@ class Encoder:
         """Whether its texts are valid Unicode; counts it as skipped if not."""
         texts = [passage.text or "", passage.text_pair or "", *(passage.tokens or ())]
         texts += [word.form for word in passage.words or ()]
-        try:
-            for text in texts:
-                text.encode()
-        except UnicodeEncodeError:
+        readable = is_unicode(*texts)
+        if not readable:
             self.counts.skip(passage.id, reason="not valid Unicode")
-            return False
-        return True
+        return readable
 
 
 def _packable(passage: Passage) -> bool:

@@ -56,6 +56,11 @@ class FileLine(NamedTuple):
     text: str
     fault: str | None = None  # what is wrong with its bytes
 
+    def check(self) -> None:
+        """Raises Fault if its bytes are no text."""
+        if self.fault:
+            raise Fault(self.fault, at=self.number)
+
 
 def read_lines(path: Path) -> Iterator[FileLine]:
     """Lines of a file with their numbers from 1, line ends and a byte order mark removed."""
@@ -94,22 +99,20 @@ class UniqueNames:
 
 
 OnError = Literal["stop", "skip"]
-ON_ERROR = ("stop", "skip")
 
 
-class LineFault(ValueError):
-    """What is wrong with a part of a corpus, and in which line."""
+class Fault(ValueError):
+    """What is wrong with a part of a corpus, and where: line (from 1), row or place (from 0)."""
 
-    def __init__(self, reason: str, *, line: int) -> None:
+    def __init__(self, reason: str, *, at: int) -> None:
         super().__init__(reason)
-        self.line = line
+        self.reason, self.at = reason, at
 
 
-def checked_policy(on_error: str) -> OnError:
-    """The policy itself; raises InputError for one that does not exist."""
-    if on_error not in ON_ERROR:
-        raise InputError(f"on_error={on_error!r}; wanted one of {', '.join(ON_ERROR)}")
-    return on_error  # type: ignore[return-value]
+def check_choice(name: str, given: str, *choices: str) -> None:
+    """Raises InputError for a value of an option that does not exist."""
+    if given not in choices:
+        raise InputError(f"{name}={given!r}; wanted one of {', '.join(choices)}")
 
 
 def described_policy(on_error: OnError) -> dict[str, Any]:
@@ -140,8 +143,9 @@ class FileCorpus:
     empty: ClassVar[str] = ""  # what is wrong with a file without documents, if anything is
 
     def __init__(self, files: Files, *, on_error: OnError = "stop") -> None:
+        check_choice("on_error", on_error, "stop", "skip")
         object.__setattr__(self, "files", checked_files(files))
-        object.__setattr__(self, "on_error", checked_policy(on_error))
+        object.__setattr__(self, "on_error", on_error)
 
     def __iter__(self) -> Iterator[Document]:
         """Yields the documents of all files, in order.

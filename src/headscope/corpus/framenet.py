@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
 from headscope.corpus.document import Document, Passage
-from headscope.corpus.files import OnError, checked_policy, described_policy, stopped_at_faults
+from headscope.corpus.files import OnError, check_choice, described_policy, stopped_at_faults
 from headscope.corpus.framenet_exemplars import (
     ExemplarFault,
     FrameFilters,
@@ -23,9 +23,8 @@ from headscope.corpus.framenet_exemplars import (
     word_spans,
     words_at,
 )
-from headscope.errors import CorpusError, InputError
+from headscope.errors import CorpusError
 
-CORE = ("declared", "sets")
 INDICES, FOLDERS = ("luIndex.xml", "frameIndex.xml"), ("frame", "lu")
 WHOLE = (
     "wanted a release folder of FrameNet 1.5 or 1.7 (fndata-1.x, or NLTK's framenet_v1x) with "
@@ -73,14 +72,14 @@ class FramesCorpus:
         on_error: OnError = "stop",
     ) -> None:
         """Raises CorpusError for a folder that is not whole, InputError for an unknown option."""
-        if core not in CORE:
-            raise InputError(f"core={core!r}; wanted one of {', '.join(CORE)}")
+        check_choice("core", core, "declared", "sets")
+        check_choice("on_error", on_error, "stop", "skip")
         root = Path(folder)
         _check_parts(root)
         units, absent = _units(root)
         for name, value in {
             "folder": root, "core": core, "filters": filters or FrameFilters(),
-            "on_error": checked_policy(on_error), "absent": absent, "_units": units,
+            "on_error": on_error, "absent": absent, "_units": units,
             "_frames": _frames(root),
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)
@@ -106,14 +105,9 @@ class FramesCorpus:
         return {
             "kind": "frames",
             "files": [{"name": self.folder.resolve().name, "sha256": digest.hexdigest()}],
-            "core": self.core,
-            "sentence_words": self.filters.sentence_words,
-            "element_words": self.filters.element_words,
-            "distance": self.filters.distance,
-            "lexical_units": len(self._units),
-            "absent": self.absent,
-            **described_policy(self.on_error),
-        }
+            "core": self.core, **asdict(self.filters), "lexical_units": len(self._units),
+            "absent": self.absent, **described_policy(self.on_error),
+        }  # fmt: skip
 
     def _documents(self) -> Iterator[Document]:
         first: dict[str, str] = {}  # by text, the number of the first sentence that has it

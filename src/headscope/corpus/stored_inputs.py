@@ -50,24 +50,19 @@ class StoredInputChoice:
     def __init__(self, *, seed: int) -> None:
         self.seed = seed
         self._sentences = _LowestKeys(CANDIDATES)
-        self._fitting, self._longer, self._shorter = (
-            _LowestKeys(INPUTS),
-            _LowestKeys(INPUTS),
-            _LowestKeys(INPUTS),
-        )
+        self._fitting, self._longer, self._shorter = (_LowestKeys(INPUTS) for _ in range(3))
 
     def consider(self, example: Example) -> None:
         """Take one example into account."""
         name = f"{self.seed}\0{example.document}\0{example.id}".encode("utf-8", "surrogatepass")
         key = hashlib.blake2b(name, digest_size=16).digest()
         if is_sentence(example) and len(example.words or ()) >= WORDS.start:
-            self._sentences.take(key, example)
+            among = self._sentences
         elif len(example) in TOKENS:
-            self._fitting.take(key, example)
-        elif len(example) >= TOKENS.stop:
-            self._longer.take(key, example)
+            among = self._fitting
         else:
-            self._shorter.take(key, example)
+            among = self._longer if len(example) >= TOKENS.stop else self._shorter
+        among.take(key, example)
 
     def chosen(self) -> tuple[Example, ...]:
         """At most SENTENCES sentences, then at most INPUTS others."""

@@ -46,17 +46,14 @@ class SpecialTokens:
         """Input ids, special mask and segment ids, all [token]; ids are 1 from behind the first
         token of what stands between two segments."""
         if second is None:
-            before, after = self.single
-            special = _mask((before, True), (first, False), (after, True))
-            ids = np.concatenate([before, first, after])  # [token]
-            return ids, special, np.zeros_like(ids)
-        before, between, after = self.pair
-        special = _mask(
-            (before, True), (first, False), (between, True), (second, False), (after, True)
-        )
-        ids = np.concatenate([before, first, between, second, after])  # [token]
-        segments = np.ones_like(ids)
-        segments[: len(before) + len(first) + min(len(between), 1)] = 0
+            parts = [self.single[0], first, self.single[1]]
+        else:
+            parts = [self.pair[0], first, self.pair[1], second, self.pair[2]]
+        ids = np.concatenate(parts)  # [token]
+        special = np.concatenate([np.full(len(p), at % 2 == 0) for at, p in enumerate(parts)])
+        segments = np.zeros_like(ids)
+        if second is not None:
+            segments[len(parts[0]) + len(first) + min(len(parts[2]), 1) :] = 1
         return ids, special, segments
 
     def unwrap(self, ids: Ids, separator: int | None) -> tuple[Ids, Ids | None]:
@@ -70,10 +67,6 @@ class SpecialTokens:
                 return inner[:cut], inner[behind:]
         inner = _between(ids, *self.single)
         return (ids if inner is None else inner), None
-
-
-def _mask(*parts: tuple[Ids, bool]) -> npt.NDArray[np.bool_]:
-    return np.concatenate([np.full(len(ids), special) for ids, special in parts])  # [token]
 
 
 def _between(ids: Ids, before: Ids, after: Ids) -> Ids | None:

@@ -6,21 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
-from headscope.corpus.conllu import ConlluSentence, documents
+from headscope.corpus.conllu import blocks, documents
 from headscope.corpus.coref.corefud import document_passage
 from headscope.corpus.document import Document, Passage, Word
-from headscope.corpus.files import (
-    FileCorpus,
-    FileLine,
-    Files,
-    OnError,
-    UniqueNames,
-    read_lines,
-)
+from headscope.corpus.files import FileCorpus, FileLine, Files, OnError, UniqueNames, read_lines
 
 
 @dataclass(frozen=True, init=False)
@@ -53,17 +45,14 @@ class TreebankCorpus(FileCorpus):
     def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
         for name, sentences in documents(path, label):
             unique = names.of(name, place=sentences[0].name)
-            passages = [_passage(sentence) for sentence in sentences]
+            passages = [
+                Passage(s.name, words=None if s.fault else s.words, fault=s.fault)
+                for s in sentences
+            ]
             if self.coreference:
                 whole = document_passage(name, sentences)
                 passages.append(replace(whole, id=f"{unique}/document"))
             yield Document(unique, tuple(passages))
-
-
-def _passage(sentence: ConlluSentence) -> Passage:
-    if sentence.fault is not None:
-        return Passage(sentence.name, fault=sentence.fault)
-    return Passage(sentence.name, words=sentence.words)
 
 
 _ROW = re.compile(r"(\S+)\s+(\d+)-(\S+)")
@@ -81,15 +70,13 @@ class HeadLabelCorpus(FileCorpus):
     kind: ClassVar[str] = "treebank"
 
     def _documents(self, path: Path, label: str, names: UniqueNames) -> Iterator[Document]:
-        for filled, lines in groupby(read_lines(path), key=lambda line: bool(line.text.strip())):
-            if filled:
-                rows = list(lines)
-                name = f"{label}:{rows[0].number}"
-                try:
-                    words = tuple(_word(row, len(rows), label) for row in rows)
-                    yield Document(name, (Passage(name, words=words),))
-                except ValueError as fault:
-                    yield Document(name, (Passage(name, fault=str(fault)),))
+        for rows in blocks(path):
+            name = f"{label}:{rows[0].number}"
+            try:
+                words = tuple(_word(row, len(rows), label) for row in rows)
+                yield Document(name, (Passage(name, words=words),))
+            except ValueError as fault:
+                yield Document(name, (Passage(name, fault=str(fault)),))
 
 
 def is_head_label(path: Path) -> bool:
@@ -109,14 +96,11 @@ def _word(line: FileLine, words: int, label: str) -> Word:
     return Word(match[1], head=int(match[2]) - 1, relation=match[3])
 
 
-DEMO_FOLDER = "demo"
-
-
 def demo_corpus() -> TreebankCorpus:
     """The bundled English documents, in the order of their names.
 
     Each gives its sentences, with UD trees, and then the whole document once more, with mentions.
     They were written for headscope and stand under its licence.
     """
-    folder = Path(str(files("headscope.corpus"))) / DEMO_FOLDER
+    folder = Path(str(files("headscope.corpus"))) / "demo"
     return TreebankCorpus(sorted(folder.glob("*.conllu")), coreference=True)

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from headscope.core.question import parts
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
-from headscope.draw.panel import PanelStore, Picture, compose
+from headscope.draw.panel import PanelStore, Picture
 from headscope.draw.saving import write_picture
-from headscope.draw.style import DOUBLE
 
 
 def pictures() -> dict[str, Picture]:
@@ -42,8 +41,7 @@ def draw(
             f"cannot draw {name}: found the groups {there}; wanted {', '.join(picture.needs)}, "
             "with numbers to draw; run the atlas with these analyses"
         )
-    width = DOUBLE if picture.wide else None
-    return compose(panels.of(picture), columns=columns or picture.columns, width=width)
+    return panels.figure(picture, columns=columns)
 
 
 def save_figures(
@@ -59,10 +57,10 @@ def save_figures(
     for picture in pictures().values():
         if not panels.of(picture):
             continue
-        figure = draw(tree, picture.name, panels=panels)
-        for kind in ("svg", "png"):
-            path = folder / f"{picture.name}.{kind}"
-            written.append(write_whole(path, partial(write_picture, figure, kind)))
+        figure, path = panels.figure(picture), folder / f"{picture.name}.png"
+        png = write_whole(path, partial(write_picture, figure, "png"))
+        svg = write_whole(path.with_suffix(".svg"), panels.vector(picture, figure).svg)
+        written += [svg, png]
         for name, sheet in () if picture.sheets is None else picture.sheets(tree):
             path = folder / name
             written.append(write_whole(path, partial(write_picture, sheet, "svg")))

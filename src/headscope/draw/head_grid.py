@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -37,11 +38,18 @@ def metric_panel(metric: HeadMetric) -> Panel:
     title = metric.label[0].upper() + metric.label[1:]
     if unit_label(metric.unit) and metric.unit != "probability":
         title = f"{title} ({unit_label(metric.unit)})"
-    return Panel(
-        title.replace("Attention to", "To").replace(", all tokens", ""),
-        partial(draw_grid, metric.estimate.value, unit=metric.unit),
-        height=grid_height(metric.estimate.value),
-    )
+    title = title.replace("Attention to", "To").replace(", all tokens", "")
+    return grid_panel(title, metric.estimate.value, unit=metric.unit)
+
+
+def grid_panel(title: str, values: Floats, **look: Any) -> Panel:
+    """The grid of values [layer, head]; `look` as of `draw_grid`."""
+    return Panel(title, partial(draw_grid, values, **look), height=grid_height(values))
+
+
+def signed_panel(title: str, values: Floats, **look: Any) -> Panel:
+    """The grid of values [layer, head] below and above 0; `look` as of `signed_grid`."""
+    return Panel(title, partial(signed_grid, values=values, **look), height=grid_height(values))
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -70,13 +78,21 @@ def draw_grid(
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
+    paint_grid(axes, values, top=top, best=best)
+    _head_axes(axes, layers, heads, framed=False)
+    cell_key(axes, plain(top, unit) if top_text is None else top_text)
+
+
+def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] | None) -> None:
+    """The cells of `draw_grid`, in the place of those that the axes had."""
+    for old in (*axes.collections, *axes.patches):
+        old.remove()
+    layers, heads = values.shape
     cells(axes, np.arange(heads + 1) - 0.5, np.arange(layers + 1) - 0.5, values, top=top, gap=GAP)
     if best is not None:
         corner = (best[1] - 0.5, best[0] - 0.5)
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=color("vermillion"), lw=1.1))
     axes.invert_yaxis()
-    _head_axes(axes, layers, heads, framed=False)
-    cell_key(axes, plain(top, unit) if top_text is None else top_text)
 
 
 def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_text: str) -> None:
@@ -91,7 +107,8 @@ def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_t
         for level in range(1, STEPS + 1):
             there = np.argwhere((shade == level) & (np.sign(values) == sign))
             if len(there):
-                path = Path.make_compound_path(*(_box(head, layer) for layer, head in there))
+                corners = ((x - 0.5, x + 0.5, y - 0.5, y + 0.5) for y, x in there)
+                path = Path.make_compound_path(*(box_path(*box, GAP) for box in corners))
                 shown = PathCollection([path], facecolors=color(hue), linewidths=0.0)
                 shown.set_alpha(level / STEPS)
                 axes.add_collection(shown)
@@ -120,10 +137,6 @@ def signed_top(values: Floats) -> float:
     """Where both ends of a signed ramp may stand: the largest size, or 1 where all are 0."""
     top = float(np.nan_to_num(np.abs(values)).max(initial=0))
     return top or 1.0
-
-
-def _box(head: int, layer: int) -> Path:
-    return box_path(head - 0.5, head + 0.5, layer - 0.5, layer + 0.5, GAP)
 
 
 def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:

@@ -47,6 +47,13 @@ def percent_axis(axes: Axes, label: str, *, top: float | None = None) -> None:
     faint_grid(axes)
 
 
+def value_axis(axes: Axes, label: str, *, top: float | None = None) -> None:
+    """A y axis of numbers, from 0."""
+    axes.set_ylim(0, top)
+    axes.set_ylabel(label)
+    faint_grid(axes)
+
+
 def faint_grid(axes: Axes) -> None:
     """Horizontal rules behind everything."""
     axes.grid(axis="y")
@@ -104,6 +111,24 @@ class LineEnd:
     text: str
     hue: str
     mark: str
+
+
+def layer_bands(
+    axes: Axes, lines: Sequence[tuple[Estimate, str, str]], label: str, *, bottom: float = 0.0
+) -> None:
+    """Lines over the layers with their intervals, of values of at most 1, named where they end.
+
+    lines  of each: its values [layer], the word of the data that gives its look, its name
+    """
+    ends = []
+    for parts, word, text in lines:
+        band_line(axes, np.arange(len(parts.value), dtype=np.float64), parts, word)
+        last = float(parts.value[np.isfinite(parts.value)][-1])
+        ends.append(LineEnd(last, text, word, marker(word)))
+    layer_axis(axes, len(lines[0][0].value))
+    percent_axis(axes, label, top=1.0)
+    axes.set_ylim(bottom, 1)
+    end_labels(axes, ends, top=1.0)
 
 
 def end_labels(axes: Axes, ends: Sequence[LineEnd], *, top: float) -> None:

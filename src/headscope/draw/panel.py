@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import Bbox, ScaledTranslation
 
+from headscope.draw.saving import Vector, vector
 from headscope.draw.style import DOUBLE, SINGLE, house_style
 
 LEGEND_ROW = 11.0  # points between axes and title that a row of legend needs
@@ -69,11 +70,12 @@ class Picture:
 
 
 class PanelStore:
-    """The panels of a run's pictures, each made once, for all that draw them."""
+    """The panels of a run's pictures and their drawings, each made once, for files and pages."""
 
     def __init__(self, tree: xr.DataTree) -> None:
         self.tree = tree
         self._made: dict[str, list[Panel]] = {}
+        self._drawn: dict[str, Vector] = {}
 
     def of(self, picture: Picture) -> list[Panel]:
         """The panels of a picture; none where the run lacks what it needs."""
@@ -81,6 +83,18 @@ class PanelStore:
             there = all(name in self.tree.children for name in picture.needs)
             self._made[picture.name] = picture.panels(self.tree) if there else []
         return self._made[picture.name]
+
+    def figure(self, picture: Picture, *, columns: int | None = None) -> Figure:
+        """A picture at double journal width, or at single width with `columns=1`."""
+        width = DOUBLE if picture.wide else None
+        return compose(self.of(picture), columns=columns or picture.columns, width=width)
+
+    def vector(self, picture: Picture, figure: Figure | None = None) -> Vector:
+        """A picture as SVG. `figure` saves composing it where that was done already."""
+        if picture.name not in self._drawn:
+            figure = figure or self.figure(picture)
+            self._drawn[picture.name] = vector(figure, len(self.of(picture)))
+        return self._drawn[picture.name]
 
 
 class _SteadyLayout(ConstrainedLayoutEngine):
@@ -110,7 +124,8 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
     inches = width or (SINGLE if columns == 1 else DOUBLE)
     each = inches / columns
     with house_style():
-        heights = [_row_height(panels, row, columns, each) for row in range(rows)]
+        starts = range(0, len(panels), columns)
+        heights = [each * max(p.height for p in panels[at : at + columns]) for at in starts]
         figure = Figure(figsize=(inches, sum(heights)), layout=_SteadyLayout())
         grid = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
         axes = grid.ravel()  # [row*column]
@@ -126,21 +141,6 @@ def compose(panels: Sequence[Panel], *, columns: int = 2, width: float | None = 
         for place in axes[len(panels) :]:
             place.set_axis_off()
     return figure
-
-
-def lay_out(figure: Figure) -> None:
-    """Gives the axes their final places.
-
-    As long as a figure has a layout engine, it is drawn twice whenever it is saved.
-    """
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-        figure.set_layout_engine(None)
-
-
-def _row_height(panels: Sequence[Panel], row: int, columns: int, each: float) -> float:
-    return each * max(panel.height for panel in panels[row * columns : (row + 1) * columns])
 
 
 def _rows_above(axes: Axes, panel: Panel) -> int:

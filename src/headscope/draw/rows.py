@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headscope.core.accumulators import Estimate
 from headscope.draw.arcs import text_width
+from headscope.draw.marks import legend
+from headscope.draw.panel import Panel
 from headscope.draw.style import SINGLE, color, house_style, marker
 
 ROW = 0.155  # inches
@@ -29,6 +31,40 @@ def column_start(texts: Iterable[str], at: float) -> float:
     """Where a right-aligned column at `at` begins, in points; see `beside`."""
     with house_style():  # its typeface gives the widths
         return at - max(text_width(text, LABEL) for text in texts)
+
+
+def row_panel(
+    title: str,
+    columns: Mapping[str, float],
+    names: Iterable[str],
+    draw_rows: Callable[[Axes], None],
+    *,
+    count: float,
+    height: float,
+    label: str,
+    entries: Sequence[tuple[str, str]],
+    percent: bool = True,
+    right: float | None = None,
+) -> Panel:
+    """A panel of rows: headed columns of text, the rows themselves, an axis of values, a legend.
+
+    columns        where each column stands (see `beside`), by its heading
+    names          the texts of the first column, which the panel is as wide as
+    count, height  see `row_axes` and `rows_height`
+    label, right   of the axis: its words, and where it ends
+    entries        of the legend
+    """
+    start = column_start(names, next(iter(columns.values())))
+
+    def draw(axes: Axes) -> None:
+        for heading, at in columns.items():
+            beside(axes, HEADER, heading, at, faint=True, fontsize=6.5)
+        draw_rows(axes)
+        row_axes(axes, count, label, percent=percent)
+        axes.set_xlim(0, right)
+        legend(axes, entries, line=False, start=start)
+
+    return Panel(title, draw, height=height, left=start)
 
 
 def row_axes(axes: Axes, count: float, label: str, *, percent: bool = True) -> None:

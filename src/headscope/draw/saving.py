@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.core.whole_file import write_whole
-from headscope.draw.panel import lay_out
 from headscope.draw.style import house_style
 from headscope.errors import InputError
 
+RESOLUTION = 300  # of a PNG, in dots per inch
+PAD = 3.0  # points around a panel
 # No date and no version: the same numbers give the same bytes.
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A figure as SVG, and its panels.
+
+    titles  of the panels, as they are written in it
+    boxes   (left, top, width, height) of the panels in points, without their titles
+    """
+
+    svg: bytes
+    titles: list[str]
+    boxes: list[tuple[float, float, float, float]]
 
 
 def save_picture(figure: Figure, path: Path) -> Path:
@@ -34,6 +52,40 @@ def save_picture(figure: Figure, path: Path) -> Path:
     return write_whole(path, partial(write_picture, figure, kind))
 
 
+def vector(figure: Figure, panels: int) -> Vector:
+    """A figure as SVG whose first axes are its panels; afterwards it has no titles any more."""
+    svg, axes = picture_bytes(figure, "svg"), figure.axes[:panels]
+    titles = [place.get_title(loc="left") for place in axes]
+    with _drawing():
+        return Vector(svg, titles, [_box(place, figure.dpi / 72) for place in axes])
+
+
+def _box(axes: Axes, pixels: float) -> tuple[float, float, float, float]:
+    """Where axes lie with all that belongs to them but the title."""
+    axes.set_title("", loc="left")
+    legend, whole = axes.get_legend(), axes.figure.bbox.height
+    if legend is not None:
+        legend.set_in_layout(True)
+    box = axes.get_tightbbox()
+    assert box is not None
+    left, top, right, bottom = (box.x0, whole - box.y1, box.x1, whole - box.y0)
+    return (
+        left / pixels - PAD, top / pixels - PAD,
+        (right - left) / pixels + 2 * PAD, (bottom - top) / pixels + 2 * PAD,
+    )  # fmt: skip
+
+
+def lay_out(figure: Figure) -> None:
+    """Gives the axes their final places.
+
+    As long as a figure has a layout engine, it is drawn twice whenever it is saved.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+
+
 def picture_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the bytes of an `svg` or `png` file."""
     file = io.BytesIO()
@@ -43,7 +95,13 @@ def picture_bytes(figure: Figure, kind: str) -> bytes:
 
 def write_picture(figure: Figure, kind: str, path: str | BinaryIO) -> None:
     """Writes a figure to `path`, whatever its suffix, as `svg` or `png`."""
-    with house_style(), mpl.rc_context({"savefig.facecolor": "white"}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
+    with _drawing(), mpl.rc_context({"savefig.facecolor": "white"}):
         lay_out(figure)
-        figure.savefig(path, format=kind, metadata=_METADATA[kind])
+        figure.savefig(path, format=kind, dpi=RESOLUTION, metadata=_METADATA[kind])
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    with house_style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a tokenizer's own signs: a box
+        yield

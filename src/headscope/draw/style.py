@@ -19,6 +19,8 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
 
+from headscope.core.head_attention import NEXT, PREVIOUS, SELF
+
 SINGLE, DOUBLE = 3.3, 6.9  # inches, one and two columns of a journal page
 RAMP_STEPS = 24
 TYPEFACES = ("Arial", "Helvetica", "Liberation Sans", "DejaVu Sans")  # first one present leads
@@ -41,14 +43,14 @@ LIGHT = {name: pair[0] for name, pair in COLORS.items()}
 
 # word of the data → (colour, matplotlib marker)
 MARKS = {
-    "previous": ("orange", "<"),
-    "next": ("sky", ">"),
+    PREVIOUS: ("orange", "<"),
+    NEXT: ("sky", ">"),
     "broad": ("purple", "D"),
     "cls": ("blue", "s"),
     "first": ("blue", "s"),
     "sep": ("vermillion", "^"),
     "punctuation": ("green", "v"),
-    "self": ("purple", "D"),
+    SELF: ("purple", "D"),
     "other": ("grey", "o"),
     "sep_from_sep": ("vermillion", "^"),
     "sep_from_other": ("grey", "o"),
@@ -200,7 +202,6 @@ def _settings() -> dict[Any, Any]:
         "svg.fonttype": "none",
         "svg.hashsalt": "headscope",
         "pdf.fonttype": 42,
-        "savefig.dpi": 300,
         "figure.dpi": 100,
         "figure.autolayout": False,  # figures are laid out by `panel.lay_out`, once
         "figure.constrained_layout.use": False,

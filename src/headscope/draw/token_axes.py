@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.accumulators import Bools
 from headscope.core.wording import plain
 from headscope.draw.arcs import text_width
 from headscope.draw.caption_words import clipped
@@ -16,7 +17,6 @@ from headscope.draw.style import color
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.floating]
-Bools = npt.NDArray[np.bool_]
 SIZE = 7.5  # points of type where there is room
 TYPE = 0.8  # of the room of a row or column that type takes; the rest keeps rows apart
 LONGEST = 24  # characters of a token or label, which is also no wider than its room
@@ -34,36 +34,6 @@ class Sides:
     keys: Sequence[str]
     query_special: Bools
     key_special: Bools
-
-
-def sides_of(
-    tokens: Sequence[str],
-    *,
-    special: Bools | None,
-    key_tokens: Sequence[str] | None,
-    key_special: Bools | None,
-) -> Sides:
-    """The same tokens on both sides, unless there are others to look at (cross-attention).
-
-    raises  InputError where there are none, or flags do not fit
-    """
-    if key_tokens is None and key_special is not None:
-        raise InputError("found key_special without key_tokens; wanted both, or neither")
-    keys, flags = (tokens, special) if key_tokens is None else (key_tokens, key_special)
-    for found, name in ((tokens, "tokens"), (keys, "key_tokens")):
-        if len(found) == 0:
-            raise InputError(f"found no {name}; wanted at least one")
-    both = ((special, tokens, "special"), (flags, keys, "key_special"))
-    query_special, key_flags = (_flags(*one) for one in both)
-    return Sides(tokens, keys, query_special, key_flags)
-
-
-def _flags(special: Bools | None, tokens: Sequence[str], name: str) -> Bools:
-    if special is None:
-        return np.zeros(len(tokens), dtype=bool)
-    if np.shape(special) != (len(tokens),):
-        raise InputError(f"{name} has the shape {np.shape(special)}; wanted ({len(tokens)},)")
-    return np.asarray(special, dtype=bool)
 
 
 def check_weights(sides: Sides, weights: Floats, *, unit: str) -> None:

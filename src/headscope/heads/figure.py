@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.analyses.patterns.typical_maps import TypicalMap
+from headscope.core.card_part import TypicalMap
 from headscope.core.head_labels import UNLABELLED
 from headscope.core.head_metrics import chosen_keys
 from headscope.core.results import model_name, printable
@@ -24,7 +23,7 @@ from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.style import DOUBLE, color, house_style
 from headscope.draw.token_axes import fitted, shades, width_of
-from headscope.heads.head_card import CLASS_NAMES, HeadCard, RankedNumber
+from headscope.heads.head_card import HeadCard, RankedNumber
 
 WIDTH = 72 * DOUBLE  # points
 LINE = 11.0  # points from line to line
@@ -38,65 +37,30 @@ ROW = 12.5  # points of a strip
 VALUE, RANK, STRIP = 0.27, 0.48, 0.575  # of the width: where these begin
 LEFT = 2 / WIDTH
 FOOT = 12.0
-MOST_RELATIONS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Heights in points, from above: labels, tokens, maps (0 where there are none), strips."""
-
-    labels: list[str]
-    tokens: float
-    maps: float
-    strips: list[RankedNumber]
-
-    @property
-    def above_maps(self) -> float:
-        """Where the maps begin."""
-        return HEADING + LINE * len(self.labels) + 8.0 + self.tokens
-
-    @property
-    def above_strips(self) -> float:
-        """Where the strips begin."""
-        return self.above_maps + (self.maps + 4.0 if self.maps else 0.0)
-
-    @property
-    def height(self) -> float:
-        """Of the whole."""
-        return self.above_strips + ROW * len(self.strips) + FOOT
+MOST_FIRST = 4
 
 
 def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
     """The figure of one head; parts that the run lacks are left out."""
     with house_style():
-        side = _side(len(card.maps))
-        above = max((_room_above(one, side) for one in card.maps), default=0.0)
-        page = _Page(_lines(card), above, side + UNDER if card.maps else 0.0, _strips(card))
-        figure = Figure(figsize=(DOUBLE, page.height / 72))
-        _write_labels(figure, tree, card, page)
+        # Maps are as large as three in a row, also where there are fewer.
+        side = (WIDTH - 2 * GUTTER) / max(len(card.maps), 3) - TOKENS
+        tokens = max((_room_above(one, side) for one in card.maps), default=0.0)
+        lines, strips = _lines(card), _strips(card)
+        above_maps = HEADING + LINE * len(lines) + 8.0 + tokens
+        above_strips = above_maps + (side + UNDER + 4.0 if card.maps else 0.0)
+        height = above_strips + ROW * len(strips) + FOOT
+        figure = Figure(figsize=(DOUBLE, height / 72))
+        _write_labels(figure, tree, card, lines, height)
         for at, one in enumerate(card.maps):
             left = at * (side + TOKENS + GUTTER) + TOKENS
-            bottom = page.height - page.above_maps - side
-            box = (left / WIDTH, bottom / page.height, side / WIDTH, side / page.height)
+            bottom = height - above_maps - side
+            box = (left / WIDTH, bottom / height, side / WIDTH, side / height)
             _draw_map(figure.add_axes(box), one, side)
-        for at, number in enumerate(page.strips):
-            _draw_strip(figure, number, page, at)
+        for at, number in enumerate(strips):
+            y = 1 - (above_strips + ROW * (at + 0.5)) / height
+            _draw_strip(figure, number, y, height)
     return figure
-
-
-def head_card_caption(tree: xr.DataTree, card: HeadCard) -> str:
-    """How to read it."""
-    maps = (
-        "its most typical maps, from each token (row) to each (column), 0 blank, shades by the "
-        "square root; "
-        if card.maps
-        else ""
-    )
-    return (
-        f"{card.name}: its labels, {maps}and its numbers with 95 % intervals: every thin mark is a "
-        f"head, from the smallest value to the largest, the thick one with its band this head; "
-        f"{over(tree)}."
-    )
 
 
 def _lines(card: HeadCard) -> list[str]:
@@ -108,35 +72,25 @@ def _lines(card: HeadCard) -> list[str]:
 
 
 def _strips(card: HeadCard) -> list[RankedNumber]:
-    """The numbers of the best relations, then those that questions show on a card."""
+    """The numbers that come first on this card, then those that questions show on every card."""
     numbers = {number.metric.key: number for number in card.numbers}
-    relations = [
-        key
-        for one in card.relations
-        for key in numbers
-        if key.endswith(f".{one.direction}.{one.relation}")
-    ]
-    keys = [*relations[:MOST_RELATIONS], *chosen_keys(numbers, "card")]
-    return [numbers[key] for key in keys if key in numbers]
+    first = [key for end in card.first for key in numbers if key.endswith(end)]
+    return [numbers[key] for key in [*first[:MOST_FIRST], *chosen_keys(numbers, "card")]]
 
 
-def _side(maps: int) -> float:
-    """Of a map in points; as large as three in a row, also where there are fewer."""
-    return (WIDTH - 2 * GUTTER) / max(maps, 3) - TOKENS
-
-
-def _write_labels(figure: Figure, tree: xr.DataTree, card: HeadCard, page: _Page) -> None:
-    top = page.height
+def _write_labels(
+    figure: Figure, tree: xr.DataTree, card: HeadCard, lines: list[str], top: float
+) -> None:
     figure.text(LEFT, 1 - 3 / top, card.name, fontsize=11, weight="bold", va="top")
     model = clipped(model_name(tree), 60)
     figure.text(
         1 - LEFT, 1 - 5 / top, f"{model}, {over(tree)}", fontsize=7, va="top", ha="right",
         color=color("muted"),
     )  # fmt: skip
-    for at, line in enumerate(page.labels):
-        y = 1 - (HEADING + LINE * at) / top
+    weight = "bold" if card.labels.labels else None
+    for at, line in enumerate(lines):
         figure.text(
-            LEFT, y, line, fontsize=8, va="top", weight="bold" if card.labels.labels else None
+            LEFT, 1 - (HEADING + LINE * at) / top, line, fontsize=8, va="top", weight=weight
         )
 
 
@@ -164,18 +118,14 @@ def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
     for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
         for text, hue in zip(texts, shades(one.special), strict=True):
             text.set_color(hue)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=color("rule"))
+    axes.spines[:].set(visible=True, color=color("rule"))
     if one.kind:
-        kind = CLASS_NAMES.get(one.kind, printable(one.kind))
-        sure = percent(one.score, np.nan, np.nan)
-        axes.set_xlabel(f"{kind}, {sure} sure", loc="left", color=color("muted"), labelpad=3)
+        sure = percent(one.score)
+        axes.set_xlabel(f"{one.title}, {sure} sure", loc="left", color=color("muted"), labelpad=3)
 
 
-def _draw_strip(figure: Figure, number: RankedNumber, page: _Page, at: int) -> None:
-    """Name, value, rank, and a row of marks."""
-    top = page.height
-    y = 1 - (page.above_strips + ROW * (at + 0.5)) / top
+def _draw_strip(figure: Figure, number: RankedNumber, y: float, top: float) -> None:
+    """Name, value, rank, and a row of marks, at a share `y` of the height of `top` points."""
     value = by_unit(*number.ends, number.metric.unit)
     look: dict[str, Any] = {"fontsize": 7, "va": "center"}
     figure.text(LEFT, y, clipped(number.metric.label, 40), **look)
@@ -191,8 +141,7 @@ def _marks(axes: Axes, number: RankedNumber) -> None:
     ends = [end for end in number.ends[1:] if np.isfinite(end)]
     low, high = min(*there, *ends), max(*there, *ends)
     axes.set_axis_off()
-    axes.set_ylim(0, 1)
-    axes.set_xlim(low, high if high > low else low + 1)
+    axes.set(ylim=(0, 1), xlim=(low, high if high > low else low + 1))
     axes.vlines(there, 0.25, 0.75, color=color("ink"), lw=0.5, alpha=0.3)
     if not number.rank:
         return

@@ -1,42 +1,43 @@
-"""All that is known of one head: labels, numbers with their rank, relations, maps, like heads."""
+"""All that is known of one head, its card: labels, ranked numbers, and what questions add to it.
+
+For programs and for a terminal; `figure` draws it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.dependency.best_relations import HeadRelation, best_relations
-from headscope.analyses.divergence.clusters import Cluster, NearHead, cluster_of, nearest_heads
-from headscope.analyses.patterns.typical_maps import TypicalMap, TypicalMaps
-from headscope.core.head_labels import HeadLabels, head_labels
+from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
+from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, head_metrics
-from headscope.core.results import at, documents, estimate, group, head_name, shape
+from headscope.core.question import parts, title_of
+from headscope.core.results import at, documents, head_name, model_name, printable, shape
+from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 
-NEAREST = 5  # heads
-CLASS_NAMES = {"vertical_diagonal": "vertical + diagonal"}
-# Where typical maps come from.
-FROM = {
-    "patterns": "of the classes that most maps of the head belong to, those that the classifier is "
-    "surest of",
-    "examples": "of the inputs that the run kept, those nearest to the head’s means",
-}
-Ends = tuple[float, float, float]
+DIGITS = 9  # of a number in JSON, in all
+LONGEST = 34  # characters of a number's name in text
+STRIP = 17
 
 
 @dataclass(frozen=True, slots=True)
 class RankedNumber:
     """One number of a head, and where it stands among all heads.
 
+    ends        value, and the ends of its interval
     rank        1 = the largest of `of` heads; 0 where the head has no such number
     percentile  share of the other heads below it, equal ones by half, in percent; NaN likewise
     """
 
     metric: HeadMetric
-    ends: Ends
+    ends: tuple[float, float, float]
     rank: int
     of: int
     percentile: float
@@ -49,20 +50,26 @@ class RankedNumber:
 
 @dataclass(frozen=True)
 class HeadCard:
-    """One head, 0-based; `source` says where its maps come from (`TypicalMaps.source`)."""
+    """One head, 0-based.
+
+    lines   what questions add to it, by heading
+    data    the same for programs, by name
+    first   ends of the keys of numbers that come first in its picture
+    source, words   where its maps come from, and how they were chosen (`HeadMaps`)
+    """
 
     layer: int
     head: int
     name: str
     labels: HeadLabels
     numbers: list[RankedNumber]
-    relations: list[HeadRelation]
-    classes: dict[str, Ends]
-    nearest: list[NearHead]
+    lines: dict[str, list[str]]
+    data: dict[str, Any]
+    first: list[str]
     maps: list[TypicalMap]
     source: str
+    words: str
     n: int
-    cluster: Cluster | None = None
 
 
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
@@ -76,21 +83,27 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
             f"found no head L{layer + 1}·H{head + 1}; wanted one of {layers} layers × {heads} "
             f"heads: L1·H1 to L{layers}·H{heads}"
         )
-    maps = TypicalMaps(tree)
+    place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     return HeadCard(
-        layer=layer,
-        head=head,
-        name=head_name(layer * heads + head, heads),
+        layer=layer, head=head, name=head_name(layer * heads + head, heads),
         labels=head_labels(tree)[layer, head],
         numbers=[number_of(metric, layer, head) for metric in head_metrics(tree)],
-        relations=best_relations(tree, layer, head),
-        classes=_classes(tree, layer, head),
-        nearest=nearest_heads(tree, layer, head, NEAREST),
-        maps=maps.of(layer, head),
-        source=maps.source,
-        n=documents(tree),
-        cluster=cluster_of(tree, layer, head),
-    )
+        lines={part.title: list(part.lines(*place)) for part in added},
+        data={name: value for part in added for name, value in part.data(*place).items()},
+        first=[end for part in added for end in part.numbers(*place)], maps=maps.of(layer, head),
+        source=maps.source, words=maps.words, n=documents(tree),
+    )  # fmt: skip
+
+
+def card_parts() -> list[CardPart]:
+    """What questions add to a card, in its order."""
+    return sorted(parts("card"), key=lambda part: part.place)
+
+
+def head_maps(tree: xr.DataTree) -> HeadMaps:
+    """The typical maps of heads, of the first question that has any."""
+    found = (part.maps(tree) for part in card_parts() if part.maps is not None)
+    return next((maps for maps in found if maps.source), HeadMaps("", "", lambda layer, head: []))
 
 
 def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
@@ -106,10 +119,120 @@ def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
     return RankedNumber(metric, ends, int((all_of > own).sum()) + 1, len(all_of), percentile)
 
 
-def _classes(tree: xr.DataTree, layer: int, head: int) -> dict[str, Ends]:
-    """Class of maps → its share of the head's maps."""
-    dataset = group(tree, "patterns")
-    if dataset is None or "share" not in dataset:
-        return {}
-    names = [str(name) for name in dataset["pattern"].values]
-    return {name: at(estimate(dataset, "share", pattern=name), layer, head) for name in names}
+def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
+    """Everything of the card, ready for `json.dumps(…, allow_nan=False)`: NaN becomes null."""
+    closest = card.labels.closest
+    told: dict[str, Any] = _plain({
+        "model": str(tree.attrs.get("model", "")), "revision": str(tree.attrs.get("revision", "")),
+        "layer": card.layer, "head": card.head, "name": card.name,
+        "labels": [label.row for label in card.labels.labels], "closest": closest and closest.row,
+        "numbers": [_number(number) for number in card.numbers], **card.data,
+        "maps_from": card.source, "maps": [_map(one) for one in card.maps], "documents": card.n,
+    })  # fmt: skip
+    return told
+
+
+def _number(number: RankedNumber) -> dict[str, Any]:
+    metric = number.metric
+    return {
+        "key": metric.key, "analysis": number.analysis, "label": metric.label, "unit": metric.unit,
+        **named_ends(number.ends), "rank": number.rank or None, "of": number.of,
+        "percentile": number.percentile, "n": metric.n,
+    }  # fmt: skip
+
+
+def _map(one: TypicalMap) -> dict[str, Any]:
+    return {
+        "tokens": list(one.tokens), "special": one.special.tolist(),
+        "weights": one.weights.tolist(), "class": one.kind or None, "score": one.score,
+        "away": one.away, "rests": dict(one.rests),
+        "links": [dict(zip(("query", "key", "weight"), link, strict=True)) for link in one.links()],
+    }  # fmt: skip
+
+
+def _plain(told: Any) -> Any:
+    """Numbers in DIGITS digits, also inside lists and dicts; NaN as None."""
+    if isinstance(told, dict):
+        return {name: _plain(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [_plain(value) for value in told]
+    if isinstance(told, float):
+        return float(f"{told:.{DIGITS}g}") if math.isfinite(told) else None
+    return told
+
+
+def card_text(tree: xr.DataTree, card: HeadCard) -> str:
+    """The card as lines; names from data hold no control characters."""
+    n = card.n
+    lines = [f"{card.name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
+    labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
+    lines += labels or [UNLABELLED]
+    if closest := card.labels.closest:
+        lines.append(f"   what stands out most, though no label: {closest.sentence}")
+    for title, rows in {**card.lines, f"Typical maps, {card.words}": list(_maps(card))}.items():
+        if rows:
+            lines += ["", title, *(f"  {row}" for row in rows)]
+    return "\n".join([*lines, *_numbers(card)])
+
+
+def _maps(card: HeadCard) -> Iterator[str]:
+    for place, one in enumerate(card.maps, start=1):
+        yield f"{place}. {' '.join(map(_token, one.tokens))}"
+        if one.kind:
+            sure = percent(one.score)
+            yield f"   {one.title}, {sure} sure"
+        rests = [f"{_token(token)} {percent(share)}" for token, share in one.rests]
+        if rests:
+            yield f"   of all attention: {', '.join(rests)}"
+        for query, key, weight in one.links():
+            from_to = f"{_token(one.tokens[query])} → {_token(one.tokens[key])}"
+            yield f"   {from_to}  {percent(weight)}"
+
+
+def _token(token: str) -> str:
+    return printable(token) or "␣"
+
+
+def _numbers(card: HeadCard) -> list[str]:
+    """One line per number: name, value with interval, rank, and where the head stands."""
+    if not card.numbers:
+        return []
+    values = {id(row): by_unit(*row.ends, row.metric.unit) for row in card.numbers}
+    wide = max(len("value"), *map(len, values.values()))
+    of = max(row.of for row in card.numbers)
+    lines = [
+        "",
+        f"Numbers: value with its 95 % interval, rank among {of} heads (1 = largest), share of the",
+        "other heads below it, and its place (●) from smallest to largest (|: the median head)",
+    ]
+    for analysis, rows in groupby(card.numbers, key=lambda number: number.analysis):
+        title = _cut(printable(title_of(analysis)))
+        lines.append(f"\n{title:<{LONGEST + 2}} {'value':<{wide}} rank below")
+        for row in rows:
+            rank = str(row.rank) if row.rank else MISSING
+            below = f"{row.percentile:.0f} %" if np.isfinite(row.percentile) else MISSING
+            name = _cut(printable(row.metric.label).removeprefix("attention "))
+            value = values[id(row)]
+            line = f"  {name:<{LONGEST}} {value:<{wide}} {rank:>4} {below:>5}  {_strip(row)}"
+            lines.append(line.rstrip())
+    return lines
+
+
+def _cut(text: str) -> str:
+    """The text, without its middle where it is too long: ends tell names apart."""
+    if len(text) <= LONGEST:
+        return text
+    half = (LONGEST - 1) // 2
+    return f"{text[:half]}…{text[half + 1 - LONGEST :]}"
+
+
+def _strip(row: RankedNumber) -> str:
+    """Where the head stands from the smallest to the largest of all heads; `|`: their median."""
+    values = row.metric.estimate.value
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    if not row.rank or high <= low:
+        return ""
+    marks = ["·"] * STRIP
+    for value, mark in ((float(np.nanmedian(values)), "|"), (row.ends[0], "●")):
+        marks[round((value - low) / (high - low) * (STRIP - 1))] = mark
+    return "".join(marks)

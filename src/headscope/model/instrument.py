@@ -6,30 +6,67 @@
 Inside the context every layer's queries, keys, values and probabilities pass to the observers as a
 `LayerView`, once the layer's output projection has run. Leaving it restores the attention
 implementation and removes all hooks. Families that do not use transformers' attention registry are
-read through their own maps (`families.fallback`).
+read through their own maps (`families.sites`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.reversible import Reversible
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
-from headscope.model.families import Site, find_sites, registered, unlisted_site
-from headscope.model.families.fallback import read_eagerly
+from headscope.model.families.sites import Site, find_sites, read_eagerly, registered, unlisted_site
 from headscope.model.layer import LayerInput, LayerView
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
 Observer = Callable[[LayerView], None]
 Intervention = Callable[[AttentionCall], None]
+
+
+class Reversible:
+    """A context that is opened in steps; closing it undoes each of them, whatever happens inside.
+
+    A subclass defines `_open`, which takes the steps, and may define `_forget`, which drops what
+    was collected inside.
+    """
+
+    _close: ExitStack | None = None
+
+    def _open(self, stack: ExitStack) -> None:
+        """Enter contexts of `stack`, and give it callbacks; on an error all are closed at once."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Drop what was collected inside the context."""
+
+    def __enter__(self) -> Self:
+        """Open the context; raises HeadscopeError if it is open."""
+        if self._close is not None:
+            name = type(self).__name__
+            raise HeadscopeError(f"this {name} is already open; make a second one to nest")
+        with ExitStack() as stack:
+            self._open(stack)
+            self._close = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Close the context: whatever happened, everything is as it was."""
+        close, self._close = self._close, None
+        self._forget()
+        if close is not None:
+            close.__exit__(kind, error, trace)
 
 
 class Instrument(Reversible):
@@ -73,8 +110,22 @@ class Instrument(Reversible):
         self._outputs: dict[nn.Module, torch.Tensor] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        """Set the attention implementation, add the hooks."""
-        self._add_hooks(stack)
+        """Add the hooks, set the attention implementation."""
+        keep = stack.callback
+        for module in self.model.modules():
+            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
+                keep(module.register_forward_pre_hook(self._begin).remove)
+                keep(module.register_forward_hook(self._end, always_call=True).remove)
+        for site in self.sites:
+            if site.residual is not None:
+                hook = partial(self._keep_residual, site)
+                keep(site.residual.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            if site.block is not None:
+                hook = partial(self._keep_given, site)
+                keep(site.block.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            if site.projection is not None:
+                projected = partial(self._projected, site)
+                keep(site.projection.register_forward_hook(projected).remove)
         if self.fallback:
             stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
         else:
@@ -85,22 +136,6 @@ class Instrument(Reversible):
         self._forget_pass()
 
     # --- hooks ------------------------------------------------------------------------------
-
-    def _add_hooks(self, stack: ExitStack) -> None:
-        keep = stack.callback
-        for module in self.model.modules():
-            if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
-                keep(module.register_forward_pre_hook(self._begin).remove)
-                keep(module.register_forward_hook(self._end, always_call=True).remove)
-        for site in self.sites:
-            if site.residual is not None:
-                hook = self._residual_hook(site)
-                keep(site.residual.register_forward_pre_hook(hook, with_kwargs=True).remove)
-            if site.block is not None:
-                hook = self._given_hook(site)
-                keep(site.block.register_forward_pre_hook(hook, with_kwargs=True).remove)
-            if site.projection is not None:
-                keep(site.projection.register_forward_hook(self._projection_hook(site)).remove)
 
     def _forget_pass(self) -> None:
         self._called.clear()
@@ -120,7 +155,9 @@ class Instrument(Reversible):
             return
         try:
             if output is not None:  # None: the forward pass raised
-                self._show_pending()
+                for view, _ in self._pending.values():  # their projection was never run
+                    view.plain_projection = False
+                    self._show(view, None)
                 self._check_all_seen(module)
         finally:
             self._forget_pass()
@@ -142,37 +179,30 @@ class Instrument(Reversible):
                 "please report this model"
             )
 
-    def _residual_hook(self, site: Site) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            stream = args[0] if args else kwargs["hidden_states"]
-            self._residual[site.attention] = stream.detach()
+    def _keep_residual(self, site: Site, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        stream = args[0] if args else kwargs["hidden_states"]
+        self._residual[site.attention] = stream.detach()
 
-        return hook
+    def _keep_given(self, site: Site, block: nn.Module, args: Any, kwargs: Any) -> None:
+        given = LayerInput(self.model, block, detached(args), detached(kwargs))
+        self._given[site.attention] = given
 
-    def _given_hook(self, site: Site) -> Callable[..., None]:
-        def hook(block: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            given = LayerInput(self.model, block, detached(args), detached(kwargs))
-            self._given[site.attention] = given
-
-        return hook
-
-    def _projection_hook(self, site: Site) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], output: torch.Tensor) -> None:
-            if site.attention not in self._pending:
-                # The fallback shows its map after the projection has run.
-                self._outputs[site.attention] = output.detach()
-                return
-            view, mixed = self._pending.pop(site.attention)
-            view.plain_projection = mixed is None or _same(args[0], mixed)
-            self._show(view, output.detach())
-
-        return hook
+    def _projected(self, site: Site, _module: nn.Module, args: Any, output: torch.Tensor) -> None:
+        if site.attention not in self._pending:
+            # The fallback shows its map after the projection has run.
+            self._outputs[site.attention] = output.detach()
+            return
+        view, mixed = self._pending.pop(site.attention)
+        view.plain_projection = mixed is None or _same(args[0], mixed)
+        self._show(view, output.detach())
 
     # --- what the attention function calls --------------------------------------------------
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""
-        site = self._site_of_module(call.module)
+        if call.module not in self._site_of:
+            self._site_of[call.module] = unlisted_site(self.model, call.module)
+        site = self._site_of[call.module]  # None: of no module of ours
         self._now = None if site is None else (site, self._number(site))
         if self._now is not None:
             call.site, call.layer = self._now
@@ -192,12 +222,6 @@ class Instrument(Reversible):
             position_bias=call.position_bias, mask=call.mask,
         )  # fmt: skip
         self._took(view, mixed.detach())
-
-    def _site_of_module(self, module: nn.Module) -> Site | None:
-        """The site of the module that calls the attention function; None if it is not ours."""
-        if module not in self._site_of:
-            self._site_of[module] = unlisted_site(self.model, module)
-        return self._site_of[module]
 
     def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
@@ -229,12 +253,6 @@ class Instrument(Reversible):
         layer = self._number(site)
         self._took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
 
-    def _show_pending(self) -> None:
-        """Shows the layers whose supposed output projection was never run."""
-        for view, _ in self._pending.values():
-            view.plain_projection = False
-            self._show(view, None)
-
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
             view.output = output.reshape(len(view.attention), -1, output.shape[-1])
@@ -257,8 +275,8 @@ def detached(value: Any) -> Any:
 
 def _same(given: torch.Tensor, mixed: torch.Tensor) -> bool:
     """Whether a projection was given the mixed values as they are: no gate or norm between."""
-    if given.data_ptr() == mixed.data_ptr() and given.numel() == mixed.numel():
-        return True
     if given.numel() != mixed.numel():
         return False
-    return torch.equal(given.reshape(-1), mixed.reshape(-1).to(given.dtype))
+    return given.data_ptr() == mixed.data_ptr() or torch.equal(
+        given.reshape(-1), mixed.reshape(-1).to(given.dtype)
+    )

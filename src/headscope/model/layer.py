@@ -20,8 +20,8 @@ from torch import nn
 from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
-from headscope.model.families import Site
-from headscope.model.projection import Norm, OutputProjection
+from headscope.model.families.sites import Site
+from headscope.model.linears import Norm, OutputProjection
 
 LN2 = float(np.log(2.0))
 _ROWS = 128
@@ -126,12 +126,11 @@ class LayerView:
     def offers(self) -> frozenset[str]:
         """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
         there = {
-            "attention": True,
-            "values": self.values is not None,
+            "attention": True, "values": self.values is not None,
             "projection": self.plain_projection and self.site.output_projection is not None,
             "residual": self.residual is not None,
             "queries_keys": self.queries is not None and self.keys is not None,
-        }
+        }  # fmt: skip
         return frozenset(name for name, given in there.items() if given)
 
     @property
@@ -184,9 +183,7 @@ class LayerView:
 
     def measured(self, measure: str) -> torch.Tensor:
         """[example, head, query, key] of MEASURES: "attention" α, or "weighted_norm" ‖α f(x_j)‖."""
-        if measure == "attention":
-            return self.attention
-        return self._weighted_norm
+        return self.attention if measure == "attention" else self._weighted_norm
 
     @cached_property
     def _weighted_norm(self) -> torch.Tensor:
@@ -221,10 +218,6 @@ class LayerView:
         Class 0 are the real queries that are no separator, class 1 the separators.
         """
         return self._scan(batch)[1]
-
-    def summed_norm_columns(self, batch: Batch) -> torch.Tensor:
-        """[example, key] ‖Σ_h α_ij f_h(x_j)‖ summed over real queries i."""
-        return self.summed_norm(batch).sum(1)
 
     def summed_norm(self, batch: Batch) -> torch.Tensor:
         """[example, query, key] ‖Σ_h α_ij f_h(x_j)‖; 0 for padding queries."""

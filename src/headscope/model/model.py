@@ -7,7 +7,7 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,19 +18,20 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.whole_file import file_sha256
+from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.model.batch import PUNCTUATION, Vocabulary
+from headscope.model.batch import PUNCTUATION, Batch, Vocabulary
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
     Checkpoint,
     device_of,
-    file_sha256,
     parameters_sha256,
     quietly,
     refuse_incomplete,
     weights_sha256,
 )
-from headscope.model.families import registered
+from headscope.model.families.sites import registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 
@@ -124,6 +125,10 @@ class Model:
             if token is not None
         }
 
+    def batch(self, examples: Sequence[Example]) -> Batch:
+        """Examples as a batch on the network's device, without bootstrap weights."""
+        return Batch.of(examples, self.vocabulary, replicates=0, device=self.device)
+
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
         """Tokens as the vocabulary has them, without the sign for a space before them."""
         names = self.tokenizer.convert_ids_to_tokens([int(token) for token in ids])
@@ -132,24 +137,19 @@ class Model:
     @cached_property
     def shapes(self) -> dict[str, Shape]:
         """The attention stacks, found by running the network once on two tokens."""
-        heads: dict[str, int] = {}
-        neurons: dict[str, int] = {}
-        allows: dict[str, list[frozenset[str]]] = {}
-
-        def note(view: LayerView) -> None:
-            heads[view.stack] = view.attention.shape[1]
-            neurons[view.stack] = 0 if view.queries is None else view.queries.shape[-1]
-            allows.setdefault(view.stack, []).append(view.offers)
-
-        with Instrument(self.network, observers=[note]):
+        layers: list[LayerView] = []
+        with Instrument(self.network, observers=[layers.append]):
             ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
             forward(self.network, ids, torch.ones_like(ids))
-        return {
-            stack: Shape(
-                stack, len(layers), heads[stack], frozenset.intersection(*layers), neurons[stack]
-            )
-            for stack, layers in allows.items()
-        }
+        shapes = {}
+        for last in layers:
+            offers = [view.offers for view in layers if view.stack == last.stack]
+            neurons = 0 if last.queries is None else last.queries.shape[-1]
+            shapes[last.stack] = Shape(
+                last.stack, len(offers), last.attention.shape[1],
+                frozenset.intersection(*offers), neurons,
+            )  # fmt: skip
+        return shapes
 
     @property
     def fallback(self) -> bool:
@@ -255,6 +255,13 @@ def forward(
     """
     with torch.inference_mode():
         return run_network(network, input_ids, mask, segment_ids)
+
+
+def show_layers(model: Model, batch: Batch, observer: Callable[[LayerView], None]) -> None:
+    """Run one batch in evaluation mode and show the observer every attention layer."""
+    network, stacks = model.network, [model.shape.stack]
+    with evaluating(network), Instrument(network, observers=[observer], stacks=stacks):
+        forward(network, *batch.inputs)
 
 
 def run_network(

@@ -10,14 +10,12 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.question import parts
-from headscope.core.results import group, printable
+from headscope.core.results import group, model_name, printable
 from headscope.draw.panel import PanelStore, Picture
-from headscope.draw.style import DOUBLE
-from headscope.page.svg import Styles, inline_panel
+from headscope.page.svg import Styles, inline_panels
 from headscope.page.tabulate import Table
 
 Manifest = Mapping[str, Any]
-PANEL_WIDTH = {1: 3.7, 2: 3.5, 3: 2.9, 4: 2.2}  # inches; so the page shows 7.5 pt as about 11 px
 FINDINGS, LANGUAGE = "findings", "language"  # chapters; other sections stand by themselves
 NOT_RUN = "Not part of this run."
 
@@ -77,6 +75,13 @@ class OpeningPlan:
     tables: tuple[Callable[[xr.DataTree, Manifest], Table | None], ...] = ()
     nothing: str = "unlabelled"
     atlas: bool = False
+
+
+def heading_of(before: str, after: str = "") -> Callable[[xr.DataTree], list[tuple[str, bool]]]:
+    """The title of a page about one model: its name between two texts; see `OpeningPlan`."""
+    return lambda tree: [
+        piece for piece in ((before, False), (model_name(tree), True), (after, False)) if piece[0]
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +181,10 @@ def inline_figure(
     wanted = panels.of(picture)
     if not wanted:
         return None
+    markup = inline_panels(panels.vector(picture), styles, prefix=prefix)
+    titles = [_lettered(panel.title, at, len(wanted)) for at, panel in enumerate(wanted)]
+    inline = [InlinePanel(title, one) for title, one in zip(titles, markup, strict=True)]
     beside = min(len(wanted), picture.columns, 4)
-    width = DOUBLE if picture.wide else PANEL_WIDTH[beside]
-    inline = [
-        InlinePanel(
-            _lettered(panel.title, at, len(wanted)),
-            inline_panel(panel, styles, prefix=f"{prefix}{at}-", width=width),
-        )
-        for at, panel in enumerate(wanted)
-    ]
     return InlineFigure(inline, picture.caption(panels.tree), beside, picture.wide)
 
 

@@ -6,9 +6,10 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -44,6 +45,31 @@ def template(name: str, *packages: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
+def render_page(
+    page: jinja2.Template,
+    *,
+    style: str,
+    script: str = "",
+    framed: Collection[tuple[str, str]] = (),
+    **content: Any,
+) -> str:
+    """A page in which only this style and this script take effect; see `content_policy`."""
+    policy = content_policy(style=style, script=script, framed=framed)
+    return page.render(style=Markup(style), script=Markup(script), policy=policy, **content)
+
+
+def plain_page(name: str, package: str, drawings: str, *, rules: str = "", **content: Any) -> str:
+    """A page without scripts, in the style of a run's report; all is escaped, but for drawings.
+
+    name      of the template NAME.html.j2 and its sheet NAME.css, in the assets of the package
+    drawings  rules of style of the drawings
+    rules     more rules
+    """
+    more = asset(f"{name}.css", package), *filter(None, [rules]), drawings
+    page = template(f"{name}.html.j2", package, "headscope.report")
+    return render_page(page, style="\n".join([style_of("report.css"), *more]), **content)
+
+
 def unbroken(text: str) -> str:
     """The text with no line break inside an interval or before a unit."""
     spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
@@ -57,17 +83,19 @@ def content_policy(*, style: str, script: str, framed: Collection[tuple[str, str
 
     framed  (style, script) of pages that the script writes into frames: these inherit the policy
     """
-    styles, scripts = (
-        " ".join(f"'{_digest(text)}'" for text in texts)
-        for texts in zip((style, script), *framed, strict=True)
-    )
+
+    def digests(texts: Iterable[str]) -> str:
+        raw = (hashlib.sha256(text.encode("utf-8")).digest() for text in texts)
+        return " ".join(f"'sha256-{base64.b64encode(each).decode('ascii')}'" for each in raw)
+
+    styles, scripts = map(digests, zip((style, script), *framed, strict=True))
     return (
         f"default-src 'none'; style-src {styles}; script-src {scripts}; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def island(data: Mapping[str, object]) -> str:
+def island(data: Mapping[str, object]) -> Markup:
     """JSON that can stand inside a script element: no character in it can end that element.
 
     raises  ValueError for NaN and infinities, which JSON does not have
@@ -75,7 +103,7 @@ def island(data: Mapping[str, object]) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return Markup(text)
 
 
 def write_page(path: Path, page: str) -> Path:
@@ -85,12 +113,17 @@ def write_page(path: Path, page: str) -> Path:
     """
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     content = page.encode("utf-8", errors="backslashreplace")
-    return write_whole(path, lambda draft: Path(draft).write_bytes(content))
+    return write_whole(path, content)
 
 
-def _digest(text: str) -> str:
-    raw = hashlib.sha256(text.encode("utf-8")).digest()
-    return "sha256-" + base64.b64encode(raw).decode("ascii")
+def style_of(*names: str, package: str = "headscope.report") -> str:
+    """The theme, and these sheets among the assets of a package."""
+    return "\n".join([theme_css(), *(asset(name, package) for name in names)])
+
+
+def script_of(names: Iterable[str], package: str = "headscope.report") -> str:
+    """One script of these files among the assets of a package, in their order."""
+    return "\n".join(asset(name, package) for name in names)
 
 
 def theme_css() -> str:

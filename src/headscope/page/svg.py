@@ -6,17 +6,18 @@ security policy forbids the attribute), ids become unique to the figure, fonts b
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
+from copy import deepcopy
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-from headscope.draw.panel import Panel, compose, lay_out
-from headscope.draw.style import LIGHT, house_style, ramp
+from headscope.draw.panel import Panel, compose
+from headscope.draw.saving import Vector, vector
+from headscope.draw.style import LIGHT, ramp
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
+PIXELS = 1.9  # for a point, at the most: 7.5 pt are 14 pixels there, 11 in a narrow column
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 # A cell of a heat map as matplotlib writes it: four corners of a box.
@@ -46,38 +47,70 @@ def custom_properties() -> dict[str, str]:
 
 
 def inline_panel(panel: Panel, styles: Styles, *, prefix: str, width: float) -> str:
-    """SVG markup of one panel.
+    """SVG markup of one panel, laid out by itself at `width` inches; see `inline_panels`."""
+    figure = compose([panel], columns=1, width=width)
+    return inline_panels(vector(figure, 1), styles, prefix=prefix)[0]
+
+
+def inline_panels(drawn: Vector, styles: Styles, *, prefix: str) -> list[str]:
+    """SVG markup of each panel of a figure, without its title, which the page prints as text.
 
     styles  collects the classes that the markup uses
-    prefix  unique to the panel; starts its ids
-    width   in inches at which the panel is laid out; the page scales it
+    prefix  unique to the figure; starts its ids
     """
-    buffer = io.StringIO()
-    with house_style(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the reader's fonts may have it
-        figure = compose([panel], columns=1, width=width)
-        figure.axes[0].set_title("")  # the page prints it, as text
-        legend = figure.axes[0].get_legend()
-        if legend is not None:
-            legend.set_in_layout(True)  # the title had kept its place
-        lay_out(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    root = ElementTree.fromstring(buffer.getvalue())
-    ids = _ids(root, prefix)
-    _clean(root, styles, ids, custom_properties())
-    for name in ("width", "height", "version"):
-        root.attrib.pop(name, None)
-    root.set("aria-hidden", "true")  # title, caption and tables say it in words
-    root.set("focusable", "false")
-    return _serialise(root)
+    panels = _panels(drawn)
+    for at, panel in enumerate(panels):
+        _clean(panel, styles, _ids(panel, f"{prefix}{at}-"), custom_properties())
+    return [_serialise(panel) for panel in panels]
+
+
+def _panels(drawn: Vector) -> list[ElementTree.Element]:
+    """Every panel as a picture of its own, with what it refers to; all of one width, so that their
+    texts have one size on the page.
+    """
+    root = ElementTree.fromstring(drawn.svg)
+    named = {node.get("id"): node for node in root.iter() if node.get("id")}
+    groups = [node for node in named["figure_1"] if str(node.get("id")).startswith("axes_")]
+    width = max(wide for _, _, wide, _ in drawn.boxes)
+    panels = []
+    drawn_here = zip(groups[: len(drawn.titles)], drawn.titles, drawn.boxes, strict=True)
+    for group, title, (left, top, _, height) in drawn_here:
+        _drop_text(group, title)
+        inside = {node.get("id") for node in group.iter()}
+        others = sorted(name for name in _referred(group) - inside if name in named)
+        panel = ElementTree.Element(
+            f"{{{SVG}}}svg",
+            {
+                "viewBox": f"{left:.2f} {top:.2f} {width:.2f} {height:.2f}",
+                "width": f"{PIXELS * width:.0f}",
+                "aria-hidden": "true",  # title, caption and tables say it in words
+                "focusable": "false",
+            },
+        )
+        definitions = ElementTree.SubElement(panel, f"{{{SVG}}}defs")
+        definitions.extend(deepcopy(named[name]) for name in others)
+        panel.append(group)
+        panels.append(panel)
+    return panels
+
+
+def _drop_text(group: ElementTree.Element, text: str) -> None:
+    """Takes away the first piece of text of a panel that reads `text`."""
+    for child in group:
+        if text and "".join(child.itertext()).strip() == text.strip():
+            group.remove(child)
+            return
+
+
+def _referred(node: ElementTree.Element) -> set[str]:
+    values = [value for part in node.iter() for value in part.attrib.values()]
+    return {name for value in values for name in _REFERENCE.findall(value)}
 
 
 def _ids(root: ElementTree.Element, prefix: str) -> dict[str, str]:
     """The ids that something refers to, and their new names."""
-    values = [value for node in root.iter() for value in node.attrib.values()]
-    wanted = sorted({name for value in values for name in _REFERENCE.findall(value)})
-    there = {node.get("id") for node in root.iter()}
-    return {name: f"{prefix}{at}" for at, name in enumerate(w for w in wanted if w in there)}
+    there = sorted(_referred(root) & {str(node.get("id")) for node in root.iter()})
+    return {name: f"{prefix}{at}" for at, name in enumerate(there)}
 
 
 def _clean(

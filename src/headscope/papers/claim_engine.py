@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Concatenate, ParamSpec
 
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
+from headscope.core.wording import fixed
+from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
 
 # How a published value is known.
 MARKS = {
@@ -31,7 +29,9 @@ SIGNIFICANT = 0.05  # largest p of a claim that is also tested against chance
 # Verdicts on a claim that is compared with what was published.
 REPRODUCED, DIRECTION, DIFFERS = "reproduced", "direction holds", "differs"
 NO_DIRECTION, NOT_RUN, FAILED = "no direction stated", "not run", "failed"
-STATUSES = (REPRODUCED, DIRECTION, DIFFERS, NO_DIRECTION, NOT_RUN, FAILED)
+STATUSES = {  # in their order, with their signs
+    REPRODUCED: "●", DIRECTION: "▲", DIFFERS: "✕", NO_DIRECTION: "·", NOT_RUN: "–", FAILED: "!",
+}  # fmt: skip
 
 COUNT_DIGITS = 5  # whole numbers of so many digits are exact counts
 _NUMBER = r"−?\d+(?:,\d{3})*(?:\.\d+)?"
@@ -117,8 +117,6 @@ class PaperClaim:
     key        unique in its list of claims
     place      who claimed it, or where it stands in the paper: "Table 1", "§3.2"
     text       what is claimed
-    runs       names of the runs that it cannot do without
-    measure    reads the number; raises Unmeasured
     published  values; none where the claim has no number
     unit       "%" or "share", "points" (a difference of shares), "heads", "nats", "1" or ""
     direction  in words, what `Measured.holds` asks; "" where the claim states none
@@ -131,8 +129,7 @@ class PaperClaim:
     key: str
     place: str
     text: str
-    runs: tuple[str, ...]
-    measure: Callable[[PaperRuns], Measured]
+    measure: Measure
     published: tuple[Published, ...] = ()
     unit: str = ""
     direction: str = ""
@@ -145,21 +142,6 @@ class PaperClaim:
     def published_text(self) -> str:
         """All published values: `94.3`, `82.5 / 94.1`; "" where there is none."""
         return " / ".join(value.text for value in self.published)
-
-
-Choice = ParamSpec("Choice")
-
-
-def claim_measure(
-    read: Callable[Concatenate[PaperRuns, Choice], Measured],
-) -> Callable[Choice, Callable[[PaperRuns], Measured]]:
-    """Turns read(runs, choice…) into a function of the choice, which gives a claim's measure."""
-
-    @wraps(read)
-    def measure_of(*args: Choice.args, **named: Choice.kwargs) -> Callable[[PaperRuns], Measured]:
-        return lambda runs: read(runs, *args, **named)
-
-    return measure_of
 
 
 @dataclass(frozen=True)
@@ -213,12 +195,9 @@ class Paper:
     @property
     def runs(self) -> list[str]:
         """Names of all runs that claims or figures ask for, in order."""
-        asked = [name for claim in self.claims for name in claim.runs]
+        asked = [name for claim in self.claims for name in claim.measure.runs]
         asked += [figure.run for group in self.groups for figure in group.figures]
         return list(dict.fromkeys(asked))
-
-
-# --- the verdict ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -243,7 +222,7 @@ class ClaimOutcome:
 def against_bound(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
     """Holds a claim of a group against its bound."""
     try:
-        measured = claim.measure(runs)
+        measured = claim.measure.read(runs)
     except Unmeasured as error:
         return ClaimOutcome(claim, UNASKED, reason=error.brief, group=group)
     if not math.isfinite(measured.value):
@@ -259,9 +238,7 @@ def bound_verdict(claim: PaperClaim, measured: Measured) -> str:
     if claim.bound is None:
         raise ValueError(f"the claim {claim.key} has no bound")
     test, bound = claim.bound.test, claim.bound.value
-    low, high = measured.low, measured.high
-    if not measured.has_interval:
-        low = high = measured.value
+    low, high = measured.ends
     if test == "above":
         holds, fails = low > bound, high <= bound
     elif test == "below":
@@ -281,9 +258,9 @@ def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> Cl
     direction holds, or it differs. With another model or other data only the direction counts.
     """
     try:
-        for name in claim.runs:
+        for name in claim.measure.runs:
             runs.run(name)
-        measured = claim.measure(runs)
+        measured = claim.measure.read(runs)
     except Unmeasured as error:
         reason = str(error)
         verdict = FAILED if reason.startswith(failure("")) else NOT_RUN
@@ -327,11 +304,15 @@ def agrees(published: Published, measured: Measured, unit: str) -> bool:
     first, last = published.limits
     if math.isinf(first) or math.isinf(last):
         return first <= scale * measured.value <= last
-    low, high = measured.low, measured.high
-    if not measured.has_interval:
-        low = high = measured.value
+    low, high = measured.ends
     grain = 1e-9 * max(1.0, abs(first), abs(last))  # of binary fractions, at the boundary
     return scale * low <= last + grain and scale * high >= first - grain
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A difference with its sign; none before 0."""
+    text = fixed(value, digits)
+    return f"+{text}" if value > 0 and float(text) else text
 
 
 def scale_of(unit: str) -> float:

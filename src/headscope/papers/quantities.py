@@ -8,22 +8,20 @@ interval of its own. A run that kept no draws has the data alone, and its number
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate, Float64, estimate, estimate_by_spread, ratio
-from headscope.core.labelled import DRAWS
-from headscope.core.results import LIMITS, documents, pick
+from headscope.core.results import DRAWS, at, counted, documents, largest_first, pick
+from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
-from headscope.run.finished_run import Run
+from headscope.run.store import Run
 
-# Analyses by name; a run of one, or a figure of it, goes by the same name.
-SURFACE, ENTROPY, DIVERGENCE = "surface", "entropy", "divergence"
-NORMS, MIXING, DEPENDENCY = "norms", "mixing", "dependency"
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
 PERCENTILES_FROM = 100  # draws; the tail quantiles of fewer say little
 
@@ -70,6 +68,11 @@ class Measured:
         """Whether both ends of the interval exist."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval; twice the value where there is none."""
+        return (self.low, self.high) if self.has_interval else (self.value, self.value)
+
 
 class PaperRuns:
     """The runs that a claim may read, by name.
@@ -94,23 +97,124 @@ class PaperRuns:
         """Whether there is a run of that name."""
         return name in self.runs
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str) -> PaperRun:
         """A run; raises Unmeasured with the reason where it is missing."""
         if name not in self.runs:
             raise Unmeasured(self.absent.get(name, f"needs {name}"))
-        return self.runs[name]
-
-    def results(self, name: str, analysis: str) -> xr.Dataset:
-        """The results of an analysis of a run; raises Unmeasured."""
-        return results_of(self.run(name), analysis)
+        run = self.runs[name]
+        return PaperRun(run.tree, run.manifest, run.path, self)
 
 
-def results_of(run: Run, analysis: str) -> xr.Dataset:
-    """The results of an analysis; raises Unmeasured where the run is without it."""
-    if analysis not in run:
-        needs = f"needs {analysis}, which cannot be had of this model or these data"
-        raise Unmeasured(needs, f"no {analysis} in its run")
-    return run[analysis]
+@dataclass(repr=False)
+class PaperRun(Run):
+    """A run as claims read it; `beside`: all runs of the paper."""
+
+    beside: PaperRuns = field(default_factory=lambda: PaperRuns({}))
+
+    def results(self, analysis: str) -> xr.Dataset:
+        """The results of an analysis; raises Unmeasured where the run is without it."""
+        if analysis not in self:
+            needs = f"needs {analysis}, which cannot be had of this model or these data"
+            raise Unmeasured(needs, f"no {analysis} in its run")
+        return self[analysis]
+
+    def draws(self, analysis: str, variable: str, **choice: Any) -> Float64:
+        """[replicate + 1, …] the draws of a variable; see `draws_of`."""
+        return draws_of(self.results(analysis), variable, **choice)
+
+    def stored(self, analysis: str, variable: str, **choice: Any) -> tuple[float, float, float]:
+        """A number with the interval that the results hold; see `stored`."""
+        return stored(self.results(analysis), variable, **choice)
+
+    def attention(self, target: str) -> Float64:
+        """[replicate + 1, layer, head] attention to a target of `surface`."""
+        return self.draws("surface", "attention", target=target)
+
+    def entropies(self, query: str) -> Float64:
+        """[replicate + 1, layer, head] entropy of attention in nats; query: all or cls."""
+        return self.draws("entropy", "entropy", query=query)
+
+    def interval(self, draws: Float64) -> Estimate:
+        """The value [...] of draws [replicate + 1, ...], its interval; by spread of a few draws."""
+        few = len(draws) - 1 < min(PERCENTILES_FROM, int(self.tree.attrs.get("replicates", 0)))
+        return (estimate_by_spread if few else estimate)(draws, documents=documents(self.tree))
+
+    def measured(self, draws: Float64, *, above: float | None = None, **more: Any) -> Measured:
+        """The number of draws [replicate + 1], over the documents of the run.
+
+        above  the direction of the claim holds if the number lies surely above this
+        more   other fields of Measured
+        """
+        fields = {"n": self.counted, "count": documents(self.tree), **more}
+        if above is not None:
+            fields["holds"] = self.surely_above(draws, above)
+        return Measured(*at(self.interval(draws)), **fields)
+
+    def peak(
+        self, curve: Float64, first: float, last: float, text: Callable[[float], str]
+    ) -> Measured:
+        """The layer where a curve [layer] is highest; does it lie between two shares of depth?"""
+        at, layers = int(np.nanargmax(curve)), len(curve)
+        holds = first <= at / max(layers - 1, 1) <= last
+        detail = f"most in layer {at + 1} of {layers}, {text(float(curve[at]))}"
+        return Measured(at + 1, n=self.counted, holds=holds, detail=detail)
+
+    def surely_above(self, draws: Float64, bound: float = 0.0) -> bool:
+        """Whether the lower end of the interval is above; the value, where there is no interval."""
+        return lower_end(at(self.interval(draws))) > bound
+
+    @property
+    def counted(self) -> str:
+        """`60 documents`; of a task's data, examples."""
+        many, count = counted(self.tree), documents(self.tree)
+        return f"{count:,} {many.removesuffix('s') if count == 1 else many}"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the number of a claim is read.
+
+    runs  names of those that it cannot do without
+    read  raises Unmeasured
+    """
+
+    runs: tuple[str, ...]
+    read: Callable[[PaperRuns], Measured]
+
+
+Choice = ParamSpec("Choice")
+
+
+def reads(
+    *names: str,
+) -> Callable[[Callable[Concatenate[PaperRun, Choice], Measured]], Callable[Choice, Measure]]:
+    """Turns read(run, choice…) into a function of the choice, which gives a claim's measure.
+
+    names  of the runs that it cannot do without; `read` gets the first. One that ends in ":" is of
+           a task, the first of the choice
+    """
+
+    def decorate(
+        read: Callable[Concatenate[PaperRun, Choice], Measured],
+    ) -> Callable[Choice, Measure]:
+        @wraps(read)
+        def measure(*args: Choice.args, **named: Choice.kwargs) -> Measure:
+            runs = tuple(f"{name}{args[0]}" if name.endswith(":") else name for name in names)
+            return Measure(runs, lambda all_runs: read(all_runs.run(runs[0]), *args, **named))
+
+        return measure
+
+    return decorate
+
+
+def example_count(name: str) -> Measure:
+    """How many inputs a run has read."""
+
+    def read(runs: PaperRuns) -> Measured:
+        run = runs.run(name)
+        return Measured(float(run.manifest["counts"]["examples"]), n=run.counted)
+
+    return Measure((name,), read)
 
 
 # --- draws and intervals --------------------------------------------------------------------
@@ -123,19 +227,21 @@ def draws_of(results: xr.Dataset, variable: str, **choice: Any) -> Float64:
     raises  Unmeasured where the results are without the variable
     """
     _check_variable(results, variable)
-    if variable + DRAWS not in results:
-        return np.asarray(pick(results[variable], **choice).values, np.float64)[None]
-    return np.asarray(pick(results[variable + DRAWS], **choice).values, np.float64)
+    kept = variable + DRAWS in results
+    draws = pick(results[variable + DRAWS if kept else variable], **choice)
+    return np.asarray(draws.values if kept else draws.values[None], np.float64)
 
 
 def stored(results: xr.Dataset, variable: str, **choice: Any) -> tuple[float, float, float]:
     """A number with the interval that the results hold; NaN where there is none."""
     _check_variable(results, variable)
-    low, high = (
-        float(pick(results[variable + end], **choice)) if variable + end in results else math.nan
-        for end in LIMITS
-    )
-    return float(pick(results[variable], **choice)), low, high
+    return at(results_estimate(results, variable, **choice))
+
+
+def _check_variable(results: xr.Dataset, variable: str) -> None:
+    if variable not in results:
+        needs = f"needs {variable}, which these results do not have"
+        raise Unmeasured(needs, f"no {variable.replace('_', ' ')} in its run")
 
 
 def lower_end(number: tuple[float, float, float]) -> float:
@@ -146,79 +252,6 @@ def lower_end(number: tuple[float, float, float]) -> float:
 def upper_end(number: tuple[float, float, float]) -> float:
     """The upper end of (value, low, high); the value where there is no interval."""
     return number[2] if math.isfinite(number[2]) else number[0]
-
-
-def _check_variable(results: xr.Dataset, variable: str) -> None:
-    if variable not in results:
-        needs = f"needs {variable}, which these results do not have"
-        raise Unmeasured(needs, f"no {variable.replace('_', ' ')} in its run")
-
-
-def interval(draws: Float64, run: Run) -> Estimate:
-    """The value [...] of draws [replicate + 1, ...] with its interval; by spread of a few draws."""
-    few = len(draws) - 1 < min(PERCENTILES_FROM, int(run.tree.attrs.get("replicates", 0)))
-    return (estimate_by_spread if few else estimate)(draws, documents=documents(run.tree))
-
-
-def measured(
-    draws: Float64, run: Run, *, above: float | None = None, **more: Any
-) -> Measured:  # fmt: skip
-    """The number of draws [replicate + 1], over the documents of the run.
-
-    above  the direction of the claim holds if the number lies surely above this
-    more   other fields of Measured
-    """
-    ends = interval(draws, run)
-    fields = {"n": counted(run), "count": documents(run.tree), **more}
-    if above is not None:
-        fields["holds"] = surely_above(draws, run, above)
-    return Measured(float(ends.value), float(ends.low), float(ends.high), **fields)
-
-
-def surely_above(draws: Float64, run: Run, bound: float = 0.0) -> bool:
-    """Whether the lower end of the interval is above; the value, where there is no interval."""
-    ends = interval(draws, run)
-    return lower_end((float(ends.value), float(ends.low), float(ends.high))) > bound
-
-
-def counted(run: Run) -> str:
-    """`60 documents`; of a task's data, examples."""
-    many = str(run.tree.attrs.get("counted", "documents"))
-    count = documents(run.tree)
-    return f"{count:,} {many.removesuffix('s') if count == 1 else many}"
-
-
-# --- numbers by name ------------------------------------------------------------------------
-
-
-def attention(run: Run, target: str) -> Float64:
-    """[replicate + 1, layer, head] attention to a target of `surface`."""
-    return draws_of(results_of(run, SURFACE), "attention", target=target)
-
-
-def entropies(run: Run, query: str) -> Float64:
-    """[replicate + 1, layer, head] entropy of attention in nats; query: all or cls."""
-    return draws_of(results_of(run, ENTROPY), "entropy", query=query)
-
-
-def uniform_entropy(run: Run) -> Float64:
-    """[replicate + 1] entropy of uniform attention in nats."""
-    return draws_of(results_of(run, ENTROPY), "uniform")
-
-
-def norms(run: Run, variable: str, **choice: str) -> Float64:
-    """[replicate + 1, layer, head, …] weights and norms of `norms`."""
-    return draws_of(results_of(run, NORMS), variable, **choice)
-
-
-def mixing_ratio(run: Run, method: str) -> Float64:
-    """[replicate + 1, layer] share of a layer's output that comes from other tokens."""
-    return draws_of(results_of(run, MIXING), "ratio", method=method)
-
-
-def attention_key(target: str) -> str:
-    """How a comparison of two models calls the attention to a target of `surface`."""
-    return f"{SURFACE}.attention.{target}"
 
 
 # --- layers and heads -----------------------------------------------------------------------
@@ -240,22 +273,9 @@ def layers_at(numbers: Sequence[int], layers: int) -> list[int]:
     return sorted({layer_at(number, layers) for number in numbers})
 
 
-def place_name(layer: int, head: int) -> str:
-    """A head from 0-based places, as papers write it."""
-    return f"L{layer + 1}·H{head + 1}"
-
-
-def largest_first(values: Float64) -> list[tuple[int, int]]:
-    """(layer, head) of values [layer, head], the largest first; NaN left out."""
-    order = np.argsort(-np.nan_to_num(values, nan=-np.inf), axis=None, kind="stable")
-    rows, columns = np.unravel_index(order, values.shape)
-    there = np.isfinite(values[rows, columns])
-    return [(int(r), int(c)) for r, c in zip(rows[there], columns[there], strict=True)]
-
-
-def paper_head(runs: PaperRuns, values: Float64, head: tuple[int, int]) -> tuple[int, int]:
+def paper_head(run: PaperRun, values: Float64, head: tuple[int, int]) -> tuple[int, int]:
     """The paper's head (from 0) in the paper's model; in another, the one of the largest value."""
-    if runs.own and head[0] < values.shape[0] and head[1] < values.shape[1]:
+    if run.beside.own and head[0] < values.shape[0] and head[1] < values.shape[1]:
         return head
     heads = largest_first(values)
     if not heads:

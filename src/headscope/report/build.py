@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
-from markupsafe import Markup
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.question import Question, questions
@@ -28,7 +27,7 @@ from headscope.page.sections import (
     malformed_notes,
     section,
 )
-from headscope.page.shell import asset, content_policy, island, template, theme_css, write_page
+from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
 from headscope.report import heads, run_facts
@@ -39,6 +38,7 @@ from headscope.run.store import why_unwritten
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
+STYLES = ("report.css", "card.css")
 TELLING = 20
 
 
@@ -116,22 +116,14 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     }
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
-    style = "\n".join([theme_css(), asset("report.css"), asset("card.css"), styles.css()])
-    script = "\n".join(asset(name) for name in SCRIPTS)
     whole = opening is None or opening.plan.atlas
-    return template("report.html.j2").render(
-        **_content(tree, manifest),
-        opening=opening,
-        whole=whole,
-        sections=_by_themselves(plans, made, whole=whole),
-        language=_language(plans, made, manifest),
-        style=Markup(style),
-        script=Markup(script),
-        examples=examples,
-        policy=content_policy(style=style, script=script, framed=examples.framed),
-        island=Markup(island({**heads.data(tree), "cards": cards(tree)})),
-        views=Markup(island(examples.data)),
-    )
+    return render_page(
+        template("report.html.j2"), style="\n".join([style_of(*STYLES), styles.css()]),
+        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
+        opening=opening, whole=whole, sections=_by_themselves(plans, made, whole=whole),
+        language=_language(plans, made, manifest), examples=examples,
+        island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
+    )  # fmt: skip
 
 
 # --- sections, in their order -----------------------------------------------------------------
@@ -193,22 +185,12 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     return {
         "model": model_name(tree),
         "title": printable(tree.attrs.get("title", "headscope atlas")),
-        "counted": counted(tree),
-        "layers": layers,
-        "heads": per_layer,
-        "facts": run_facts.facts(tree, manifest),
-        "files": run_facts.files(manifest),
-        "settings": run_facts.settings(manifest),
-        "versions": run_facts.versions(manifest),
-        "command": run_facts.command(manifest),
-        "telling": heads.telling(tree, count=TELLING),
-        "label_counts": heads.label_counts(tree),
-        "nothing": heads.nothing(tree),
-        "columns": heads.columns(tree),
-        "rows": heads.rows(tree),
-        "n": over(tree),
-        "terms": terms(),
-        "sources": SOURCES,
-        "unit_label": unit_label,
+        "counted": counted(tree), "layers": layers, "heads": per_layer,
+        "facts": run_facts.facts(tree, manifest), "files": run_facts.files(manifest),
+        "settings": run_facts.settings(manifest), "versions": run_facts.versions(manifest),
+        "command": run_facts.command(manifest), "telling": heads.telling(tree, count=TELLING),
+        "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
+        "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
-    }
+    }  # fmt: skip

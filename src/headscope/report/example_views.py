@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.examples.clearest_input import ClearestInput, clearest_inputs
 from headscope.core.head_labels import run_labels
+from headscope.core.question import parts
 from headscope.core.results import head_name, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
@@ -44,7 +44,8 @@ class ExampleViews:
     """The inputs of a report.
 
     texts   [input] what was read
-    looks   [unit] where each head is opened; none where there is no input
+    looks   [unit] where each head is opened: the input, and the token that looks, if it is one;
+            none where there is no input
     framed  (style, script) of the pages
     data    what the report's script needs, as JSON
     chosen  how they were chosen, in words
@@ -52,7 +53,7 @@ class ExampleViews:
     """
 
     texts: list[str] = field(default_factory=list)
-    looks: list[ClearestInput] = field(default_factory=list)
+    looks: list[tuple[int, int | None]] = field(default_factory=list)
     framed: list[tuple[str, str]] = field(default_factory=list)
     data: dict[str, Any] = field(default_factory=dict)
     chosen: str = CHOSEN[""]
@@ -81,13 +82,13 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     if not pages:
         return ExampleViews()
     kept = kept[: len(pages)]
-    looks = clearest_inputs(tree, kept)
+    looks = [look for looks_of in parts("looks") for look in looks_of(tree, kept)]
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
     found = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
     found.data.update(
         style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
-        looks=[[look.example, look.query] for look in looks],
+        looks=[list(look) for look in looks],
     )  # fmt: skip
     return found
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
-from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels, label_rules
-from headscope.core.head_metrics import (
-    HeadMetric,
-    chosen_metrics,
-    first_metrics,
-    head_metrics,
-)
-from headscope.core.head_roles import ROLES, head_roles
+from headscope.core.head_attention import ROLES, head_roles
+from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
+from headscope.core.head_metrics import HeadMetric, chosen_metrics, first_metrics, head_metrics
 from headscope.core.question import in_run, parts, title_of
 from headscope.core.results import Floats, counted, head_name, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
-from headscope.heads.notable_heads import telling_heads
 from headscope.page.sections import OpeningPlan
 
 GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
@@ -32,76 +26,27 @@ MOST = 12  # numbers of an experiment in the table
 SMALL = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class HeadNumber:
-    """One number of the table: `text` with its interval, `order` to sort by."""
-
-    text: str
-    interval: str
-    order: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeadRow:
-    """One head of the table; `id` is where its card is found, `labels` are those with numbers."""
-
-    unit: int
-    id: str
-    name: str
-    labels: list[str]
-    cells: list[HeadNumber]
-
-
-@dataclass(frozen=True, slots=True)
-class TellingHead:
-    """One telling head, with the geometry of its interval in percent of the scale.
-
-    id    where its card is found
-    more  what its other labels say
-    """
-
-    unit: int
-    id: str
-    name: str
-    sentence: str
-    more: list[str]
-    hue: str
-    value: float
-    low: float
-    high: float
-    reference: float
-    effect: str
-
-
 def data(tree: xr.DataTree) -> dict[str, object]:
     """The data of the page's scripts; NaN becomes null."""
     layers, heads = shape(tree)
     roles = head_roles(tree).reshape(-1).tolist()  # [unit]
+    first = first_metrics(head_metrics(tree))
+    # The number that the grid opens with; '' for roles, where some head has one.
+    shown = first[0].key if first and set(roles) == {"other"} else ""
+    told = telling_heads(tree, count=1)  # the head that is shown before any is chosen
+    kinds = [
+        {"role": role, "name": role_name(tree, role), "hue": hue, "glyph": GLYPHS[marker]}
+        for role, (hue, marker) in ((role, MARKS[role]) for role in ROLES if role in roles)
+    ]
     return {
-        "layers": layers,
-        "heads": heads,
-        "rampSteps": RAMP_STEPS,
+        "layers": layers, "heads": heads, "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
-        "roles": roles,
-        "roleKinds": [
-            {
-                "role": role,
-                "name": role_name(tree, role),
-                "hue": MARKS[role][0],
-                "glyph": GLYPHS[MARKS[role][1]],
-            }
-            for role in ROLES
-            if role in roles
-        ],
-        "first": _first(tree),
-        "counted": counted(tree),
-        "shown": _shown(tree, roles),
-        "nothing": nothing(tree),
-        "verdicts": remarks(tree),
-        **labels(tree),
-        "metrics": [_metric(metric) for metric in head_metrics(tree)],
-        "map": _places(tree),
-    }
+        "roles": roles, "roleKinds": kinds,
+        "first": told[0].layer * heads + told[0].head if told else 0,
+        "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
+        "verdicts": remarks(tree), **labels(tree),
+        "metrics": [_metric(metric) for metric in head_metrics(tree)], "map": _places(tree),
+    }  # fmt: skip
 
 
 def labels(tree: xr.DataTree) -> dict[str, object]:
@@ -121,11 +66,11 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     }
 
 
-def telling(tree: xr.DataTree, *, count: int = 20) -> list[TellingHead]:
-    """The most telling heads, the list that opens the report."""
+def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
+    """The most telling heads, the list that opens the report; `_telling` says what of each."""
     heads, found = shape(tree)[1], head_labels(tree)
     return [
-        _telling(claim, heads, found[claim.layer, claim.head])
+        _telling(claim, heads, [one.sentence for one in found[claim.layer, claim.head].labels[1:]])
         for claim in telling_heads(tree, count=count)
     ]
 
@@ -168,36 +113,22 @@ def columns(tree: xr.DataTree) -> list[HeadMetric]:
     return chosen_metrics(metrics, "table") or first_metrics(metrics)[:MOST]
 
 
-def rows(tree: xr.DataTree) -> list[HeadRow]:
-    """One row per head, in order."""
+def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
+    """One row per head, in order: unit, id of its card, name, labels, cells (see `_cell`)."""
     heads, chosen, words = shape(tree)[1], columns(tree), remarks(tree)
     return [
-        HeadRow(
-            unit=unit,
-            id=card_id(unit, heads),
-            name=head_name(unit, heads),
-            labels=[*(label.label for label in found.labels), *words[unit]],
-            cells=[_cell(metric, unit) for metric in chosen],
-        )
+        {
+            "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
+            "labels": [*(label.label for label in found.labels), *words[unit]],
+            "cells": [_cell(metric, unit) for metric in chosen],
+        }
         for unit, found in enumerate(head_labels(tree).values())
-    ]
+    ]  # fmt: skip
 
 
 def card_id(unit: int, heads: int) -> str:
     """The address of a head's card: report.html#L8H10."""
     return head_name(unit, heads).replace("·", "")
-
-
-def _shown(tree: xr.DataTree, roles: list[str]) -> str:
-    """The number that the grid opens with; '' for roles, where some head has one."""
-    first = first_metrics(head_metrics(tree))
-    return first[0].key if first and set(roles) == {"other"} else ""
-
-
-def _first(tree: xr.DataTree) -> int:
-    """The head that is shown before any is chosen: the most telling one."""
-    told = telling_heads(tree, count=1)
-    return told[0].layer * shape(tree)[1] + told[0].head if told else 0
 
 
 def _label(claim: Claim) -> list[object]:
@@ -206,21 +137,21 @@ def _label(claim: Claim) -> list[object]:
     return [claim.label, sentence, claim.kind, effect, n, claim.analysis, claim.short]
 
 
-def _telling(claim: Claim, heads: int, found: HeadLabels) -> TellingHead:
+def _telling(claim: Claim, heads: int, further: list[str]) -> dict[str, Any]:
+    """A head: where its card is, what its labels say, and its interval in percent of the scale."""
     unit = claim.layer * heads + claim.head
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
-    value, low, high, reference = (
-        round(100 * min(max(part, 0.0), 1.0), 2) for part in (claim.value, *ends, claim.reference)
-    )
+    parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
+    shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
     # Colours stand for kinds of tokens; labels about words have none.
     kind = claim.about if claim.kind == "sink" else claim.kind
     plain_hue = "ink" if label_rules()[claim.kind].words else "grey"
-    hue = MARKS[kind][0] if kind in MARKS else plain_hue
-    more = [label.sentence for label in found.labels[1:]]
-    return TellingHead(
-        unit, card_id(unit, heads), head_name(unit, heads), claim.sentence, more, hue,
-        value, low, high, reference, f"{claim.effect:.2f}",
-    )  # fmt: skip
+    return {
+        "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
+        "sentence": claim.sentence, "more": further,
+        "hue": MARKS[kind][0] if kind in MARKS else plain_hue, "effect": f"{claim.effect:.2f}",
+        **shares,
+    }  # fmt: skip
 
 
 def _metric(metric: HeadMetric) -> dict[str, object]:
@@ -230,27 +161,18 @@ def _metric(metric: HeadMetric) -> dict[str, object]:
     top, reach = (
         float(np.nanmax(np.abs(part) if signed else part)) for part in (parts.value, ends)
     )
-    unit = unit_label(metric.unit) if metric.unit != "probability" else ""
+    share = metric.unit == "probability"
+    unit = "" if share else unit_label(metric.unit)
+    # The text at the end of a key; small differences have three decimals.
+    end = fixed(top, 3) if 0 < top < SMALL and not share else plain(top, metric.unit)
     return {
-        "key": metric.key,
-        "group": title_of(metric.key.partition(".")[0]),
-        "label": metric.label,
-        "n": metric.n,
-        "signed": signed,
-        "top": _rounded(top),
-        "topText": f"{_end(top, metric.unit)} {unit}".strip(),
-        "reach": _rounded(reach),
-        "value": _flat(parts.value),
-        "low": _flat(parts.low),
-        "high": _flat(parts.high),
+        "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
+        "n": metric.n, "signed": signed, "top": _rounded(top),
+        "topText": f"{end} {unit}".strip(), "reach": _rounded(reach),
+        "value": _flat(parts.value), "low": _flat(parts.low), "high": _flat(parts.high),
         "text": [_words(metric, unit) for unit in range(parts.value.size)],
         "rank": _ranks(parts.value.ravel()),  # [unit]
-    }
-
-
-def _end(top: float, unit: str) -> str:
-    """The text at the end of a key; small differences have three decimals."""
-    return fixed(top, 3) if 0 < top < SMALL and unit != "probability" else plain(top, unit)
+    }  # fmt: skip
 
 
 def _ranks(values: Floats) -> list[int]:
@@ -265,11 +187,13 @@ def _words(metric: HeadMetric, unit: int) -> str:
     return by_unit(value, low, high, metric.unit)
 
 
-def _cell(metric: HeadMetric, unit: int) -> HeadNumber:
+def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:
+    """The text of a number, its interval, and what to sort it by."""
     value = float(metric.estimate.value.flat[unit])
     text, bracket, interval = _words(metric, unit).partition("[")
     interval = bracket + interval.partition("]")[0] + ("]" if bracket else "")
-    return HeadNumber(text.strip(), interval, f"{value:.6g}" if math.isfinite(value) else "")
+    order = f"{value:.6g}" if math.isfinite(value) else ""
+    return {"text": text.strip(), "interval": interval, "order": order}
 
 
 def _places(tree: xr.DataTree) -> list[list[float]] | None:

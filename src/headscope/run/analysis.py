@@ -41,15 +41,13 @@ import numpy as np
 from headscope.core import question
 from headscope.core.accumulators import (
     REPLICATES,
-    Counts,
+    Accumulator,
     Estimate,
     Float64,
-    Largest,
     Sums,
     estimate,
     ratio,
 )
-from headscope.core.top_records import TopRecords
 from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
@@ -66,7 +64,6 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Accumulator = Sums | Counts | Largest | TopRecords
 Kind = TypeVar("Kind", bound="type[Analysis]")
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
@@ -157,18 +154,8 @@ class Analysis:
 
     @property
     def accumulators(self) -> dict[str, Accumulator]:
-        """The accumulators among the attributes, by name; they are the whole state."""
-        accumulators: dict[str, Accumulator] = {}
-        for holder, prefix in [(self, ""), *((p, f"{n}.") for n, p in self._parts())]:
-            accumulators |= {
-                prefix + name: value
-                for name, value in vars(holder).items()
-                if isinstance(value, Accumulator)
-            }
-        return accumulators
-
-    def _parts(self) -> list[tuple[str, AnalysisPart]]:
-        return [(name, part) for name, part in vars(self).items() if isinstance(part, AnalysisPart)]
+        """The accumulators among the attributes, and in parts, by name: the whole state."""
+        return _accumulators(self)
 
     def state(self) -> dict[str, np.ndarray[Any, Any]]:
         """The whole state as named arrays."""
@@ -199,7 +186,17 @@ class Analysis:
         """Add the sums of another instance with the same scope and options."""
         theirs = other.accumulators
         for name, accumulator in self.accumulators.items():
-            accumulator.merge(theirs[name])  # type: ignore[arg-type]
+            accumulator.merge(theirs[name])
+
+
+def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str, Accumulator]:
+    found: dict[str, Accumulator] = {}
+    for name, value in vars(holder).items():
+        if isinstance(value, Accumulator):
+            found[prefix + name] = value
+        elif isinstance(value, AnalysisPart):
+            found |= _accumulators(value, f"{prefix}{name}.")
+    return found
 
 
 def ratio_of(total: Sums, count: Sums) -> Float64:
@@ -258,6 +255,19 @@ def check_option(name: str, value: object, allowed: Collection[str]) -> None:
     """Raises ValueError unless the value of an option is one of those allowed."""
     if value not in allowed:
         raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(allowed)}")
+
+
+def check_smoothing(share: float) -> None:
+    """Raises ValueError unless it is a share of uniform attention that leaves some of the own."""
+    if not 0 <= share < 1:
+        raise ValueError(f"smoothing is {share!r}; wanted 0 ≤ smoothing < 1")
+
+
+def checked_options(**given: tuple[str, Collection[str]]) -> dict[str, str]:
+    """The values of options by their names; raises ValueError unless each is one of its allowed."""
+    for name, (value, allowed) in given.items():
+        check_option(name, value, allowed)
+    return {name: value for name, (value, _) in given.items()}
 
 
 def choose(names: tuple[str, ...] | None) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.labelled import with_token_names
+from headscope.core.results import with_token_names
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
@@ -29,14 +29,13 @@ from headscope.run.analysis import (
     choose,
     known_analyses,
 )
-from headscope.run.engine.compute import ShardJob, fastest_linears, threads_of
-from headscope.run.engine.gather import gather
-from headscope.run.finished_run import Run
+from headscope.run.compute import ShardJob, fastest_linears, threads_of
+from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import Settings, settings_of
-from headscope.run.store import RunFolder
+from headscope.run.store import Run, RunFolder
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,11 @@ class Execution:
 
     @property
     def threads_each(self) -> int:
-        """Threads of each process, as a number."""
-        return self.threads or max(1, _cores() // self.workers)
+        """Threads of each process: its share of the cores, at most OMP_NUM_THREADS if set."""
+        wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        cores = max(1, min(here or 1, int(wish) if wish.isdecimal() else 1 << 20))
+        return self.threads or max(1, cores // self.workers)
 
 
 def atlas(
@@ -214,10 +216,3 @@ def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
     for variable in result.data_vars.values() if counts else ():
         variable.attrs["n"] = min(counts)
     return result
-
-
-def _cores() -> int:
-    """Cores this process may use, at most OMP_NUM_THREADS if that is set."""
-    wish = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(cores or 1, int(wish) if wish.isdecimal() else 1 << 20))

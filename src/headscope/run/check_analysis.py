@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import xarray as xr
 
 from headscope.errors import HeadscopeError
 from headscope.model.batch import Batch
@@ -24,11 +23,9 @@ from headscope.model.layer import LayerView
 from headscope.run.analysis import NEEDS, Analysis
 from headscope.run.contract_bench import HEADS, LAYERS, Bench, State, copied, tiny_views
 
-TOLERANCE = 1e-5  # float32 rounds differently in a batch of another shape
 MERGE_TOLERANCE = 1e-10  # float64 sums in another order
 WIDE_TOLERANCE = 1e-4  # a whole forward pass in float32 against one in float64
 _LOW, _HIGH = "_ci_low", "_ci_high"
-_ATTRIBUTES = ("long_name", "units", "source")
 
 
 def check_analysis(kind: type[Analysis], **options: Any) -> None:
@@ -58,34 +55,29 @@ def check_analysis(kind: type[Analysis], **options: Any) -> None:
 def check_it_is_described(bench: Bench) -> None:
     """Name, needs, summary and source are given."""
     for word in ("name", "summary", "source"):
-        text = getattr(bench.kind, word, None)
-        bench.claim(isinstance(text, str) and text != "", f"{word} is {text!r}, wanted a text")
+        bench.claim_text(f"{word} is", getattr(bench.kind, word, None))
     unknown = bench.kind.needs - NEEDS
     bench.claim(not unknown, f"needs {sorted(unknown)}; there are {sorted(NEEDS)}")
 
 
 def check_result_is_labelled(bench: Bench) -> None:
-    """Variables have names, units and sources, axes have labels, intervals two ordered ends."""
-    result = bench.result(bench.run(bench.examples, size=3))
+    """Variables have names, units and sources, axes have labels."""
+    result = bench.measured()
     bench.claim(len(result) > 0, "result() has no variables")
     for name, variable in result.items():
-        for word in _ATTRIBUTES:
-            text = variable.attrs.get(word)
-            bench.claim(
-                isinstance(text, str) and text != "", f"{name!r} has {word} {text!r}, wanted a text"
-            )
+        for word in ("long_name", "units", "source"):
+            bench.claim_text(f"{name!r} has {word}", variable.attrs.get(word))
     for dim, size in result.sizes.items():
         bench.claim(dim in result.indexes, f"the axis {dim!r} has no labels")
         wanted = {"layer": LAYERS, "head": HEADS}.get(str(dim))
-        if wanted is not None:
-            labels = result.indexes[dim].tolist()
-            bench.claim(
-                labels == list(range(wanted)), f"{dim!r} is {labels}, wanted 0 … {size - 1}"
-            )
-    _intervals_in_order(bench, result)
+        labels = result.indexes[dim].tolist()
+        told = f"{dim!r} is {labels}, wanted 0 … {size - 1}"
+        bench.claim(wanted is None or labels == list(range(wanted)), told)
 
 
-def _intervals_in_order(bench: Bench, result: xr.Dataset) -> None:
+def check_intervals_are_in_order(bench: Bench) -> None:
+    """An interval has both ends, of the shape of its value, and none where there is no value."""
+    result = bench.measured()
     for name in map(str, result):
         for end, other in ((_LOW, _HIGH), (_HIGH, _LOW)):
             stem = name.removesuffix(end)
@@ -127,38 +119,33 @@ def check_one_document_has_no_interval(bench: Bench) -> None:
 
 def check_batch_size_does_not_matter(bench: Bench) -> None:
     """1, 2, 3 or all examples at a time, short ones together with long ones, give one result."""
-    wanted = bench.result(bench.run(bench.examples, size=1))
     for size in (2, 3, len(bench.examples)):
-        result = bench.result(bench.run(bench.examples, size=size))
         what = f"a batch size of {size} instead of 1"
-        bench.same_result(result, wanted, what, tolerance=TOLERANCE)
+        bench.same_result(bench.measured(size=size), bench.measured(size=1), what)
 
 
 def check_order_does_not_matter(bench: Bench) -> None:
     """Examples in reverse, or sorted by length as a run sorts them, give the same result."""
-    wanted = bench.result(bench.run(bench.examples, size=3))
     for order in (bench.examples[::-1], sorted(bench.examples, key=len)):
         result = bench.result(bench.run(order, size=3))
-        bench.same_result(result, wanted, "the order of examples", tolerance=TOLERANCE)
+        bench.same_result(result, bench.measured(), "the order of examples")
 
 
 def check_padding_does_not_matter(bench: Bench) -> None:
     """Noise in the rows of padding changes nothing."""
     size = len(bench.examples)
-    wanted = bench.result(bench.run(bench.examples, size=size))
     result = bench.result(bench.run(bench.examples, size=size, refill=True))
-    bench.same_result(result, wanted, "what stands in padding", tolerance=TOLERANCE)
+    bench.same_result(result, bench.measured(size=size), "what stands in padding")
 
 
 def check_shards_do_not_matter(bench: Bench) -> None:
     """Merged parts give the whole; merging is associative, commutative, and leaves its argument."""
-    wanted = bench.result(bench.run(bench.examples, size=2))
     cuts = (bench.examples[:3], bench.examples[3:4], bench.examples[4:])
     a, b, c = (bench.run(part, size=2) for part in cuts)
     before = copied(b)
     left = _merged(bench, _merged(bench, a, b), c)
     bench.same_state(copied(b), before, "merge() with an analysis", tolerance=0)
-    bench.same_result(bench.result(left), wanted, "cutting into shards", tolerance=TOLERANCE)
+    bench.same_result(bench.result(left), bench.measured(size=2), "cutting into shards")
     for other, what in (
         (_merged(bench, a, _merged(bench, b, c)), "merging in another order"),
         (_merged(bench, c, _merged(bench, b, a)), "merging from the other side"),
@@ -177,9 +164,9 @@ def _merged(bench: Bench, one: Analysis, other: Analysis) -> Analysis:
 
 def check_float64_gives_the_same(bench: Bench) -> None:
     """Compiled loops read float32 on the host; what torch does for other types must agree."""
-    wanted = bench.result(bench.run(bench.examples, size=3))
     result = bench.result(bench.run(bench.examples, size=3, dtype=torch.float64))
-    bench.same_result(result, wanted, "float64 instead of float32", tolerance=WIDE_TOLERANCE)
+    what = "float64 instead of float32"
+    bench.same_result(result, bench.measured(), what, tolerance=WIDE_TOLERANCE)
 
 
 # --- state ------------------------------------------------------------------------------------
@@ -260,16 +247,9 @@ def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
 
 
 CHECKS: tuple[Callable[[Bench], None], ...] = (
-    check_it_is_described,
-    check_state_is_the_whole_state,
-    check_result_is_labelled,
-    check_inputs_are_not_changed,
-    check_batch_size_does_not_matter,
-    check_order_does_not_matter,
-    check_padding_does_not_matter,
-    check_shards_do_not_matter,
-    check_no_example_gives_no_number,
-    check_one_document_has_no_interval,
-    check_float64_gives_the_same,
-    check_state_of_another_shape_is_refused,
-)
+    check_it_is_described, check_state_is_the_whole_state, check_result_is_labelled,
+    check_intervals_are_in_order, check_inputs_are_not_changed, check_batch_size_does_not_matter,
+    check_order_does_not_matter, check_padding_does_not_matter, check_shards_do_not_matter,
+    check_no_example_gives_no_number, check_one_document_has_no_interval,
+    check_float64_gives_the_same, check_state_of_another_shape_is_refused,
+)  # fmt: skip

@@ -25,6 +25,7 @@ from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
+TOLERANCE = 1e-5  # float32 rounds differently in a batch of another shape
 LAYERS, HEADS, WIDTH, TOKENS = 2, 3, 24, 40
 CLS, SEP, STOP, COMMA = 2, 3, 4, 5
 VOCABULARY = Vocabulary(cls=CLS, sep=SEP, punctuation=(STOP, COMMA))
@@ -44,17 +45,15 @@ class Bench:
         self.kind, self.options = kind, dict(options)
         self.name = getattr(kind, "name", kind.__qualname__)
         self.examples = tiny_examples()
+        self._measured: dict[int, xr.Dataset] = {}
         self.scope = Scope(
-            LAYERS,
-            HEADS,
-            documents=len({e.document for e in self.examples}),
+            LAYERS, HEADS, documents=len({e.document for e in self.examples}),
             special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
             frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
             relations=Annotations.of(self.examples).labels,
             stored_inputs=tuple(e for e in self.examples if e.words)[:2],
-            replicates=20,
-            neurons=WIDTH // HEADS,
-        )
+            replicates=20, neurons=WIDTH // HEADS,
+        )  # fmt: skip
 
     # --- running ------------------------------------------------------------------------------
 
@@ -103,6 +102,12 @@ class Bench:
         self.claim(isinstance(result, xr.Dataset), f"result() gives {kind}, wanted xarray.Dataset")
         return result
 
+    def measured(self, *, size: int = 3) -> xr.Dataset:
+        """The result of all examples in batches of `size`, computed once."""
+        if size not in self._measured:
+            self._measured[size] = self.result(self.run(self.examples, size=size))
+        return self._measured[size]
+
     def copy(self, analysis: Analysis) -> Analysis:
         """A new instance with the same state."""
         other = self.fresh()
@@ -117,6 +122,10 @@ class Bench:
         if not holds:
             raise AssertionError(f"{self.name}: {otherwise}")
 
+    def claim_text(self, what: str, text: object) -> None:
+        """Claim that this is a text that is not empty."""
+        self.claim(isinstance(text, str) and text != "", f"{what} {text!r}, wanted a text")
+
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
         """Turn exceptions and warnings into an AssertionError that says what was being done."""
@@ -129,7 +138,7 @@ class Bench:
             raise AssertionError(f"{self.name}: {what} raised {kind}: {error}") from error
 
     def same_result(
-        self, result: xr.Dataset, wanted: xr.Dataset, what: str, *, tolerance: float
+        self, result: xr.Dataset, wanted: xr.Dataset, what: str, *, tolerance: float = TOLERANCE
     ) -> None:
         """Claim that two results are equal within a tolerance (absolute plus relative) or NaN."""
         self.claim(set(result) == set(wanted), f"{what} changes which variables there are")
@@ -182,13 +191,9 @@ def tiny_network(dtype: torch.dtype) -> BertModel:
     Freshly initialised attention is almost uniform, which hides mistakes.
     """
     config = BertConfig(
-        vocab_size=TOKENS,
-        hidden_size=WIDTH,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=32,
-        max_position_embeddings=32,
-    )
+        vocab_size=TOKENS, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=32, max_position_embeddings=32,
+    )  # fmt: skip
     network: Any = BertModel(config)
     generator = torch.Generator().manual_seed(0)
     for parameter in network.parameters():
@@ -237,12 +242,9 @@ def annotated(example: Example) -> Example:
 
 
 _WORDS = (
-    ("dog", "NOUN", "NN", "nsubj"),
-    ("barks", "VERB", "VBZ", "obj"),
-    ("not", "PART", "RB", "nmod:poss"),
-    ("it", "PRON", "PRP", "det"),
-    (".", "PUNCT", ".", "punct"),
-)
+    ("dog", "NOUN", "NN", "nsubj"), ("barks", "VERB", "VBZ", "obj"),
+    ("not", "PART", "RB", "nmod:poss"), ("it", "PRON", "PRP", "det"), (".", "PUNCT", ".", "punct"),
+)  # fmt: skip
 _KINDS = ("pronoun", "proper", "nominal")
 
 

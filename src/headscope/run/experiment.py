@@ -9,7 +9,6 @@ figures and page. A finished run of the same spec is opened, not computed again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,21 +20,22 @@ import torch
 import xarray as xr
 
 import headscope
+from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model, evaluating
-from headscope.run.engine.compute import fastest_linears
-from headscope.run.finished_run import Run
+from headscope.run.atlas import Execution
+from headscope.run.compute import fastest_linears
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
 from headscope.run.settings import BATCH_TOKENS
-from headscope.run.store import RunFolder
+from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_data import TaskData
 
 
 @dataclass(frozen=True)
 class ExperimentRequest:
-    """What an experiment is asked to do; all but `linears`, `line` and `corpus` is its spec.
+    """What an experiment is asked to do; all but `corpus` is its spec.
 
     command   name of the command: "ablate"
     model     the model that the run is about
@@ -44,9 +44,7 @@ class ExperimentRequest:
     settings  everything else that decides the numbers: values that JSON knows
     cut       how many examples were shortened
     counts    further counts for the manifest: what was skipped, or read in windows
-    linears   "auto", "onednn" or "stock"; "auto" is decided once, when a run begins
-    batch_tokens  of a usual forward pass, for that decision
-    line      the command line
+    batch_tokens  of a usual forward pass, by which "auto" linear maps are chosen
     """
 
     command: str
@@ -58,9 +56,7 @@ class ExperimentRequest:
     replicates: int = 1000
     cut: int = 0
     counts: Mapping[str, Any] = field(default_factory=dict)
-    linears: str = "stock"
     batch_tokens: int = BATCH_TOKENS
-    line: Sequence[str] = ()
 
 
 T = TypeVar("T")
@@ -72,21 +68,22 @@ def run_experiment(
     compute: Compute,
     *,
     output: str | Path | None = None,
-    overwrite: bool = False,
+    execution: Execution | None = None,
 ) -> Run:
     """The run of that request: opened if it is finished, else computed and kept.
 
     compute    gives the results by group; `run.part` keeps what takes long
     output     run folder; None: in memory
-    overwrite  replace a run of another spec in the same folder
+    execution  as for `atlas`, but for `workers` and `threads`: it runs in this process, in as many
+               threads as torch has; "auto" linear maps are chosen when a run begins
     raises     RunFolderError where the folder holds something else; RunStopped on Ctrl-C
     """
     folder = None if output is None else RunFolder(output)
-    spec = _spec(request)
-    begin = partial(_manifest, request, spec)
+    spec, execution = _spec(request), execution or Execution()
+    begin = partial(_manifest, request, spec, execution)
     with (
         evaluating(request.model.network),
-        run_in_progress(folder, spec, begin, overwrite=overwrite) as run,
+        run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run,
     ):
         if (finished := run.finished()) is not None:
             return finished
@@ -134,32 +131,31 @@ def _spec(request: ExperimentRequest) -> dict[str, Any]:
     }
 
 
-def _linears(request: ExperimentRequest) -> str:
-    """The kind of linear maps to use, timed on a batch of examples of middle length."""
-    middle = sorted(request.examples, key=len)[len(request.examples) // 2]
-    batch = [middle] * max(1, request.batch_tokens // len(middle))
-    return fastest_linears(request.model, batch, asked=request.linears)
-
-
-def _manifest(request: ExperimentRequest, spec: dict[str, Any]) -> Manifest:
+def _manifest(request: ExperimentRequest, spec: dict[str, Any], execution: Execution) -> Manifest:
     counts = EncodeCounts(
         documents=len({e.document for e in request.examples}),
         examples=len(request.examples),
         tokens=sum(map(len, request.examples)),
     ).as_dict()
+    # Linear maps are timed on a batch of examples of middle length.
+    middle = sorted(request.examples, key=len)[len(request.examples) // 2]
+    batch = [middle] * max(1, request.batch_tokens // len(middle))
+    linears = fastest_linears(request.model, batch, asked=execution.linears)
     manifest = new_manifest(
         spec, request.model, corpus=request.corpus, shards=0,
         counts={**counts, "cut": request.cut, **request.counts}, analyses=[],
-        linears=_linears(request), threads=torch.get_num_threads(), command=request.line,
+        linears=linears, threads=torch.get_num_threads(), command=execution.command,
     )  # fmt: skip
     return manifest | {"history": training_history(request.model.name)}
 
 
 def digest_of(examples: Sequence[Example]) -> str:
     """Hex sha256 over all inputs in order."""
-    digest = hashlib.sha256()
-    for example in examples:
-        for part in (example.id, example.document):
-            digest.update(part.encode("utf-8", "surrogatepass") + b"\x1f")
-        digest.update(example.input_ids.tobytes() + b"\x1e" + example.segment_ids.tobytes())
-    return digest.hexdigest()
+    return sha256_of(
+        part
+        for one in examples
+        for part in (
+            f"{one.id}\x1f{one.document}\x1f", one.input_ids.tobytes(), "\x1e",
+            one.segment_ids.tobytes(),
+        )
+    )  # fmt: skip

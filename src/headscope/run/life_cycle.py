@@ -20,10 +20,9 @@ from typing import Any
 import xarray as xr
 
 from headscope.errors import RunFolderError, RunStopped
-from headscope.run.finished_run import Run, open_run
 from headscope.run.manifest import Manifest, label
 from headscope.run.settings import differences, fingerprint
-from headscope.run.store import RunFolder, State
+from headscope.run.store import Run, RunFolder, State, open_run
 
 Progress = Callable[[int, int], None]
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
@@ -151,10 +150,8 @@ def run_in_progress(
         if folder is not None:
             folder.prepare(overwrite=overwrite and _differs(folder, spec))
             manifest = _manifest_of_spec(folder, spec, instead)
-        if manifest is not None:
-            run = RunInProgress(folder, manifest)
-        else:
-            run = RunInProgress(folder, new_manifest())
+        run = RunInProgress(folder, manifest or new_manifest())
+        if manifest is None:
             run.save_manifest()
         try:
             yield run
@@ -181,6 +178,7 @@ def _manifest_of_spec(
 def _differs(folder: RunFolder, spec: Mapping[str, Any]) -> bool:
     """Whether the folder holds a run that cannot be continued under this spec."""
     try:
-        return _manifest_of_spec(folder, spec) is None and folder.manifest() is not None
+        _manifest_of_spec(folder, spec)
     except RunFolderError:
         return True
+    return False

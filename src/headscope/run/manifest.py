@@ -20,6 +20,7 @@ import torch
 import xarray as xr
 
 import headscope
+from headscope.core.results import printable
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
@@ -121,7 +122,9 @@ def label(
     }  # fmt: skip
     if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
-    root = xr.Dataset(attrs={k: _storable(v) for k, v in (attrs | more).items()})
+    # File names may hold what HDF5 cannot: lone surrogates and NUL.
+    storable = {k: printable(v) if isinstance(v, str) else v for k, v in (attrs | more).items()}
+    root = xr.Dataset(attrs=storable)
     return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in results.items()}})
 
 
@@ -137,15 +140,12 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
         task, data, metrics = record["task"], record["data"], record["metrics"]
         metric = str(task["metrics"][0])
         return {
-            "base": str(record["model"]["name"]),
-            "start": str(record["model"]["start"]),
-            "task": str(task["name"]),
-            "metric": metric,
-            "learned": int(data["train"]["examples"]),
+            "base": str(record["model"]["name"]), "start": str(record["model"]["start"]),
+            "task": str(task["name"]), "metric": metric, "learned": int(data["train"]["examples"]),
             "scored": int(data["dev"]["examples"]),
             "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
-        }
+        }  # fmt: skip
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
         return None  # the report lacks a row; commands that need the record say what is wrong
 
@@ -164,23 +164,13 @@ def versions() -> dict[str, str]:
     import transformers
 
     return {
-        "headscope": headscope.__version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "numpy": np.__version__,
-        "xarray": xr.__version__,
-    }
+        "headscope": headscope.__version__, "python": platform.python_version(),
+        "torch": torch.__version__, "transformers": transformers.__version__,
+        "numpy": np.__version__, "xarray": xr.__version__,
+    }  # fmt: skip
 
 
 def _one_line(corpus: Mapping[str, Any]) -> str:
     names = [str(f["name"]) for f in corpus.get("files", [])]
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return f"{corpus['kind']}: {shown}" if shown else str(corpus["kind"])
-
-
-def _storable(value: Any) -> Any:
-    """File names may hold what HDF5 cannot: lone surrogates and NUL."""
-    from headscope.core.results import printable
-
-    return printable(value) if isinstance(value, str) else value

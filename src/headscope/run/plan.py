@@ -20,8 +20,9 @@ from scipy.stats import rankdata
 
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
+from headscope.corpus.document import Passage
 from headscope.corpus.stored_inputs import StoredInputChoice
-from headscope.errors import CorpusError
+from headscope.errors import CorpusError, InputError
 from headscope.model.model import Model
 from headscope.run.settings import Settings
 
@@ -66,14 +67,29 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
     if settings.max_length is None:
         limit = min(limit, USUAL_LIMIT)
     return Encoder(
-        model.tokenizer,
-        model_limit=limit,
-        has_segments=model.has_segments,
-        max_length=settings.max_length,
-        long=settings.long,  # type: ignore[arg-type]
-        segment_ids=settings.segment_ids,  # type: ignore[arg-type]
-        seed=settings.seed,
-    )
+        model.tokenizer, model_limit=limit, has_segments=model.has_segments,
+        max_length=settings.max_length, seed=settings.seed,
+        long=settings.long, segment_ids=settings.segment_ids,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def encoded(model: Model, text: str, text_pair: str | None) -> Example:
+    """The text as the model reads it; raises InputError for one that is empty or does not fit."""
+    if not text.strip():
+        raise InputError("found an empty text; wanted something to read")
+    # Segments as the tokenizer cuts them, also where the model does not tell them apart.
+    encoder = Encoder(model.tokenizer, model_limit=model.limit, has_segments=True, long="error")
+    document = Document("text", (Passage("the text", text=text, text_pair=text_pair),))
+    try:
+        examples = encoder.encode(document)
+    except CorpusError as error:  # its advice is for corpora
+        told = str(error).partition(";")[0]
+        raise InputError(f"{told}; wanted a text that fits whole: shorten it") from error
+    if not examples:
+        raise InputError(
+            f"the tokenizer gives no tokens for {text[:40]!r}; wanted text it can read"
+        )
+    return examples[0]
 
 
 def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:

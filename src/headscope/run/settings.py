@@ -47,7 +47,11 @@ class Settings:
     def __post_init__(self) -> None:
         """Raise InputError for anything that cannot be run, before a model is loaded."""
         for name, least in _LEAST.items():
-            _check_whole(name, getattr(self, name), least)
+            value = getattr(self, name)
+            if value is None and name in ("limit", "max_length"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
         for name, known in (("long", LONG), ("segment_ids", SEGMENT_IDS)):
             if getattr(self, name) not in known:
                 raise InputError(
@@ -85,13 +89,6 @@ def settings_of(settings: Settings | None, more: Mapping[str, Any]) -> Settings:
     if not isinstance(settings, Settings):
         raise InputError(f"settings is a {type(settings).__name__}; wanted headscope.Settings(...)")
     return settings
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if value is None and name in ("limit", "max_length"):
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
 
 
 def _names(given: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A run folder on disk: its manifest, its shards, its results, and its lock.
+"""A run folder on disk: its manifest, its shards, its results, and its lock; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
     RUN/shards/         one file per finished shard; its name holds the hash of its content
@@ -6,6 +6,9 @@
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
 nothing. A shard that does not match the hash in its name is deleted and computed again.
+
+run = open_run("atlas-demo")  # without model or torch
+run["flow"]
 """
 
 from __future__ import annotations
@@ -18,13 +21,16 @@ import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
+import headscope
 from headscope.core.whole_file import DRAFT, write_whole
-from headscope.errors import HeadscopeError, RunFolderError
+from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 State = dict[str, np.ndarray[Any, Any]]
@@ -36,7 +42,7 @@ def put(path: Path, content: bytes) -> None:
     raises  HeadscopeError when the disk is full or the place cannot be written
     """
     try:
-        write_whole(path, lambda draft: Path(draft).write_bytes(content))
+        write_whole(path, content)
     except OSError as error:
         raise why_unwritten(error, path) from error
 
@@ -212,3 +218,84 @@ def unpack(content: bytes) -> State:
     from safetensors.numpy import load
 
     return load(zlib.decompress(content))
+
+
+def open_run(path: str | Path) -> Run:
+    """A finished run from its folder; raises RunFolderError if it is none, or not finished."""
+    folder = RunFolder(path)
+    manifest, file = folder.manifest(), folder.path / RESULTS
+    if not file.is_file():
+        if manifest is None:
+            raise RunFolderError(
+                f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
+            )
+        again = f": {manifest['command']}" if manifest.get("command") else ""
+        raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
+    try:
+        tree = xr.load_datatree(file, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise RunFolderError(
+            f"{file} is damaged ({str(error).splitlines()[0][:100]}); "
+            "run the run's command again: finished shards are kept"
+        ) from error
+    return Run(tree, manifest or {}, folder.path)
+
+
+@dataclass
+class Run:
+    """The results of a run, one xarray Dataset per analysis.
+
+    tree      the whole, an xarray DataTree
+    manifest  what was asked and found; empty if only atlas.nc was left of the folder
+    path      the run folder, or None if the run was in memory
+    """
+
+    tree: xr.DataTree
+    manifest: dict[str, Any] = field(repr=False)
+    path: Path | None = None
+
+    def __getitem__(self, name: str) -> xr.Dataset:
+        """The results of one analysis."""
+        if name not in self.tree.children:
+            there = ", ".join(self.tree.children)
+            raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
+        return self.tree.children[name].to_dataset(inherit=False)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the analyses that were run."""
+        return iter(self.tree.children)
+
+    def __len__(self) -> int:
+        """How many analyses there are."""
+        return len(self.tree.children)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether an analysis was run."""
+        return name in self.tree.children
+
+    def report(self) -> Path:
+        """(Re)build tables, figures and report.html from the results; returns report.html."""
+        if self.path is None:
+            raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
+        page: Path = headscope.write_report(self.tree, self.manifest, self.path)
+        return page
+
+    @property
+    def has_report(self) -> bool:
+        """Whether report.html, which is written last, is there and newer than the results."""
+        if self.path is None:
+            return False
+        page, results = self.path / "report.html", self.path / RESULTS
+        return page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
+
+    def __repr__(self) -> str:
+        """What was run on what, and which analyses there are."""
+        a = self.tree.attrs
+        return (
+            f"<headscope.Run {a['model']} on {a['documents']} documents, {a['tokens']} tokens: "
+            f"{', '.join(self)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        summary: str = headscope.run_summary(self.tree, self.manifest)
+        return summary

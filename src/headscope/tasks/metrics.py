@@ -1,6 +1,6 @@
 """Score a model's answers, and resample the examples to see how far chance moves the score.
 
-Accuracy, F1, Matthews' and the two correlations as GLUE computes them, with scikit-learn and scipy.
+Accuracy, F1, Matthews' and the two correlations as GLUE computes them.
 The bootstrap resamples examples; the same seed draws the same examples for every model and every
 ablation, so differences of two `resampled` are paired.
 """
@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import generator
+from headscope.core.accumulators import Array, Float64, generator
 from headscope.errors import HeadscopeError
-from headscope.tasks.task import Task
+from headscope.tasks.task import OF_REGRESSION, Task
 
-Array = npt.NDArray[Any]
-Float64 = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
 AT_ONCE = 100  # replicates whose counts are held in float64 together
 
@@ -85,23 +83,15 @@ def drawn_times(examples: int, *, replicates: int, seed: int) -> Float32:
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:
-    from scipy.stats import pearsonr, spearmanr
-    from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+    if metric in OF_REGRESSION:
+        from scipy.stats import pearsonr, spearmanr
 
-    if metric in ("pearson", "spearman"):
         if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
             return float("nan")
         correlation: Any = pearsonr if metric == "pearson" else spearmanr
         return float(correlation(labels, predictions).statistic)
-    if metric == "f1":
-        classes = list(range(len(task.labels)))
-        how: dict[str, Any] = {"average": "binary"} if len(classes) == 2 else {"average": "macro"}
-        return float(f1_score(labels, predictions, labels=classes, zero_division=0, **how))
-    if metric == "matthews":
-        if np.ptp(labels) == 0 and np.ptp(predictions) == 0:
-            return 0.0  # as scikit-learn gives, with a warning
-        return float(matthews_corrcoef(labels, predictions))
-    return float(accuracy_score(labels, predictions))
+    once = np.ones((1, len(labels)), np.float32)
+    return float(_of_counts(metric, _confusions(task, once, labels, predictions))[0])
 
 
 # --- many replicates at once: sums over examples, weighted by how often each is drawn ----------

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from headscope.core.accumulators import Array, Float64
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
-from headscope.model.batch import Batch
 from headscope.model.model import evaluating, forward
 from headscope.tasks.task_data import TaskData, TaskExample
 from headscope.tasks.task_model import TaskModel
@@ -33,7 +32,7 @@ class EncodedTask:
     """
 
     examples: list[Example]
-    labels: npt.NDArray[Any]
+    labels: Array
     cut: int
     limit: int
 
@@ -77,15 +76,10 @@ def _examples(tokenizer: Any, rows: Sequence[TaskExample], limit: int) -> list[E
     )  # fmt: skip
     # Where the tokenizer gives no segment ids, the network has learned without them.
     segments = encoded.get("token_type_ids") or [[0] * len(ids) for ids in encoded["input_ids"]]
+    columns = (encoded["input_ids"], segments, encoded["special_tokens_mask"])
     return [
-        Example(
-            row.id,
-            row.id,
-            np.array(encoded["input_ids"][at], np.int64),
-            np.array(segments[at], np.int64),
-            np.array(encoded["special_tokens_mask"][at], bool),
-        )
-        for at, row in enumerate(rows)
+        Example(row.id, row.id, np.array(ids), np.array(segment), np.array(special, bool))
+        for row, ids, segment, special in zip(rows, *columns, strict=True)
     ]
 
 
@@ -101,9 +95,7 @@ def _call(tokenizer: Any, rows: Sequence[TaskExample], **options: Any) -> Any:
 BATCH_TOKENS = 2048  # padded tokens of a batch
 
 
-def outputs(
-    model: TaskModel, encoded: EncodedTask, *, batch_tokens: int = BATCH_TOKENS
-) -> npt.NDArray[np.float64]:
+def outputs(model: TaskModel, encoded: EncodedTask, *, batch_tokens: int = BATCH_TOKENS) -> Float64:
     """[example, class] logits, or [example] predictions of a regression, in the order of the rows.
 
     Batches of similar length, nothing drops out, no gradients; how examples are batched moves
@@ -116,9 +108,8 @@ def outputs(
     return answers[:, 0] if model.task.is_regression else answers  # [example] or [example, class]
 
 
-def logits(model: TaskModel, examples: Sequence[Example]) -> npt.NDArray[np.float64]:
+def logits(model: TaskModel, examples: Sequence[Example]) -> Float64:
     """[example, output] of one batch; the network is run as it is."""
-    batch = Batch.of(examples, model.model.vocabulary, replicates=0, device=model.model.device)
-    output: Any = forward(model.model.network, batch.input_ids, batch.mask, batch.segment_ids)
+    output: Any = forward(model.model.network, *model.model.batch(examples).inputs)
     answers: torch.Tensor = output.logits
     return answers.double().cpu().numpy()

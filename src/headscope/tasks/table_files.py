@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from headscope.corpus.files import checked_files, read_lines
 from headscope.errors import CorpusError, InputError
 
+KINDS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
 
 
@@ -44,28 +45,28 @@ class TableFile:
 def read_table(path: Path, *, headless: Sequence[str] | None = None) -> TableFile:
     """The table in a file.
 
-    headless  the columns of a TSV that has no header line
+    headless  the columns of a TSV or CSV that has no header line
     raises    CorpusError for a missing, empty or unreadable file, or an unknown suffix
     """
     checked_files(path)
     suffix = path.suffix.lower()
     if suffix not in KINDS:
         raise CorpusError(f"{path} ends in {suffix!r}; wanted one of {', '.join(KINDS)}")
-    if headless is not None:
-        return _cut(path, _tsv_lines(path), headless)
-    return KINDS[suffix](path)
+    if suffix == ".parquet":
+        return _parquet(path)
+    if suffix in (".jsonl", ".ndjson"):
+        return _jsonl(path)
+    lines = _tsv_lines(path) if suffix == ".tsv" else _csv_lines(path)
+    header = headless or next((cells for _, cells in lines), None)
+    if header is None:
+        raise CorpusError(f"{path} has no line with content; wanted a header and rows")
+    return _cut(path, lines, header)
 
 
 def first_line(path: Path) -> list[str]:
     """The cells of a TSV's first line."""
     checked_files(path)
     return next((cells for _, cells in _tsv_lines(path)), [])
-
-
-def _tsv(path: Path) -> TableFile:
-    lines = _tsv_lines(path)
-    _, header = next(lines)
-    return _cut(path, lines, header)
 
 
 def _tsv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -76,22 +77,12 @@ def _tsv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line.number, line.text.split("\t")
 
 
-def _csv(path: Path) -> TableFile:
-    lines = _csv_lines(path)
-    header = next(lines, None)
-    if header is None:
-        raise CorpusError(f"{path} has no line with content; wanted a header and rows")
-    return _cut(path, lines, header[1])
-
-
 def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(CELL_LIMIT)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            for cells in reader:
-                if cells:
-                    yield reader.line_num, cells
+            yield from ((reader.line_num, cells) for cells in reader if cells)
     except (csv.Error, UnicodeDecodeError) as error:
         raise CorpusError(f"{path} cannot be read as CSV in UTF-8: {error}") from error
 
@@ -101,12 +92,9 @@ def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[st
 
     def records() -> Iterator[Record]:
         for number, cells in lines:
-            place = f"line {number}"
-            if len(cells) == len(columns):
-                yield Record(place, dict(zip(columns, cells, strict=True)))
-            else:
-                fault = f"{len(cells)} cells under {len(columns)} columns"
-                yield Record(place, {}, fault)
+            whole = len(cells) == len(columns)
+            fault = None if whole else f"{len(cells)} cells under {len(columns)} columns"
+            yield Record(f"line {number}", dict(zip(columns, cells, strict=False)), fault)
 
     return TableFile(columns, records())
 
@@ -114,11 +102,9 @@ def _cut(path: Path, lines: Iterable[tuple[int, list[str]]], header: Sequence[st
 def _jsonl(path: Path) -> TableFile:
     def records() -> Iterator[Record]:
         for line in read_lines(path):
-            place = f"line {line.number}"
-            if line.fault is None and not line.text.strip():
-                continue
-            cells, fault = _json_object(line.text) if line.fault is None else ({}, line.fault)
-            yield Record(place, cells, fault)
+            if line.fault is not None or line.text.strip():
+                cells, fault = ({}, line.fault) if line.fault else _json_object(line.text)
+                yield Record(f"line {line.number}", cells, fault)
 
     rows = records()
     first = next(rows, None)
@@ -155,15 +141,6 @@ def _checked_columns(path: Path, header: Sequence[str]) -> tuple[str, ...]:
         twice = next(name for name in columns if columns.count(name) > 1)
         raise CorpusError(f"{path} has two columns named {twice!r}; wanted different names")
     return columns
-
-
-KINDS: dict[str, Callable[[Path], TableFile]] = {
-    ".tsv": _tsv,
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-    ".ndjson": _jsonl,
-    ".parquet": _parquet,
-}
 
 
 PAIRS = (
@@ -234,9 +211,9 @@ def _texts(
                 "compares two texts: give --columns text_a=NAME,text_b=NAME"
             )
         return given["text_a"], second
-    pairs = [] if pair is False else [p for p in PAIRS if set(p) <= set(names)]
-    if pairs:
-        return pairs[0][0], given.get("text_b", pairs[0][1]) or None
+    two = None if pair is False else next((p for p in PAIRS if set(p) <= set(names)), None)
+    if two is not None:
+        return two[0], given.get("text_b", two[1]) or None
     single = None if pair else _first(SINGLES, names)
     if single is None:
         wanted = "two texts" if pair else "one text" if pair is False else "one text or two"

@@ -13,7 +13,6 @@ from typing import Any
 
 from headscope.errors import CorpusError, InputError
 
-METRICS = ("accuracy", "f1", "matthews", "pearson", "spearman")
 OF_REGRESSION = ("pearson", "spearman")
 
 
@@ -44,20 +43,18 @@ class Task:
 _YES_NO = ("entailment", "not_entailment")
 # Class names and ids are those of the GLUE data and of the hub's copy of it; F1 stands before
 # accuracy where the paper reports both (Kovaleva et al. 2019, Table 1).
-GLUE: dict[str, Task] = {
-    task.name: task
-    for task in (
-        Task("rte", _YES_NO, ("accuracy",)),
-        Task("sst-2", ("negative", "positive"), ("accuracy",)),
-        Task("sts-b", (), ("pearson", "spearman")),
-        Task("mrpc", ("not_equivalent", "equivalent"), ("f1", "accuracy")),
-        Task("qqp", ("not_duplicate", "duplicate"), ("f1", "accuracy")),
-        Task("qnli", _YES_NO, ("accuracy",)),
-        Task("mnli", ("entailment", "neutral", "contradiction"), ("accuracy",)),
-        Task("cola", ("unacceptable", "acceptable"), ("matthews", "accuracy")),
-        Task("wnli", ("not_entailment", "entailment"), ("accuracy",)),
-    )
-}
+_TASKS = (
+    Task("rte", _YES_NO, ("accuracy",)),
+    Task("sst-2", ("negative", "positive"), ("accuracy",)),
+    Task("sts-b", (), ("pearson", "spearman")),
+    Task("mrpc", ("not_equivalent", "equivalent"), ("f1", "accuracy")),
+    Task("qqp", ("not_duplicate", "duplicate"), ("f1", "accuracy")),
+    Task("qnli", _YES_NO, ("accuracy",)),
+    Task("mnli", ("entailment", "neutral", "contradiction"), ("accuracy",)),
+    Task("cola", ("unacceptable", "acceptable"), ("matthews", "accuracy")),
+    Task("wnli", ("not_entailment", "entailment"), ("accuracy",)),
+)
+GLUE: dict[str, Task] = {task.name: task for task in _TASKS}
 
 
 def plain(name: str) -> str:
@@ -68,21 +65,18 @@ def plain(name: str) -> str:
         return "".join(c for c in name.casefold() if c not in " -_")
 
 
-_BY_PLAIN_NAME = {plain(name): task for name, task in GLUE.items()}
+def known_task(name: str) -> Task | None:
+    """The task of GLUE that has this name, in any spelling; None if there is none."""
+    return next((task for task in _TASKS if plain(task.name) == plain(name)), None)
 
 
 def find_task(name: str) -> Task:
     """The task of GLUE that has this name, in any spelling; raises InputError that lists them."""
-    if plain(name) not in _BY_PLAIN_NAME:
+    if (task := known_task(name)) is None:
         raise InputError(
             f"no task {name!r}; there are {', '.join(GLUE)}, and any of your own with --data FILE"
         )
-    return _BY_PLAIN_NAME[plain(name)]
-
-
-def is_known(name: str) -> bool:
-    """Whether `find_task` has it."""
-    return plain(name) in _BY_PLAIN_NAME
+    return task
 
 
 def own_task(name: str, labels: Sequence[str] | None) -> Task:
@@ -152,24 +146,20 @@ def guessed_task(name: str, cells: Sequence[Any], *, source: str) -> Task:
     there = {str(cell).strip(): as_number(cell) for cell in cells if not missing(cell)}
     if not there:
         raise CorpusError(f"{source}: all labels are missing; wanted a class or a number each")
+    classes: Sequence[object] = sorted(there)
     if None not in there.values():
         numbers = [v for v in there.values() if v is not None and math.isfinite(v)]
-        whole = all(value.is_integer() for value in numbers)
-        if not whole or len(there) > MOST_CLASSES:
+        if len(there) > MOST_CLASSES or not all(value.is_integer() for value in numbers):
             return own_task(name, None)
-        return own_task(name, _named(source, sorted({int(value) for value in numbers})))
-    if len(there) > max(MOST_CLASSES, len(cells) // 2):
+        classes = sorted({int(value) for value in numbers})
+    elif len(there) > max(MOST_CLASSES, len(cells) // 2):
         raise CorpusError(
             f"{source}: the label column holds {len(there)} different texts in {len(cells)} rows; "
             "wanted classes or numbers: say which column it is with --columns label=NAME"
         )
-    return own_task(name, _named(source, sorted(there)))
-
-
-def _named(source: str, classes: Sequence[Any]) -> list[str]:
     if len(classes) < 2:
         raise CorpusError(all_alike(source, str(classes[0]) if classes else "nan"))
-    return [str(one) for one in classes]
+    return own_task(name, [str(one) for one in classes])
 
 
 def all_alike(source: str, label: str | float) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.core.accumulators import generator
-from headscope.core.whole_file import file_sha256
+from headscope.core.accumulators import Array, generator
+from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.find_split import file_of_split, hub_table
 from headscope.tasks.table_files import (
     COLA,
+    KINDS,
     SINGLE_TASKS,
     Columns,
     Record,
@@ -30,11 +30,17 @@ from headscope.tasks.task import (
     LabelFault,
     Task,
     all_alike,
-    find_task,
     guessed_task,
-    is_known,
+    known_task,
+    plain,
     reader_of,
 )
+
+SPLITS = {
+    "train": ("train", "training"),
+    "dev": ("dev", "dev_matched", "validation", "valid", "val", "validation_matched"),
+}
+REPOSITORY = "nyu-mll/glue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class TaskData:
         return len(self.rows)
 
     @property
-    def labels(self) -> npt.NDArray[Any]:
+    def labels(self) -> Array:
         """[example] int64 ids of classes, or float64 numbers."""
         kind = np.float64 if self.task.is_regression else np.int64
         return np.array([row.label for row in self.rows], kind)
@@ -101,31 +107,33 @@ def read_task(
     raises   InputError or CorpusError: no such file, unknown columns, labels that are missing,
              unknown, not finite or all the same, no rows
     """
-    known = task if isinstance(task, Task) else find_task(task) if is_known(task) else None
+    known = task if isinstance(task, Task) else known_task(task)
     name = known.name if known else str(task)
     if data is None:
-        table, source, digest = hub_table(name, split)
+        table, source, digest = _hub_table(name, split)
     else:
         path = file_of_split(Path(data), name, split)
         table = read_table(path, headless=_headless(path, name))
         source, digest = str(path), file_sha256(path)
-    chosen = choose(
-        table.columns,
-        source=source,
-        given=columns,
-        pair=name not in SINGLE_TASKS if name in GLUE else None,
-    )
+    pair = name not in SINGLE_TASKS if name in GLUE else None
+    chosen = choose(table.columns, source=source, given=columns, pair=pair)
     records, notes = _whole(table, source, spare_faulty=name in GLUE)
     if known is None:
         known = guessed_task(name, [r.cells.get(chosen.label) for r in records], source=source)
-        notes.append(_announced(known))
+        kind = f"classes {', '.join(known.labels)}, in this order"
+        if known.is_regression:
+            kind = "a regression, as its labels are numbers"
+        notes.append(f"{name!r} is a task of yours: {kind}")
     rows = _rows(records, chosen, known, source)
     if len({row.label for row in rows}) == 1:
         label = rows[0].label
         raise CorpusError(all_alike(source, known.labels[int(label)] if known.labels else label))
     if limit is not None and limit < len(rows):
+        if limit < 1:
+            raise InputError(f"a limit of {limit} examples; wanted 1 or more")
         notes.append(f"{limit} of {len(rows)} examples, drawn with seed {seed}")
-        rows = _drawn(rows, limit, seed)
+        drawn = generator(seed, "examples of a task").choice(len(rows), limit, replace=False)
+        rows = [rows[at] for at in sorted(drawn)]
     return TaskData(known, tuple(rows), source, digest or _sha256_of_rows(rows), tuple(notes))
 
 
@@ -149,12 +157,10 @@ def _whole(table: TableFile, source: str, *, spare_faulty: bool) -> tuple[list[R
     whole = [record for record in records if record.fault is None]
     if not whole:
         raise CorpusError(f"{source} has no row that can be read; wanted one example or more")
-    notes = []
-    if faulty:
-        notes.append(
-            f"{len(faulty)} broken rows left out (first: {faulty[0].place}, {faulty[0].fault})"
-        )
-    return whole, notes
+    if not faulty:
+        return whole, []
+    first = f"(first: {faulty[0].place}, {faulty[0].fault})"
+    return whole, [f"{len(faulty)} broken rows left out {first}"]
 
 
 def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -> list[TaskExample]:
@@ -189,22 +195,99 @@ def _text(record: Record, column: str, place: str) -> str:
     return text
 
 
-def _drawn(rows: list[TaskExample], limit: int, seed: int) -> list[TaskExample]:
-    if limit < 1:
-        raise InputError(f"a limit of {limit} examples; wanted 1 or more")
-    drawn = generator(seed, "examples of a task").choice(len(rows), limit, replace=False)
-    return [rows[at] for at in sorted(drawn)]
-
-
-def _announced(task: Task) -> str:
-    if task.is_regression:
-        return f"{task.name!r} is a task of yours: a regression, as its labels are numbers"
-    return f"{task.name!r} is a task of yours: classes {', '.join(task.labels)}, in this order"
-
-
 def _sha256_of_rows(rows: Sequence[TaskExample]) -> str:
-    digest = hashlib.sha256()
-    for row in rows:
-        text = "\x1f".join((row.id, row.text_a, row.text_b or "", repr(row.label)))
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\x1e")
-    return digest.hexdigest()
+    return sha256_of(
+        "\x1f".join((row.id, row.text_a, row.text_b or "", repr(row.label))) + "\x1e"
+        for row in rows
+    )
+
+
+# --- which split, and where it is -------------------------------------------------------------
+
+
+def file_of_split(data: Path, name: str, split: str) -> Path:
+    """The file itself, or the one of that split in a folder, or in the task's folder in it.
+
+    raises  CorpusError that lists what is there
+    """
+    others = ", ".join(KINDS[1:])
+    if not data.exists():
+        raise CorpusError(
+            f"{data} does not exist; wanted a folder with train.tsv and dev.tsv (or {others}), or "
+            "one file"
+        )
+    if not data.is_dir():
+        return data
+    inner = sorted(p for p in data.iterdir() if p.is_dir() and plain(p.name) == plain(name))
+    for folder, stem, suffix in product((data, *inner), SPLITS.get(split, (split,)), KINDS):
+        if (folder / f"{stem}{suffix}").is_file():
+            return folder / f"{stem}{suffix}"
+    there = ", ".join(sorted(p.name for p in data.iterdir())[:12]) or "nothing"
+    raise CorpusError(
+        f"{data} has no {split} split: found {there}; wanted {split}.tsv (or {others}), there or "
+        f"in a folder {name!r}"
+    )
+
+
+def _hub_table(name: str, split: str) -> tuple[TableFile, str, str]:
+    """A split of a task of GLUE, where it is from, and "" for its hash.
+
+    raises  InputError for a task that GLUE does not have, or without `datasets`; CorpusError if
+            the hub cannot be reached or has no such split
+    """
+    if name not in GLUE:
+        raise InputError(
+            f"task {name!r} is not one of GLUE ({', '.join(GLUE)}); give its data: --data FOLDER"
+        )
+    try:
+        import datasets
+    except ImportError as error:
+        raise InputError(
+            "without --data the task is read from the hub, which needs the package datasets\n"
+            "pip install 'headscope[train]', or give --data FOLDER with train.tsv and dev.tsv"
+        ) from error
+    wanted = "validation" if split == "dev" else split
+    if name == "mnli" and wanted == "validation":
+        wanted = "validation_matched"
+    commit = _commit()
+    try:
+        with _quiet(datasets, offline=commit is None):
+            split_data: Any = datasets.load_dataset(
+                REPOSITORY, plain(name), split=wanted, revision=commit
+            )
+    except Exception as error:  # the library raises whatever its parts do
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CorpusError(
+            f"cannot read {REPOSITORY} {plain(name)}, split {wanted}: {reason[:200]}\n"
+            "give --data FOLDER with train.tsv and dev.tsv instead"
+        ) from error
+    records = (Record(f"row {at}", dict(cells)) for at, cells in enumerate(split_data))
+    place = f"{REPOSITORY} {plain(name)}, {wanted}" + (f" at {commit}" if commit else "")
+    return TableFile(tuple(split_data.column_names), records), place, ""
+
+
+def _commit() -> str | None:
+    """Of the data on the hub, asked once; None if the hub is out of reach."""
+    from huggingface_hub import HfApi
+
+    try:
+        return str(HfApi().dataset_info(REPOSITORY, timeout=10).sha)
+    except Exception:  # whatever keeps the hub away
+        return None
+
+
+@contextmanager
+def _quiet(datasets: Any, *, offline: bool) -> Iterator[None]:
+    """Without progress bars; offline, only what was fetched before is looked for.
+
+    By itself the library retries an unreachable hub for half a minute, and logs each attempt.
+    """
+    bars, before = not datasets.are_progress_bars_disabled(), datasets.config.HF_HUB_OFFLINE
+    try:
+        datasets.disable_progress_bars()
+        datasets.config.HF_HUB_OFFLINE = before or offline
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
+        if bars:
+            datasets.enable_progress_bars()

@@ -7,7 +7,6 @@ unless asked for. The order of the classes is compared with the checkpoint's own
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from headscope.model.checkpoint import (
     device_of,
     parameters_sha256,
     quietly,
+    refuse_incomplete,
     weights_sha256,
 )
 from headscope.model.model import Model, checked
-from headscope.tasks.task import Task, find_task, is_known, own_task, plain
+from headscope.tasks.task import Task, known_task, own_task, plain
 
 
 @dataclass(eq=False)
@@ -34,8 +34,8 @@ class TaskModel:
     """A model whose network has a head for the task.
 
     model  its `network` is transformers' AutoModelForSequenceClassification
-    start  which weights are not the checkpoint's own: "checkpoint" (none), "new head", "random"
-    origin   hash of the checkpoint's weights, as `headscope.load` gives it; "" for random ones
+    start   which weights are not the checkpoint's own: "checkpoint" (none), "new head", "random"
+    origin  hash of the checkpoint's weights, as `headscope.load` gives it; "" for random ones
     notes  what the reader should know of it, say that the head is untrained
     """
 
@@ -69,7 +69,8 @@ def load_for_task(
     """
     given, where = str(name), device_of(device)
     source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
-    with quietly(), drawn_with(seed):
+    with quietly(), torch.random.fork_rng():
+        torch.manual_seed(seed)
         config, tokenizer = source.config, source.tokenizer
         fresh = random_init or new_head
         notes = [] if fresh else list(_checked_head(given, config, task))
@@ -90,20 +91,12 @@ def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -
 
     raises  ModelError if the configuration cannot be read, or names no classes
     """
-    if is_known(name):
-        return find_task(name)
+    if (task := known_task(name)) is not None:
+        return task
     config = Checkpoint(str(checkpoint), revision=revision, trust_remote_code=False).config
     if getattr(config, "problem_type", None) == "regression" or len(config.id2label) == 1:
         return own_task(name, None)
     return own_task(name, class_names(config.id2label))
-
-
-@contextmanager
-def drawn_with(seed: int) -> Iterator[None]:
-    """Inside the context torch draws by this seed; afterwards as if nothing had been drawn."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield
 
 
 # --- the configuration ----------------------------------------------------------------------
@@ -121,15 +114,10 @@ def _checked_head(name: str, config: Any, task: Task) -> Iterator[str]:
             f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder "
             "with a classification head"
         )
-    classes = class_names(config.id2label)
-    kinds = config.architectures or []
-    if (
-        len(classes) != task.outputs
-        and _unnamed(classes)
-        and "Classification" not in "".join(kinds)
-    ):
-        raise headless(name, f"it is a {kinds[0]}" if kinds else "no class is named")
+    classes, kinds = class_names(config.id2label), config.architectures or []
     if len(classes) != task.outputs:
+        if _unnamed(classes) and "Classification" not in "".join(kinds):
+            raise headless(name, f"it is a {kinds[0]}" if kinds else "no class is named")
         raise ModelError(
             f"{name!r} has {len(classes)} classes ({', '.join(classes[:6])}), and {task.name} has "
             f"{len(task.labels) or 'none: it is a regression'}"
@@ -186,42 +174,29 @@ def _state_task(config: Any, tokenizer: Any, task: Task, *, anew: bool) -> None:
 
 
 def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
-    name = source.name
+    network: PreTrainedModel
     network, missing = source.network(
         AutoModelForSequenceClassification, dtype, ignore_mismatched_sizes=new_head
     )
-    inside = f"{network.base_model_prefix}."
-    head = {key for key in missing if not key.startswith(inside)}
-    lost = missing - head
-    if new_head:
-        lost = {key for key in lost if "pooler" not in key}
-    elif head:
-        raise headless(name, f"its weights lack {min(head)}")
+    head = {key for key in missing if not key.startswith(f"{network.base_model_prefix}.")}
+    if head and not new_head:
+        raise headless(source.name, f"its weights lack {min(head)}")
     if new_head and not head:
         _draw_head(network)  # the checkpoint has one already, of another task
-    if lost:
-        raise ModelError(
-            f"the weights of {name!r} lack {len(lost)} of the network's tensors (first: "
-            f"{min(lost)}), which would be random; wanted the weights that fit config.json"
-        )
-    loaded: PreTrainedModel = network
-    return loaded
+    refuse_incomplete(source.name, missing - head, pooler=not new_head)
+    return network
 
 
 def _random(source: Checkpoint) -> PreTrainedModel:
     network: PreTrainedModel = attempt(
-        source.name,
-        AutoModelForSequenceClassification.from_config,
-        source.config,
-        attn_implementation="eager",
-        dtype=torch.float32,
+        source.name, AutoModelForSequenceClassification.from_config, source.config,
+        attn_implementation="eager", dtype=torch.float32,
         trust_remote_code=source.options["trust_remote_code"],
-    )
+    )  # fmt: skip
     return network
 
 
 def _draw_head(network: PreTrainedModel) -> None:
-    """All of the head anew, as transformers itself draws one."""
     spread = float(getattr(network.config, "initializer_range", None) or 0.02)
     for name, child in network.named_children():
         if name == network.base_model_prefix:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,15 @@ import torch
 
 from headscope.analyses.flow.measure_one_text import LayerMatrices
 from headscope.analyses.flow.methods import LABELS, check_methods
+from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.model.batch import Batch
-from headscope.model.encode_text import encoded
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, evaluating, forward
-from headscope.views.captured_example import (
-    ExampleMaps,
-    Floats,
-    Ints,
-    NamedMaps,
-    StackMaps,
-    TokenSide,
-    Vectors,
-)
+from headscope.run.plan import encoded
+from headscope.views import captured_example
+from headscope.views.captured_example import Floats, NamedMaps, StackMaps, TokenSide
 
 MAX_FLOW = "max_flow"
 FLOW_OF = "rollout"  # its layer matrices carry the maximum flow (Abnar & Zuidema 2020)
@@ -42,7 +36,7 @@ def capture_example(
     *,
     window: tuple[int, int] | None = None,
     flow: Sequence[str] = (),
-) -> ExampleMaps:
+) -> captured_example.ExampleMaps:
     """Run a model on one example and keep its maps.
 
     text_pair  the second segment; for encoder-decoders what the decoder reads (without it only the
@@ -70,14 +64,13 @@ def capture_example(
         left_out.append("The decoder is not shown: give what it reads as the second text.")
     stacks = _stacks(model, example, decoder_ids, windows, flows)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
-    return ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
+    return captured_example.ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
 
 
 def _side(model: Model, example: Example, word: Ints) -> TokenSide:
-    batch = Batch.of([example], model.vocabulary, replicates=0)
-    n = len(example)
+    batch = model.batch([example])
     flags = (batch.is_cls, batch.is_sep, batch.is_punctuation)
-    cls, sep, punctuation = (flag[0, :n].numpy() for flag in flags)
+    cls, sep, punctuation = (flag[0, : len(example)].cpu().numpy() for flag in flags)
     tokens = model.tokens(example.input_ids)
     special, segment = example.special, example.segment_ids
     return TokenSide(tokens, special, segment, word, cls, sep, punctuation)
@@ -89,7 +82,7 @@ def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
     start = getattr(config, "decoder_start_token_id", None)
     start = config.pad_token_id if start is None else start  # T5's way, where none is named
     encoded = model.tokenizer(text_target=text, verbose=False)
-    labels = list(encoded.input_ids)
+    labels = encoded.input_ids
     if start is None or len(labels) < 2:
         raise InputError(
             f"{model.name!r} does not say how its decoder starts, or reads nothing in "
@@ -145,49 +138,42 @@ def _left_out(side: TokenSide, window: slice) -> str:
     )
 
 
-@dataclass
 class _StackRecorder:
     """Keeps the maps and vectors of one stack, layer by layer."""
 
-    attention: list[Floats] = field(default_factory=list)
-    norms: list[Floats] = field(default_factory=list)
-    queries: list[Floats] = field(default_factory=list)
-    keys: list[Floats] = field(default_factory=list)
-    bias: list[Floats] = field(default_factory=list)
-    scaling: list[float] = field(default_factory=list)
-    softcap: float | None = None
-    largest_error: float = 0.0
+    def __init__(self) -> None:
+        self.kept: dict[str, list[Floats]] = defaultdict(list)  # of each layer
+        self.scaling: list[float] = []
+        self.softcap: float | None = None
+        self.largest_error = 0.0
 
     def keep(self, layer: LayerView, rows: slice, columns: slice) -> None:
-        attention = layer.attention[0]
-        self.attention.append(_numpy(attention[:, rows, columns]))
+        kept = {"attention": layer.attention[0][:, rows, columns]}
         if {"values", "projection"} <= layer.offers:
-            self.norms.append(_numpy(layer.value_norm[0, :, columns]))
-        if layer.queries is None or layer.keys is None:
-            return
-        self.queries.append(_numpy(layer.queries[0, :, rows]))
-        self.keys.append(_numpy(layer.keys[0, :, columns]))
-        self.scaling.append(layer.scaling)
-        self.softcap = layer.softcap
-        if layer.position_bias is not None:
-            self.bias.append(_numpy(layer.position_bias[0][:, rows, columns]))
-        self.largest_error = max(self.largest_error, _disagreement(layer))
+            kept["norms"] = layer.value_norm[0, :, columns]
+        if layer.queries is not None and layer.keys is not None:
+            kept |= {"queries": layer.queries[0, :, rows], "keys": layer.keys[0, :, columns]}
+            if layer.position_bias is not None:
+                kept["bias"] = layer.position_bias[0][:, rows, columns]
+            self.scaling.append(layer.scaling)
+            self.softcap = layer.softcap
+            self.largest_error = max(self.largest_error, _disagreement(layer))
+        for name, tensor in kept.items():
+            self.kept[name].append(tensor.float().cpu().numpy())
 
     def stack(self, name: str, queries: int, keys: int) -> StackMaps:
-        layers = len(self.attention)
+        layers = len(self.kept["attention"])
+        whole = {n: np.stack(one) for n, one in self.kept.items() if len(one) == layers}
         vectors, why = None, "This family does not show its queries and keys."
-        if len(self.queries) == layers:
+        if "queries" in whole:
             why = "What this family does between q·k and its weights is not known."
-        if len(self.queries) == layers and self.largest_error < AGREED:
-            scaling = np.array(self.scaling, np.float32)
-            bias = np.stack(self.bias) if len(self.bias) == layers else None  # [layer, head, …]
-            vectors, why = (
-                Vectors(np.stack(self.queries), np.stack(self.keys), scaling, self.softcap, bias),
-                "",
-            )  # [layer, head, token, dim]
-        norms = np.stack(self.norms) if len(self.norms) == layers else None  # [layer, head, key]
-        attention = np.stack(self.attention)  # [layer, head, query, key]
-        return StackMaps(name, queries, keys, attention, norms, vectors, why)
+            if self.largest_error < AGREED:
+                why, scaling = "", np.array(self.scaling, np.float32)
+                vectors = captured_example.Vectors(
+                    whole["queries"], whole["keys"], scaling, self.softcap, whole.get("bias")
+                )
+        maps = whole["attention"]  # [layer, head, query, key]
+        return StackMaps(name, queries, keys, maps, whole.get("norms"), vectors, why)
 
 
 def _stacks(
@@ -197,7 +183,7 @@ def _stacks(
     windows: Sequence[slice],
     flows: Sequence[str],
 ) -> tuple[StackMaps, ...]:
-    batch = Batch.of([example], model.vocabulary, replicates=0, device=model.device)
+    batch = model.batch([example])
     n = len(example)  # a batch may be padded
     ids, segments = batch.input_ids[:, :n], batch.segment_ids[:, :n]
     mask = torch.ones_like(ids)
@@ -256,8 +242,3 @@ def _disagreement(layer: LayerView) -> float:
     if layer.seen is not None:
         scores = scores.masked_fill(~layer.seen[0], -torch.inf)
     return float((scores.softmax(-1) - layer.attention[0]).abs().max().nan_to_num(1.0))
-
-
-def _numpy(tensor: torch.Tensor) -> Floats:
-    found: Floats = tensor.float().cpu().numpy()
-    return found

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float32]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,8 @@ class TokenSide:
 
     def part(self, window: slice) -> TokenSide:
         """The tokens of a window alone."""
-        kept = {
-            name: getattr(self, name)[window]
-            for name in ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
-        }
-        return replace(self, **kept)
+        names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
+        return replace(self, **{name: getattr(self, name)[window] for name in names})
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class StackMaps:
     why_none: str = ""
     measures: tuple[NamedMaps, ...] = ()
     versus: NamedMaps | None = None
-    importance: npt.NDArray[np.float64] | None = None
+    importance: Float64 | None = None
 
     @property
     def causal(self) -> bool:
@@ -196,12 +192,11 @@ def _with(shown: ExampleMaps, other: ExampleMaps, label: str) -> ExampleMaps:
             f"{shown.model!r} has maps of {mine}, {other.model!r} of {theirs}; wanted the same "
             "layers and heads"
         )
-    stacks = tuple(_compared(a, b, label) for a, b in zip(shown.stacks, other.stacks, strict=True))
+    stacks = tuple(
+        replace(a, versus=NamedMaps("versus", label, "probability", b.attention))
+        for a, b in zip(shown.stacks, other.stacks, strict=True)
+    )
     return replace(shown, stacks=stacks)
-
-
-def _compared(stack: StackMaps, other: StackMaps, label: str) -> StackMaps:
-    return replace(stack, versus=NamedMaps("versus", label, "probability", other.attention))
 
 
 def _joined(side: TokenSide, other: TokenSide) -> TokenSide:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from headscope.core.results import head_name
+from headscope.draw.token_axes import Sides
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 from headscope.views.figure_lines import attention_lines
 from headscope.views.figure_map import attention_map
 from headscope.views.figure_neurons import attention_neurons
+from headscope.views.figure_page import Head, check_heads, name_of
 
 KINDS = ("lines", "matrix", "neurons")
 
@@ -21,7 +22,7 @@ KINDS = ("lines", "matrix", "neurons")
 def figure_of(
     stack: StackMaps,
     sides: Sequence[TokenSide],
-    heads: Sequence[tuple[int, int]],
+    heads: Sequence[Head],
     *,
     kind: str,
     measure: str,
@@ -32,48 +33,35 @@ def figure_of(
     """The figure of some heads of a stack; `View.picture` explains the options."""
     if kind not in KINDS:
         raise InputError(f"kind is {kind!r}; wanted one of {', '.join(KINDS)}")
-    _check_heads(stack, heads, one=kind != "lines")
+    check_heads(stack.attention, heads)
+    if kind != "lines" and len(heads) != 1:
+        raise InputError(f"found {len(heads)} heads; wanted one for this kind of picture")
     rows, keys = sides[stack.queries], sides[stack.keys]
-    look: dict[str, Any] = {"special": rows.special}
-    if columns is not None:
-        look["columns"] = columns
-    if stack.queries != stack.keys:
-        look |= {"key_tokens": keys.tokens, "key_special": keys.special}
-    layer, head = heads[0]
-    name = _name(stack, heads[0])
+    tokens = Sides(rows.tokens, keys.tokens, rows.special, keys.special)
+    look: dict[str, Any] = {} if columns is None else {"columns": columns}
+    name = name_of(stack.attention, heads[0])
     if kind == "neurons":
-        return _neurons(stack, rows, heads[0], query, look)
+        place, vectors = heads[0], stack.vectors
+        if vectors is None:
+            raise InputError(f"there is no neuron picture: {stack.why_none}")
+        chosen = _plainest_query(stack.attention[place], rows) if query is None else query
+        if not 0 <= chosen < len(rows):
+            raise InputError(f"found the token {chosen}; wanted 0 to {len(rows) - 1}")
+        return attention_neurons(
+            tokens, vectors.queries[place], vectors.keys[place], stack.attention[place],
+            query=chosen, scaling=float(vectors.scaling[place[0]]), softcap=vectors.softcap,
+            bias=None if vectors.bias is None else vectors.bias[place], name=name, **look,
+        )  # fmt: skip
     maps = _maps(stack, measure)
     if measure == "weighted_norm":
         look |= {"label": "weighted norm ‖αf(x)‖", "unit": "1"}
     for further in stack.measures:
         if further.name == measure:
             look |= {"label": further.label, "unit": further.unit}
-            name = f"Layer {layer + 1}" if further.maps.shape[1] < maps.shape[1] else name
+            name = f"Layer {heads[0][0] + 1}" if further.maps.shape[1] < maps.shape[1] else name
     if kind == "matrix":
-        return attention_map(rows.tokens, maps[layer, head], name=name, **look)
-    return attention_lines(rows.tokens, maps, heads=heads, labels=labels, **look)
-
-
-def _neurons(
-    stack: StackMaps,
-    rows: TokenSide,
-    place: tuple[int, int],
-    query: int | None,
-    look: dict[str, Any],
-) -> Figure:
-    vectors, weights = stack.vectors, stack.attention[place]
-    if vectors is None:
-        raise InputError(f"there is no neuron picture: {stack.why_none}")
-    chosen = _plainest_query(weights, rows) if query is None else query
-    if not 0 <= chosen < len(rows):
-        raise InputError(f"found the token {chosen}; wanted 0 to {len(rows) - 1}")
-    return attention_neurons(
-        rows.tokens, vectors.queries[place], vectors.keys[place], weights, query=chosen,
-        scaling=float(vectors.scaling[place[0]]), softcap=vectors.softcap,
-        bias=None if vectors.bias is None else vectors.bias[place], name=_name(stack, place),
-        **look,
-    )  # fmt: skip
+        return attention_map(tokens, maps[heads[0]], name=name, **look)
+    return attention_lines(tokens, maps, heads=heads, labels=labels, **look)
 
 
 def _plainest_query(weights: Floats, rows: TokenSide) -> int:
@@ -91,20 +79,3 @@ def _maps(stack: StackMaps, measure: str) -> Floats:
         there = ", ".join(name for name, m in found.items() if m is not None)
         raise InputError(f"found the measure {measure!r}; this example has {there}")
     return maps
-
-
-def _name(stack: StackMaps, place: tuple[int, int]) -> str:
-    heads = stack.attention.shape[1]
-    return head_name(place[0] * heads + place[1], heads)
-
-
-def _check_heads(stack: StackMaps, heads: Sequence[tuple[int, int]], *, one: bool) -> None:
-    layers, count = stack.attention.shape[:2]
-    for layer, head in heads:
-        if not (0 <= layer < layers and 0 <= head < count):
-            raise InputError(
-                f"found layer {layer + 1}, head {head + 1}; wanted layers 1 to {layers} and heads "
-                f"1 to {count}"
-            )
-    if one and len(heads) != 1:
-        raise InputError(f"found {len(heads)} heads; wanted one for this kind of picture")

@@ -15,25 +15,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from headscope.core.results import head_name
+from headscope.draw import token_axes
 from headscope.draw.caption_words import clipped
-from headscope.draw.style import DASHES, DOUBLE, SINGLE, color, house_style
-from headscope.draw.token_axes import (
-    EDGE,
-    SIZE,
-    TYPE,
-    Bools,
-    Floats,
-    Sides,
-    check_weights,
-    fitted,
-    largest,
-    shades,
-    shown_value,
-    sides_of,
-    width_of,
-)
+from headscope.draw.style import DASHES, color, house_style
+from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
 from headscope.errors import InputError
+from headscope.views import figure_page
+from headscope.views.figure_page import Head, name_of
 
 HUES = ("blue", "vermillion", "green", "orange", "purple", "sky")
 LOOKS = [(hue, dash) for dash in DASHES[:2] for hue in HUES]  # one per head
@@ -52,13 +40,10 @@ LONGEST_LABEL = 40
 
 
 def attention_lines(
-    tokens: Sequence[str],
+    sides: Sides,
     maps: Floats,
     *,
-    heads: Sequence[tuple[int, int]],
-    special: Bools | None = None,
-    key_tokens: Sequence[str] | None = None,
-    key_special: Bools | None = None,
+    heads: Sequence[Head],
     labels: Sequence[Sequence[str]] | None = None,
     label: str = "attention",
     unit: str = "probability",
@@ -68,59 +53,33 @@ def attention_lines(
     """The tokens left and right, a line from each to those that it attends to.
 
     Opacity and width grow with the weight, up to 1 for probabilities, else to the largest drawn.
+    Special tokens are set back, with their lines.
 
-    maps         [layer, head, query, key] at least 0
-    heads        (layer, head) from 0, at most 12
-    special      [token] tokens that are set back, with their lines; None: none are
-    key_tokens   the tokens attended to, where they are others (cross-attention); None: the same
-    key_special  [key token] those of them that are set back
-    labels       [layer][head] texts that the key gives beside the names, as `head_labels` returns
-    label        what the weights are, for the key
-    unit         "probability", else "1"
-    threshold    share of the scale below which no line is drawn, 0 to 1
-    columns      1 or 2 columns of a journal wide
-    raises       InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
+    maps       [layer, head, query, key] at least 0
+    heads      (layer, head) from 0, at most 12
+    labels     [layer][head] texts that the key gives beside the names, as `head_labels` returns
+    label      what the weights are, for the key
+    unit       "probability", else "1"
+    threshold  share of the scale below which no line is drawn, 0 to 1
+    columns    1 or 2 columns of a journal wide
+    raises     InputError for more than MOST_TOKENS tokens or 12 heads, and for what does not fit
     """
-    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
-    _check(sides, maps, heads, unit=unit, threshold=threshold, columns=columns)
-    width = 72 * (SINGLE if columns == 1 else DOUBLE)
-    names = [_name(maps, place, labels) for place in heads]
+    width = figure_page.page_width(columns)
+    _check(sides, maps, heads, unit=unit, threshold=threshold)
+    names = [_named(maps, place, labels) for place in heads]
     with house_style():
         layout = _layout(sides, names, width)
-        figure = Figure(figsize=(width / 72, layout.height / 72))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, width), ylim=(layout.height, 0))  # points, downwards
-        axes.set_axis_off()
+        figure, axes = figure_page.page_of(width, layout.height)
         top = _top(maps, heads, unit)
-        _draw_key(axes, names, layout)
+        for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
+            ends, butt = [x, x + SWATCH], "butt"
+            axes.plot(ends, [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle=butt)
+            axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
         _draw_tokens(axes, layout, sides)
         chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
         axes.add_collection(_lines(chosen / top, layout, sides, threshold=threshold))
         _draw_scale(axes, layout, [shown_value(share * top, unit) for share in SAMPLES], label)
     return figure
-
-
-def lines_caption(
-    maps: Floats,
-    *,
-    heads: Sequence[tuple[int, int]],
-    special: Bools | None = None,
-    key_special: Bools | None = None,
-    label: str = "attention",
-    unit: str = "probability",
-    threshold: float = 0.05,
-) -> str:
-    """How to read the figure; the same options as for the figure."""
-    top = _top(maps, heads, unit)
-    full = shown_value(top, unit) + ("" if unit == "probability" else ", the largest drawn")
-    aside = any(flags is not None and flags.any() for flags in (special, key_special))
-    back = "; special tokens and the opacity of their lines are set back" if aside else ""
-    left_out = f"; below {shown_value(threshold * top, unit)} none is drawn" if threshold else ""
-    who = "the head" if len(heads) == 1 else "each head, in its colour,"
-    return (
-        f"Lines go from a token (left) to those that {who} attends to (right); opacity and width "
-        f"give the {label}, full at {full}{left_out}{back}. After Vig (2019)."
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +107,7 @@ def _layout(sides: Sides, names: Sequence[str], width: float) -> _LinesLayout:
     pitch = min(PITCH, LEAST_PITCH * MOST_TOKENS / count)
     size = min(SIZE, TYPE * pitch)
     room = COLUMN * width - EDGE
-    queries, keys = (
-        [fitted(token, size=size, room=room) for token in side]
-        for side in (sides.queries, sides.keys)
-    )
+    queries, keys = figure_page.set_words(sides, size=size, room=room)
     places = _key_places(names, width)
     first = places[-1][1] + KEY_ROW / 2 + HEADING + pitch / 2
     height = first + pitch * (count - 0.5) + FOOT
@@ -174,17 +130,11 @@ def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]
     return places
 
 
-def _draw_key(axes: Axes, names: Sequence[str], layout: _LinesLayout) -> None:
-    for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
-        axes.plot([x, x + SWATCH], [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle="butt")
-        axes.text(x + SWATCH + 3, y, name, fontsize=KEY_SIZE, va="center_baseline")
-
-
 def _draw_tokens(axes: Axes, layout: _LinesLayout, sides: Sides) -> None:
     above = layout.first - layout.pitch / 2 - HEADING / 2
     both = zip(
         (layout.left - GAP, layout.right + GAP), ("right", "left"), ("from", "to"), layout.words,
-        (shades(sides.query_special), shades(sides.key_special)), strict=True,
+        (token_axes.shades(sides.query_special), token_axes.shades(sides.key_special)), strict=True,
     )  # fmt: skip
     for x, side, heading, words, hues in both:
         axes.text(
@@ -237,27 +187,19 @@ def _width(share: Floats | float) -> Floats | float:
     return THIN + (THICK - THIN) * share
 
 
-def _name(maps: Floats, place: tuple[int, int], labels: Sequence[Sequence[str]] | None) -> str:
-    layer, head = place
-    name = head_name(layer * maps.shape[1] + head, maps.shape[1])
-    says = labels[layer][head] if labels else ""
-    return f"{name}  {clipped(says, LONGEST_LABEL)}" if says else name
+def _named(maps: Floats, place: Head, labels: Sequence[Sequence[str]] | None) -> str:
+    says = labels[place[0]][place[1]] if labels else ""
+    return f"{name_of(maps, place)}  {clipped(says, LONGEST_LABEL)}".rstrip()
 
 
-def _top(maps: Floats, heads: Sequence[tuple[int, int]], unit: str) -> float:
+def _top(maps: Floats, heads: Sequence[Head], unit: str) -> float:
     if unit == "probability":
         return 1.0
-    return max(largest(maps[place]) for place in heads)
+    return max(token_axes.largest(maps[place]) for place in heads)
 
 
 def _check(
-    sides: Sides,
-    maps: Floats,
-    heads: Sequence[tuple[int, int]],
-    *,
-    unit: str,
-    threshold: float,
-    columns: int,
+    sides: Sides, maps: Floats, heads: Sequence[Head], *, unit: str, threshold: float
 ) -> None:
     if maps.ndim != 4:
         raise InputError(
@@ -265,14 +207,9 @@ def _check(
         )
     if not 0 < len(heads) <= len(LOOKS):
         raise InputError(f"found {len(heads)} heads to draw; wanted 1 to {len(LOOKS)}")
-    layers, wide = maps.shape[:2]
-    for layer, head in heads:
-        if not (0 <= layer < layers and 0 <= head < wide):
-            raise InputError(
-                f"there is no head ({layer}, {head}), counted from 0; the maps have {layers} "
-                f"layers of {wide} heads"
-            )
-    check_weights(sides, np.stack([maps[place] for place in heads]), unit=unit)  # [chosen head, …]
+    figure_page.check_heads(maps, heads)
+    chosen = np.stack([maps[place] for place in heads])  # [chosen head, query, key]
+    token_axes.check_weights(sides, chosen, unit=unit)
     count = max(len(sides.queries), len(sides.keys))
     if count > MOST_TOKENS:
         raise InputError(
@@ -281,5 +218,3 @@ def _check(
         )
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold is {threshold!r}; wanted a share of the scale, 0 to 1")
-    if columns not in (1, 2):
-        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal")

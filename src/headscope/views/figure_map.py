@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,48 +9,31 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.draw.caption_words import clipped
+from headscope.draw import token_axes
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
-from headscope.draw.style import DOUBLE, SINGLE, color, house_style
-from headscope.draw.token_axes import (
-    EDGE,
-    SIZE,
-    TYPE,
-    Bools,
-    Floats,
-    Sides,
-    check_weights,
-    fitted,
-    largest,
-    shades,
-    shown_value,
-    sides_of,
-    width_of,
-)
+from headscope.draw.style import color, house_style
+from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
 from headscope.errors import InputError
+from headscope.views import figure_page
+from headscope.views.figure_page import NAME, NAME_SIZE, page_width
 
 TOKENS_SHARE = 0.2  # of the width that the tokens beside the map take at most
 LEAST_PITCH = 6.2  # points from row to row
 GAP = 3.0  # points between tokens and map
 FOOT = -KEY_BELOW + 6.0  # points below the map
-NAME, NAME_SIZE = 14.0, 8.0  # points that the name above takes, and its type
 LABEL_ROOM = 0.5  # of the width that the name of the weights takes
-LONGEST_NAME = 50
 
 
 def most_tokens(columns: int) -> int:
     """How many tokens a map of 1 or 2 journal columns can name legibly."""
-    return int((1 - TOKENS_SHARE) * _width(columns) / LEAST_PITCH)
+    return int((1 - TOKENS_SHARE) * page_width(columns) / LEAST_PITCH)
 
 
 def attention_map(
-    tokens: Sequence[str],
+    sides: Sides,
     weights: Floats,
     *,
     name: str = "",
-    special: Bools | None = None,
-    key_tokens: Sequence[str] | None = None,
-    key_special: Bools | None = None,
     label: str = "attention",
     unit: str = "probability",
     top: float | None = None,
@@ -59,26 +41,21 @@ def attention_map(
 ) -> Figure:
     """A row for each token that attends, a column for each that is attended to.
 
-    weights      [query, key] at least 0, in 24 even shades
-    name         stands above, such as `L3·H5`
-    special      [token] tokens that are set back
-    key_tokens   the tokens attended to, where they are others (cross-attention); None: the same
-    key_special  [key token] those of them that are set back
-    label        what the weights are; unit: "probability", else "1"
-    top          the weight of the last shade; None: the largest. Larger ones get the last shade too
-    columns      1 or 2 columns of a journal wide; None: 1 if the tokens fit
-    raises       InputError for more tokens than `most_tokens(columns)`, and for what does not fit
+    weights  [query, key] at least 0, in 24 even shades
+    name     stands above, such as `L3·H5`
+    label    what the weights are; unit: "probability", else "1"
+    top      the weight of the last shade; None: the largest. Larger ones get the last shade too
+    columns  1 or 2 columns of a journal wide; None: 1 if the tokens fit
+    raises   InputError for more tokens than `most_tokens(columns)`, and for what does not fit
     """
-    if weights.ndim != 2:
-        raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
-    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
-    check_weights(sides, weights, unit=unit)
+    figure_page.check_one_map(weights)
+    token_axes.check_weights(sides, weights, unit=unit)
     columns = _columns(max(weights.shape), columns)
-    end = largest(weights) if top is None else top
+    end = token_axes.largest(weights) if top is None else top
     if not (np.isfinite(end) and end > 0):
         raise InputError(f"top is {top!r}; wanted the weight of the last shade, above 0")
     with house_style():
-        layout = _layout(sides, _width(columns), named=bool(name))
+        layout = _layout(sides, page_width(columns), named=bool(name))
         figure = Figure(figsize=(layout.width / 72, layout.height / 72))
         axes = figure.add_axes(layout.box)
         rows, across = (np.arange(count + 1, dtype=np.float64) - 0.5 for count in weights.shape)
@@ -91,41 +68,14 @@ def attention_map(
     return figure
 
 
-def map_caption(
-    weights: Floats,
-    *,
-    special: Bools | None = None,
-    key_special: Bools | None = None,
-    label: str = "attention",
-    unit: str = "probability",
-    top: float | None = None,
-) -> str:
-    """How to read the figure; the same options as for the figure."""
-    end = largest(weights) if top is None else top
-    which = ", the largest" if top is None else ", and above"
-    aside = any(flags is not None and flags.any() for flags in (special, key_special))
-    back = "; special tokens are set back" if aside else ""
-    return (
-        f"The {label} from each token (row) to each (column), from 0 (blank) to "
-        f"{shown_value(end, unit)} (darkest{which}){back}."
-    )
-
-
-def _width(columns: int) -> float:
-    """In points."""
-    return 72 * (SINGLE if columns == 1 else DOUBLE)
-
-
 def _columns(count: int, columns: int | None) -> int:
-    if columns not in (None, 1, 2):
-        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal, or None")
-    found = columns or (1 if count <= most_tokens(1) else 2)
-    if count > most_tokens(found):
+    chosen = columns or (1 if count <= most_tokens(1) else 2)
+    if count > most_tokens(chosen):
         raise InputError(
             f"found {count} tokens; a map names {most_tokens(1)} in one column and "
             f"{most_tokens(2)} in two: shorten the text"
         )
-    return found
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +107,7 @@ def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
     count = max(len(sides.queries), len(sides.keys))
     size = min(SIZE, TYPE * (1 - TOKENS_SHARE) * width / count)
     room = TOKENS_SHARE * width - GAP - 2 * EDGE
-    queries, keys = (
-        [fitted(token, size=size, room=room) for token in side]
-        for side in (sides.queries, sides.keys)
-    )
+    queries, keys = figure_page.set_words(sides, size=size, room=room)
     left, above = (
         max(width_of(word, size) for word in [*words, "from ↓"]) + GAP + EDGE
         for words in (queries, keys)
@@ -184,7 +131,7 @@ def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
         (axes.get_xticklabels(), sides.key_special),
         (axes.get_yticklabels(), sides.query_special),
     ):
-        for text, hue in zip(texts, shades(flags), strict=True):
+        for text, hue in zip(texts, token_axes.shades(flags), strict=True):
             text.set_color(hue)
     for spine in axes.spines.values():
         spine.set(visible=True, color=color("rule"))
@@ -195,7 +142,7 @@ def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None
     width, height, size = layout.width, layout.height, layout.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:
-        shown = clipped(name, LONGEST_NAME)
+        shown = figure_page.set_name(name)
         figure.text(
             EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
         )

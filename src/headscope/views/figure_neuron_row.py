@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from headscope.draw.token_axes import Bools, Floats, check_weights, sides_of
+from headscope.core.accumulators import Bools
+from headscope.draw.token_axes import Floats, Sides, check_weights
 from headscope.errors import InputError
+from headscope.views.figure_page import check_one_map
 
 MOST_KEYS, MOST_NEURONS = 40, 256  # that a page holds
 MASKED = 1e-6  # of the largest weight: a key whose score gives more but that has none was masked
@@ -40,7 +41,7 @@ class NeuronRow:
 
 
 def neuron_row(
-    tokens: Sequence[str],
+    sides: Sides,
     queries: Floats,
     keys: Floats,
     weights: Floats,
@@ -49,21 +50,13 @@ def neuron_row(
     scaling: float,
     softcap: float | None,
     bias: Floats | None,
-    special: Bools | None,
-    key_tokens: Sequence[str] | None,
-    key_special: Bools | None,
-    columns: int,
 ) -> NeuronRow:
     """See `attention_neurons`, whose options these are; raises InputError as it says."""
-    sides = sides_of(tokens, special=special, key_tokens=key_tokens, key_special=key_special)
-    if weights.ndim != 2:
-        raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
+    check_one_map(weights)
     check_weights(sides, weights, unit="probability")
     _check_vectors(queries, keys, weights.shape, bias)
-    if not 0 <= query < len(tokens):
-        raise InputError(f"query is {query}; wanted the place of a token, 0 to {len(tokens) - 1}")
-    if columns not in (1, 2):
-        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal")
+    if not 0 <= query < len(weights):
+        raise InputError(f"query is {query}; wanted the place of a token, 0 to {len(weights) - 1}")
     q = np.asarray(queries[query], dtype=np.float64)  # [neuron]
     products = q * np.asarray(keys, dtype=np.float64)  # [key, neuron]
     parts = _parts(products, scaling=scaling, softcap=softcap, bias=bias, query=query)
@@ -77,9 +70,10 @@ def neuron_row(
             "the text, or draw a map of the head"
         )
     return NeuronRow(
-        tokens[query], q, [sides.keys[key] for key in seen.tolist()], sides.key_special[seen],
-        np.asarray(keys, dtype=np.float64)[seen], products[seen],
-        {part: values[seen] for part, values in parts.items()}, score[seen], weight[seen], scaling,
+        token=sides.queries[query], query=q, keys=[sides.keys[key] for key in seen.tolist()],
+        special=sides.key_special[seen], vectors=np.asarray(keys, dtype=np.float64)[seen],
+        products=products[seen], parts={part: values[seen] for part, values in parts.items()},
+        score=score[seen], weight=weight[seen], scaling=scaling,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ with its position bias), and the key of colours says which number a colour is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
-from headscope.draw.caption_words import clipped
-from headscope.draw.style import DOUBLE, SINGLE, color, house_style
-from headscope.draw.token_axes import EDGE, SIZE, Bools, Floats, fitted, width_of
+from headscope.draw.style import color, house_style
+from headscope.draw.token_axes import EDGE, SIZE, Floats, Sides, fitted, width_of
+from headscope.views import figure_page
 from headscope.views.figure_neuron_row import NeuronRow, neuron_row, scaling_words
+from headscope.views.figure_page import NAME, NAME_SIZE
 
 PITCH = 11.0  # points from row to row
 HEADING, QUERY, SPACE = 12.0, 12.0, 8.0  # points: headings, the query's vector, what is below it
-FOOT, NAME, NAME_SIZE = 25.0, 14.0, 8.0  # points: the keys of colours; the name above, its type
+FOOT = 25.0  # points: the keys of colours
 SMALL = 6.5  # points of type
 NAMES = 0.16  # of the width that tokens take at most
 BOLD = 1.1  # times as wide as ordinary type, about
@@ -34,11 +34,10 @@ GAP = 6.0  # points between columns
 SHADES = 24  # on both sides of 0
 FULL = 0.98  # of the numbers shown are within the scale; those beyond have its last colours
 KEY_SIZE = (60.0, 4.5)  # points of a key of colours
-LONGEST_NAME = 50
 
 
 def attention_neurons(
-    tokens: Sequence[str],
+    sides: Sides,
     queries: Floats,
     keys: Floats,
     weights: Floats,
@@ -47,10 +46,7 @@ def attention_neurons(
     scaling: float,
     softcap: float | None = None,
     bias: Floats | None = None,
-    special: Bools | None = None,
     name: str = "",
-    key_tokens: Sequence[str] | None = None,
-    key_special: Bools | None = None,
     columns: int = 2,
 ) -> Figure:
     """One head, one token that looks: its vector, and a row for every key that it sees.
@@ -59,46 +55,30 @@ def attention_neurons(
     done to it (cap, position bias), and the softmax weight. Keys without weight that the scores
     alone do not explain were masked by the model, and are left out.
 
-    tokens       that look; key_tokens: that are looked at, where they are others
-    queries      [token, neuron] as the scores are made of them, say with rotary positions
-    keys         [key token, neuron]
-    weights      [token, key token] after softmax
-    query        place of the token in `tokens`, from 0
-    scaling      of q·k; softcap: c in c·tanh(s / c); bias: [token, key token] what is added then
-    special      [token], key_special [key token]: tokens that are set back
-    name         stands above, such as `L3·H5`
-    columns      1 or 2 columns of a journal wide; in one, of the parts of a score only their sum
-    raises       InputError for more than MOST_KEYS keys that are seen or MOST_NEURONS neurons, for
-                 weights that are not the softmax of the scores, and for what does not fit
+    queries  [token, neuron] as the scores are made of them, say with rotary positions
+    keys     [key token, neuron]
+    weights  [token, key token] after softmax
+    query    place of the token that looks, from 0
+    scaling  of q·k; softcap: c in c·tanh(s / c); bias: [token, key token] what is added then
+    name     stands above, such as `L3·H5`
+    columns  1 or 2 columns of a journal wide; in one, of the parts of a score only their sum
+    raises   InputError for more than MOST_KEYS keys that are seen or MOST_NEURONS neurons, for
+             weights that are not the softmax of the scores, and for what does not fit
     """
+    width = figure_page.page_width(columns)
     row = neuron_row(
-        tokens, queries, keys, weights, query=query, scaling=scaling, softcap=softcap, bias=bias,
-        special=special, key_tokens=key_tokens, key_special=key_special, columns=columns,
-    )  # fmt: skip
+        sides, queries, keys, weights, query=query, scaling=scaling, softcap=softcap, bias=bias
+    )
     with house_style():
-        layout = _layout(row, 72 * (SINGLE if columns == 1 else DOUBLE), columns, named=bool(name))
-        figure = Figure(figsize=(layout.width / 72, layout.height / 72))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set(xlim=(0, layout.width), ylim=(layout.height, 0))  # points, downwards
-        axes.set_axis_off()
+        layout = _layout(row, width, columns, named=bool(name))
+        figure, axes = figure_page.page_of(width, layout.height)
         if name:
-            shown = clipped(name, LONGEST_NAME)
+            shown = figure_page.set_name(name)
             axes.text(EDGE, NAME / 2, shown, fontsize=NAME_SIZE, weight="bold", va="center")
         _draw_headings(axes, layout, row)
         _draw_vectors(axes, layout, row)
         _draw_rows(axes, layout, row)
     return figure
-
-
-def neurons_caption(token: str, *, scaling: float, neurons: int) -> str:
-    """How to read the figure for the query token `token`."""
-    return (
-        f"Above, the query vector of ‘{clipped(token, 24)}’, {neurons} neurons; below, for every "
-        "key that it sees, the key vector, query times key neuron by neuron, the score "
-        f"(q·k{scaling_words(scaling)} and what the model does to it) and the softmax weight. Blue "
-        f"is positive, vermillion negative; {1 - FULL:.0%} of the numbers lie beyond the scale and "
-        "have its last colours. After Vig (2019)."
-    ).replace("%", " %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,27 +162,21 @@ def color_scale(values: Floats) -> float:
     return float(np.ceil(near / order - 1e-9) * order)
 
 
-def color_steps(values: Floats, scale: float) -> np.ndarray:
-    """The shade of every number, from -SHADES over 0 to SHADES."""
-    return np.asarray(np.rint(np.clip(values / scale, -1, 1) * SHADES), dtype=int)
-
-
 def sign_shades() -> dict[int, str]:
     """The colour of every shade: from the page to blue above 0, and to vermillion below."""
-    page = np.array(to_rgb(color("page")))
-    found = {}
-    for step in range(-SHADES, SHADES + 1):
-        end = np.array(to_rgb(color("blue" if step > 0 else "vermillion")))
-        red, green, blue = (page + abs(step) / SHADES * (end - page)).tolist()
-        found[step] = to_hex((red, green, blue))
-    return found
+    shares = np.arange(1, SHADES + 1)[:, None] / SHADES
+    page, *ends = (np.array(to_rgb(color(hue))) for hue in ("page", "vermillion", "blue"))
+    below, above = (page + shares * (end - page) for end in ends)  # [step, channel]
+    colors = [*below[::-1], page, *above]
+    return {step: to_hex(one) for step, one in zip(range(-SHADES, SHADES + 1), colors, strict=True)}
 
 
 def _strips(
     axes: Axes, values: Floats, scale: float, *, x: float, top: Floats, high: Floats, width: float
 ) -> None:
     """A box for every number, one path per shade; values [row, neuron], top and high [row]."""
-    steps, cell = color_steps(values, scale), width / values.shape[1]
+    steps = np.rint(np.clip(values / scale, -1, 1) * SHADES)  # from -SHADES over 0 to SHADES
+    cell = width / values.shape[1]
     for step, shade in sign_shades().items():
         rows, neurons = np.nonzero(steps == step)
         if step == 0 or len(rows) == 0:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.accumulators import Array
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 
@@ -66,7 +67,7 @@ def coded_head(
     bits     of each number of vectors and bias: 8 or 16
     """
     exact = np.rint(np.sqrt(np.clip(weights, 0, 1)) * EXACT).astype(np.uint16)
-    parts: list[npt.NDArray[Any]] = [(exact >> 8).astype(np.uint8), (exact & 255).astype(np.uint8)]
+    parts: list[Array] = [(exact >> 8).astype(np.uint8), (exact & 255).astype(np.uint8)]
     if queries is not None and keys is not None:
         (q_scale, q), (k_scale, k) = _signed(queries, bits), _signed(keys, bits)
         parts += [q_scale, k_scale, q, k]
@@ -88,7 +89,7 @@ def levels_for(weights: int) -> float:
     return next(levels for levels, most in LEVELS if most is None or weights <= most)
 
 
-def packed(*arrays: npt.NDArray[Any]) -> str:
+def packed(*arrays: Array) -> str:
     """Join arrays, little endian, compress them with gzip and write them in base64."""
     raw = b"".join(a.astype(a.dtype.newbyteorder("<"), copy=False).tobytes() for a in arrays)
     # Filtered: in such noise short matches cost more than they save (4 % smaller).
@@ -117,9 +118,6 @@ def _signed(rows: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.signedinteg
     return scale, codes
 
 
-# --- heads with exact weights and vectors -------------------------------------------------------
-
-
 def detail_of(
     stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, room: int, least: int
 ) -> dict[str, Any]:
@@ -139,6 +137,10 @@ def detail_of(
             f"The vectors of {len(heads) or 'none'} of {layers * count} heads are on this page, to "
             "keep it small; detail (--detail 3-9,5-1 or all) puts others on it."
         )
+    importance = None
+    if stack.importance is not None:
+        chosen = (stack.importance[place] for place in heads)
+        importance = [[float(f"{value:.4g}") for value in row] for row in chosen]
     return {
         "heads": [list(head) for head in heads],
         "dim": vectors.queries.shape[-1] if vectors else 0,
@@ -146,11 +148,8 @@ def detail_of(
         "bias": vectors is not None and vectors.bias is not None,
         "scaling": short(vectors.scaling) if vectors else [],
         "softcap": vectors.softcap if vectors else None,
-        "bits": bits,
-        "importance": _importance(stack, heads),
-        "why": why,
-        "blocks": blocks,
-    }
+        "bits": bits, "importance": importance, "why": why, "blocks": blocks,
+    }  # fmt: skip
 
 
 def _chosen(
@@ -208,10 +207,3 @@ def _block(stack: StackMaps, place: tuple[int, int], bits: int) -> str:
         return coded_head(weights, None, None, None, bits=bits)
     bias = None if vectors.bias is None else vectors.bias[place]
     return coded_head(weights, vectors.queries[place], vectors.keys[place], bias, bits=bits)
-
-
-def _importance(stack: StackMaps, heads: Heads) -> list[list[float]] | None:
-    """[head][neuron] importance in a corpus, where an atlas gave it."""
-    if stack.importance is None:
-        return None
-    return [[float(f"{v:.4g}") for v in stack.importance[place]] for place in heads]

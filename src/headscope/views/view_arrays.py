@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 
 from headscope.errors import InputError
-from headscope.views.captured_example import (
-    ExampleMaps,
-    Floats,
-    NamedMaps,
-    StackMaps,
-    TokenSide,
-    Vectors,
-)
+from headscope.views import captured_example
+from headscope.views.captured_example import Floats, NamedMaps, StackMaps, TokenSide
 from headscope.views.example_labels import stack_labels
 from headscope.views.packed_arrays import Detail
 from headscope.views.view_text import View
@@ -80,7 +74,7 @@ def view_arrays(
     found = [list(row) for row in labels] if labels else stack_labels(stack, sides)
     if [len(row) for row in found] != [maps.shape[1]] * maps.shape[0]:
         raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
-    return View(ExampleMaps(name, sides, (stack,)), [found], detail)
+    return View(captured_example.ExampleMaps(name, sides, (stack,)), [found], detail)
 
 
 def _side(
@@ -95,7 +89,9 @@ def _side(
     if boundary is not None and not 0 < boundary < n:
         raise InputError(f"boundary is {boundary}; wanted the place of a token, 1 to {n - 1}")
     shown = tuple(str(token) for token in tokens)
-    flags = np.array([_framed(t) for t in shown] if special is None else special, bool)
+    # What looks like tokens that a tokenizer adds: [CLS], <s>, <|endoftext|>.
+    framed = [len(t) > 2 and t[0] + t[-1] in ("[]", "<>") for t in shown]
+    flags = np.array(framed if special is None else special, bool)
     word = np.full(n, -1) if words is None else np.asarray(words)
     for what, array in (("special", flags), ("words", word)):
         if array.shape != (n,):
@@ -106,11 +102,6 @@ def _side(
     return TokenSide(
         shown, flags, segment, word.astype(np.int64), flags & opening, flags & ~opening, punctuation
     )
-
-
-def _framed(token: str) -> bool:
-    """Whether a token looks like one that a tokenizer adds: [CLS], <s>, <|endoftext|>."""
-    return len(token) > 2 and (token[0], token[-1]) in (("[", "]"), ("<", ">"))
 
 
 def _maps(
@@ -148,7 +139,7 @@ def _maps(
 
 def _vectors(
     queries: Any, keys: Any, scaling: float | None, shape: tuple[int, ...]
-) -> Vectors | None:
+) -> captured_example.Vectors | None:
     if queries is None and keys is None:
         return None
     if queries is None or keys is None:
@@ -159,7 +150,7 @@ def _vectors(
     q = _array("queries", q, (layers, heads, rows, dim))
     k = _array("keys", k, (layers, heads, columns, dim))
     factor = dim**-0.5 if scaling is None else scaling
-    return Vectors(q, k, np.full(layers, factor, np.float32))
+    return captured_example.Vectors(q, k, np.full(layers, factor, np.float32))
 
 
 def _array(name: str, given: Any, shape: tuple[int, ...]) -> Floats:

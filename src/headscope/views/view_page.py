@@ -7,21 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
-from headscope.page.shell import asset, content_policy, island, template, theme_css
-from headscope.views.captured_example import ExampleMaps, Floats, NamedMaps, StackMaps, TokenSide
-from headscope.views.packed_arrays import (
-    LEVELS,
-    Detail,
-    coded_maps,
-    coded_norms,
-    detail_of,
-    largest_of,
-    levels_for,
-    plainest,
-    short,
-)
+from headscope.page.shell import island, render_page, script_of, style_of, template
+from headscope.views import packed_arrays
+from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps
+from headscope.views.packed_arrays import LEVELS, Detail, coded_maps, largest_of, plainest, short
 
 VERSION = 2
 FEW_TOKENS = 128
@@ -44,35 +34,36 @@ def payload(
     """
     tokens = max(len(side) for side in shown.sides)
     room, least = (SMALL, LEAST_HEADS) if tokens <= FEW_TOKENS else (LARGE, 0)
-    levels = levels_for(sum(stack.attention.size for stack in shown.stacks))
+    levels = packed_arrays.levels_for(sum(stack.attention.size for stack in shown.stacks))
     coded = [_measures(stack, levels) for stack in shown.stacks]
-    left = max(room - _size(coded), 0) // len(shown.stacks)
+    taken = sum(len(text) for found in coded for one in found for text in one.get("data", ()))
+    left = max(room - taken, 0) // len(shown.stacks)
     stacks = []
     for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
         layers, heads = stack.attention.shape[:2]
         names = labels[place] if labels else [[""] * heads] * layers
+        chosen = packed_arrays.detail_of(stack, shown.sides, detail, room=left, least=least)
         stacks.append({
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
-            "labels": [list(row) for row in names], "measures": measures,
-            "detail": detail_of(stack, shown.sides, detail, room=left, least=least),
+            "labels": [list(row) for row in names], "measures": measures, "detail": chosen,
         })  # fmt: skip
-    return {
-        "version": VERSION,
-        "title": shown.text,
-        "model": {"name": Path(shown.model).name},
-        "left_out": shown.left_out,
-        "precision": _precision(levels, detail=any(stack["detail"]["heads"] for stack in stacks)),
-        "sides": [_side(side) for side in shown.sides],
-        "stacks": stacks,
-        "start": _start(shown),
-    }
-
-
-def _start(shown: ExampleMaps) -> dict[str, Any]:
-    """The page opens on all heads, with the plainest of the first stack chosen."""
+    exact = any(stack["detail"]["heads"] for stack in stacks)
+    sides = [
+        {
+            "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
+            "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
+        }
+        for side in shown.sides
+    ]  # fmt: skip
     layer, head = plainest(shown.stacks[0], shown.sides)[0]
-    return {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None}
+    return {
+        "version": VERSION, "title": shown.text, "model": {"name": Path(shown.model).name},
+        "left_out": shown.left_out, "precision": _precision(levels, detail=exact),
+        "sides": sides, "stacks": stacks,
+        # The page opens on all heads, with the plainest of the first stack chosen.
+        "start": {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None},
+    }  # fmt: skip
 
 
 def _precision(levels: float, *, detail: bool) -> str:
@@ -84,29 +75,21 @@ def _precision(levels: float, *, detail: bool) -> str:
     return f"{sentence}; those of the heads with vectors to 5 digits." if detail else f"{sentence}."
 
 
-def _side(side: TokenSide) -> dict[str, Any]:
-    return {
-        "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
-        "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
-    }  # fmt: skip
-
-
 def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
     """Attention, weighted norms (which the page works out), and further maps."""
-    found: list[dict[str, Any]] = [
-        _stored("attention", "attention α", "probability", stack.attention, levels)
-    ]
+    attention = NamedMaps("attention", "attention α", "probability", stack.attention)
+    found = [_stored(attention, stack, levels)]
     if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
-        norm, norm_scale = coded_norms(stack.value_norm)
+        norm, norm_scale = packed_arrays.coded_norms(stack.value_norm)
         found.append({
             "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
             "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
         })  # fmt: skip
-    found += [_further(m, stack, levels) for m in stack.measures]
+    found += [_stored(maps, stack, levels) for maps in stack.measures]
     if stack.versus is not None:
         other = stack.versus
         largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
-        found.append(_stored(other.name, other.label, other.unit, other.maps, levels))
+        found.append(_stored(other, stack, levels))
         found.append({
             "name": "difference", "label": f"difference from {other.label}", "unit": other.unit,
             "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(found) - 1,
@@ -114,33 +97,21 @@ def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
     return found
 
 
-def _further(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, Any]:
-    """Maps of a whole layer are stored once, in the finest steps: they are few and small."""
-    if measure.maps.shape[1] == stack.attention.shape[1]:
-        return _stored(measure.name, measure.label, measure.unit, measure.maps, levels)
-    fine, scale = LEVELS[0][0], largest_of(measure.maps)
+def _stored(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, Any]:
+    """Probabilities have the scale 1, other maps the largest value of each head.
+
+    Maps of a whole layer are stored once, in the finest steps: they are few and small.
+    """
+    of_layer = measure.maps.shape[1] < stack.attention.shape[1]
+    levels = LEVELS[0][0] if of_layer else levels
+    whole = measure.unit == "probability" and not of_layer
+    scale = 1.0 if whole else largest_of(measure.maps)
     return {
         "name": measure.name, "label": measure.label, "unit": measure.unit, "signed": False,
-        "heads": 1, "levels": fine, "scale": short(scale),
-        "data": coded_maps(measure.maps, scale=scale, levels=fine),
-    }  # fmt: skip
-
-
-def _stored(name: str, label: str, unit: str, maps: Floats, levels: float) -> dict[str, Any]:
-    """Probabilities have the scale 1, other maps the largest value of each head."""
-    whole = unit == "probability"
-    scale = 1.0 if whole else largest_of(maps)
-    return {
-        "name": name, "label": label, "unit": unit, "signed": False, "levels": levels,
+        **({"heads": 1} if of_layer else {}), "levels": levels,
         "scale": 1 if isinstance(scale, float) else short(scale),
-        "data": coded_maps(maps, scale=scale, levels=levels),
+        "data": coded_maps(measure.maps, scale=scale, levels=levels),
     }  # fmt: skip
-
-
-def _size(coded: Sequence[Sequence[dict[str, Any]]]) -> int:
-    """Characters that the stored maps take."""
-    stored = [measure.get("data", ()) for measures in coded for measure in measures]
-    return sum(len(text) for data in stored for text in data)
 
 
 # --- the page ----------------------------------------------------------------------------------
@@ -163,30 +134,23 @@ def build_page(data: Mapping[str, Any]) -> bytes:
     returns  UTF-8; tokens stand in it as data only, whatever characters they hold
     raises   ValueError for numbers that JSON does not have
     """
-    style, script = page_style(), page_script()
-    page = template("view.html.j2", PACKAGE).render(
-        title=data["title"],
-        model=data["model"]["name"],
-        about=_about(data),
-        left_out=data["left_out"],
-        precision=data.get("precision", ""),
-        style=Markup(style),
-        script=Markup(script),
-        policy=content_policy(style=style, script=script),
-        island=Markup(island(data)),
-    )
+    page = render_page(
+        template("view.html.j2", PACKAGE), style=page_style(), script=page_script(),
+        title=data["title"], model=data["model"]["name"], about=_about(data),
+        left_out=data["left_out"], precision=data.get("precision", ""), island=island(data),
+    )  # fmt: skip
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return page.encode("utf-8", errors="backslashreplace")
 
 
 def page_style() -> str:
     """The style, which is the same on every page."""
-    return "\n".join([theme_css(), *(asset(name, PACKAGE) for name in STYLES)])
+    return style_of(*STYLES, package=PACKAGE)
 
 
 def page_script() -> str:
     """The script, which is the same on every page."""
-    return "\n".join(asset(name, PACKAGE) for name in SCRIPTS)
+    return script_of(SCRIPTS, PACKAGE)
 
 
 def _about(data: Mapping[str, Any]) -> str:

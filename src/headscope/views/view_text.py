@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from headscope.core.accumulators import Float64
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
-from headscope.run.finished_run import Run, open_run
+from headscope.run.store import Run, open_run
 from headscope.views.captured_example import ExampleMaps, StackMaps
 from headscope.views.example_labels import stack_labels
 from headscope.views.packed_arrays import Detail, plainest
@@ -49,7 +49,7 @@ class View:
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
-        return write_whole(Path(path), lambda draft: Path(draft).write_bytes(self.page))
+        return write_whole(Path(path), self.page)
 
     def picture(
         self,
@@ -97,12 +97,8 @@ class View:
         makers: dict[str, Callable[[], Any]] = {
             "text/html": self._frame, "image/png": self._image, "text/plain": self.__repr__,
         }  # fmt: skip
-        wanted = [
-            kind
-            for kind in makers
-            if (not include or kind in include) and kind not in (exclude or ())
-        ]
-        made = {kind: makers[kind]() for kind in wanted}
+        wanted = set(include or makers) - set(exclude or ())
+        made = {kind: make() for kind, make in makers.items() if kind in wanted}
         return {kind: content for kind, content in made.items() if content is not None}
 
     def _frame(self) -> str:
@@ -209,7 +205,7 @@ def _named(run: Run, stack: StackMaps) -> list[list[str]]:
     return labels
 
 
-def _importance(run: Run, stack: StackMaps) -> npt.NDArray[np.float64] | None:
+def _importance(run: Run, stack: StackMaps) -> Float64 | None:
     """[layer, head, neuron] how much of the scores each neuron made in the run's corpus."""
     if stack.vectors is None or "neurons" not in run or "neuron_importance" not in run["neurons"]:
         return None

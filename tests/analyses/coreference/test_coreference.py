@@ -19,6 +19,7 @@ from headscope.analyses.coreference.antecedents import (
     LEFT_OUT,
     PRONOUNS,
     SYSTEMS,
+    answer,
     mention_questions,
 )
 from headscope.analyses.coreference.measure import MENTION_TYPES, Coreference
@@ -27,9 +28,8 @@ from headscope.core.dictionary import terms
 from headscope.corpus import CorefCorpus, Encoder
 from headscope.corpus.coref import mentions as mention_kinds
 from headscope.corpus.document import Example, Mention, Word
-from headscope.model.batch import Batch
+from headscope.model.batch import PIECES, Batch
 from headscope.model.instrument import AttentionCall
-from headscope.model.words import PIECES
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import CLS, SEP, tiny_network
 from reference import coreference, norms
@@ -304,7 +304,7 @@ def answers(text: str, *mentions: Mention) -> dict[str, int | None]:
     """What each system answers for the last mention."""
     words = [Word(form) for form in text.split()]
     asked, _ = mention_questions(words, mentions, np.arange(len(words)))
-    return {name: system(asked[-1]) for name, system in SYSTEMS.items()}
+    return {name: answer(name, asked[-1]) for name in SYSTEMS}
 
 
 def test_nearest_counts_head_words_not_spans() -> None:

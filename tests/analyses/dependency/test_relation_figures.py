@@ -10,8 +10,10 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
-from headscope.analyses.dependency.figure import draw_relation, relation_figures
+from headscope.analyses.dependency.figure import LONGEST_TITLE, draw_relation, sheets
+from headscope.draw.caption_words import clipped
 from headscope.draw.figures import draw, pictures
+from headscope.draw.saving import picture_bytes
 from headscope.draw.style import LIGHT
 from report.synthetic_language import HOSTILE_RELATIONS, make_language, make_language_tree
 
@@ -113,14 +115,21 @@ def test_the_better_direction_is_the_one_with_a_number():
 
 def test_every_relation_has_a_heat_map_under_a_name_that_any_system_takes():
     tree = make_language_tree(3, 4, hostile=True, relations=30)
-    found = list(relation_figures(tree))
+    found = [(path, figure.axes[0].get_title(loc="left")) for path, figure in sheets(tree)]
     relations = tree["dependency"]["relation"].values.tolist()
-    assert [name for name, _, _ in found] == relations
+    titles = [title for _, title in found]
+    assert titles == [clipped(name, LONGEST_TITLE) for name in relations]
     assert set(HOSTILE_RELATIONS) <= set(relations)
-    files = [file for _, file, _ in found]
+    files = [path.removeprefix("dependency/") for path, _ in found]
     assert len({file.lower() for file in files}) == len(files)
     assert all(re.fullmatch(r"\d\d(-[a-z0-9]+)*\.svg", file) for file in files)
     assert files[0] == "01-all.svg"
+
+
+def test_a_sheet_painted_over_the_one_before_is_that_of_its_relation(tree):
+    drawn = [picture_bytes(figure, "svg") for _, figure in sheets(tree)]
+    relations = tree["dependency"]["relation"].values.tolist()
+    assert drawn == [picture_bytes(draw_relation(tree, name), "svg") for name in relations]
 
 
 def test_a_relation_that_is_not_there_is_answered_with_those_that_are(tree):

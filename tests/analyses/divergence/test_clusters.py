@@ -10,11 +10,11 @@ import xarray as xr
 from headscope.analyses.divergence.clusters import (
     MIXED,
     cluster_of,
-    cluster_table,
     clusters,
     nearest_heads,
+    tables,
 )
-from headscope.analyses.divergence.layers_alike import has_layers, layers_verdict, neighbour_labels
+from headscope.analyses.divergence.figure_layers import has_layers, layers_verdict, neighbour_labels
 from headscope.heads.tables import write_tables
 from report.synthetic import make_tree
 
@@ -143,7 +143,7 @@ def old_run():
 def test_old_runs_runs_without_divergence_and_few_heads_have_no_clusters(tree):
     assert clusters(tree) == []
     assert cluster_of(tree, 0, 0) is None
-    assert cluster_table(tree).empty
+    assert tables(tree)["clusters"].empty
     assert not has_layers(tree)
     assert layers_verdict(tree) == ""
 

@@ -116,7 +116,7 @@ def test_too_few_equal_or_absent_heads_have_no_map(distances: np.ndarray) -> Non
     ("options", "message"),
     [
         ({"smoothing": 1}, "wanted 0 ≤ smoothing < 1"),
-        ({"reduction": "max"}, "wanted 'mean' or 'sum'"),
+        ({"reduction": "max"}, "wanted one of mean, sum"),
     ],
 )
 def test_impossible_options_are_refused(options: dict, message: str) -> None:

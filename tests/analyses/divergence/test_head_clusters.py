@@ -9,7 +9,7 @@ from analyses.divergence.made_heads import blobs, layered
 from analyses.running import planted, run
 from headscope.analyses.divergence.clustering import agreement
 from headscope.analyses.divergence.head_clusters import cluster_results
-from headscope.core.labelled import labelled
+from headscope.core.results import labelled
 from headscope.run.contract_bench import tiny_examples
 from reference import clusters as reference
 

@@ -103,7 +103,7 @@ def test_runs_of_older_versions_kept_no_inputs():
 def test_every_head_is_looked_at_where_it_does_most_of_what_is_claimed(tree, kept):
     looks, known = clearest_inputs(tree, kept), claims(tree)
     kinds = set()
-    for unit, look in enumerate(looks):
+    for unit, (example, query) in enumerate(looks):
         place = divmod(unit, 12)
         kind = known[place].kind if place in known else "none"
         kind = known[place].about if kind == "sink" else kind
@@ -112,8 +112,8 @@ def test_every_head_is_looked_at_where_it_does_most_of_what_is_claimed(tree, kep
         kinds.add(kind)
         shares = [expected(one, one.attention[place], kind) for one in kept]
         there = [share for share in shares if share is not None]
-        assert shares[look.example] == pytest.approx(max(there)), (place, kind)
-        assert look.query is None
+        assert shares[example] == pytest.approx(max(there)), (place, kind)
+        assert query is None
     assert kinds >= {"previous", "next", "sep", "broad", "none"}
 
 
@@ -125,14 +125,14 @@ def test_a_head_of_a_relation_is_looked_at_where_it_finds_the_word(tree, kept, d
     for place, claim in claims(tree).items():
         if claim.kind != "dependency" or ways[names.index(claim.about)] != direction:
             continue
-        look = clearest_inputs(tree, kept)[place[0] * 12 + place[1]]
+        example, query = clearest_inputs(tree, kept)[place[0] * 12 + place[1]]
         pairs = [pair for one in kept for pair in answers(one, place, claim.about, direction)]
         if not pairs:
             continue
         found += 1
         right, weight = max(pairs)[:2]
-        here = answers(kept[look.example], place, claim.about, direction)
-        assert (right, weight, look.query) in [(r, pytest.approx(w), t) for r, w, t in here]
+        here = answers(kept[example], place, claim.about, direction)
+        assert (right, weight, query) in [(r, pytest.approx(w), t) for r, w, t in here]
     assert found or direction == 1
 
 

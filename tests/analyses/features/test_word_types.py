@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyses.sentences import KINDS, sentences
-from headscope.analyses.language.word_types import (
+from headscope.analyses.features.word_types import (
     TYPES,
     WORDS,
     negation_words,

@@ -12,14 +12,14 @@ import xarray as xr
 
 from analyses.running import run
 from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.measure import PLACES, RANKS, SECOND
 from headscope.analyses.patterns.measure_network import (
     SIDE,
     Classifier,
     read_classifier,
     write_classifier,
 )
-from headscope.analyses.patterns.measure_typical import PLACES, RANKS, SECOND
-from headscope.core.labelled import with_token_names
+from headscope.core.results import with_token_names
 from headscope.corpus.document import Example
 from headscope.errors import InputError
 from headscope.model.batch import Batch

@@ -104,5 +104,5 @@ def test_a_special_token_that_never_occurs_is_attended_by_nobody() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted 'count' or 'leave_out'"):
+    with pytest.raises(ValueError, match="wanted one of count, leave_out"):
         run({"surface": {"edge_tokens": "drop"}})

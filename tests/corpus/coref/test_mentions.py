@@ -91,7 +91,7 @@ def test_a_missing_bracket_is_found(spans, data):
 def test_of_several_brackets_left_open_the_first_is_named():
     with pytest.raises(BracketFault, match="'b' is not closed") as caught:
         paired([Mark(1, "b", True, False), Mark(2, "a", True, False)])
-    assert caught.value.place == 1
+    assert caught.value.at == 1
 
 
 # Phrases with the head starred; all their words are the mention.

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headscope.experiments.ablation.ablate import AblationSettings, ablate
+from headscope.run.atlas import Execution
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, checkpoint, data
+
+STOCK = Execution(linears="stock")
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +31,7 @@ def ablated(mood, tmp_path_factory):
         groups=(((0, 1), (1, 2)),), pairs=2, replicates=50, batch_tokens=200
     )
     run = ablate(
-        load_for_task(mood, MOOD), data(40), settings=settings, asked_linears="stock",
+        load_for_task(mood, MOOD), data(40), settings=settings, execution=STOCK,
         output=tmp_path_factory.mktemp("ablated") / "run",
     )  # fmt: skip
     run.report()

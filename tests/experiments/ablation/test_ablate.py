@@ -14,13 +14,22 @@ from headscope.errors import InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.ablation import ablate as module
 from headscope.experiments.ablation.ablate import AblationSettings, ablate, note_of
 from headscope.experiments.ablation.prune import Pruning, prune
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.variant_answers import Way, batch_of, mean_mixtures, naive
-from headscope.experiments.ablation.variants import pairs, single_heads, variant_name, whole_layers
-from headscope.run.finished_run import open_run
+from headscope.experiments.ablation.result import variant_name
+from headscope.experiments.ablation.variant_answers import Way, naive
+from headscope.experiments.ablation.variants import (
+    StandIn,
+    mean_mixtures,
+    pairs,
+    single_heads,
+    whole_layers,
+)
+from headscope.run.atlas import Execution
+from headscope.run.store import open_run
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
+
+STOCK = Execution(linears="stock")
 
 LAYERS, HEADS = 2, 3
 STOP = 4  # at this batch: in the second part
@@ -32,7 +41,7 @@ def one_by_one(model, rows, variants, stand_in):
     encoded = encode(model, rows)
     with torch.inference_mode():
         found = [
-            naive(model.model.network, batch_of(model.model, [e]), variants, stand_in)[:, 0]
+            naive(model.model.network, model.model.batch([e]), variants, stand_in)[:, 0]
             for e in encoded.examples
         ]
     return torch.stack(found, 1).numpy()
@@ -57,8 +66,9 @@ def test_scores_are_those_of_each_example_by_itself(mood, ablated):
 @pytest.mark.parametrize("how", ["zero", "mean"])
 def test_other_replacements_are_run_as_asked(amount, how):
     model, rows = load_for_task(amount, AMOUNT), data(24, task=AMOUNT)
-    run = ablate(model, rows, settings=replace(FEW, replacement=how), asked_linears="stock")
-    means = mean_mixtures(model.model, encode(model, rows).examples) if how == "mean" else None
+    run = ablate(model, rows, settings=replace(FEW, replacement=how), execution=STOCK)
+    shown = [model.model.batch([example]) for example in encode(model, rows).examples]
+    means = mean_mixtures(model.model.network, shown) if how == "mean" else None
     variants = single_heads(LAYERS, HEADS)
     answers = one_by_one(model, rows, variants, StandIn(how, means))[..., 0]
     found = run["ablation"]
@@ -120,7 +130,7 @@ def test_the_tables_tell_every_answer_that_changed(ablated):
 
 def test_the_table_of_a_regression_tells_large_changes(amount, tmp_path):
     model, rows = load_for_task(amount, AMOUNT), data(24, task=AMOUNT)
-    run = ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
+    run = ablate(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     run.report()
     flips = pd.read_csv(tmp_path / "run/tables/ablation_flips.csv")
     assert set(flips["change"]) <= {"nearer", "farther"}
@@ -132,7 +142,7 @@ def test_the_table_of_a_regression_tells_large_changes(amount, tmp_path):
 
 def test_the_same_command_opens_a_finished_run(mood, tmp_path, monkeypatch):
     model, rows = load_for_task(mood, MOOD), data(20)
-    first = ablate(model, rows, settings=FEW, output=tmp_path / "run", asked_linears="stock")
+    first = ablate(model, rows, settings=FEW, output=tmp_path / "run", execution=STOCK)
     monkeypatch.setattr(module, "sweep", None)  # nothing may be computed
     again = ablate(model, rows, settings=FEW, output=tmp_path / "run")
     assert again.tree.identical(open_run(tmp_path / "run").tree)
@@ -142,7 +152,7 @@ def test_the_same_command_opens_a_finished_run(mood, tmp_path, monkeypatch):
 def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PART_TOKENS", 60)
     model, rows = load_for_task(mood, MOOD), data(30)
-    whole = ablate(model, rows, settings=FEW, asked_linears="stock")
+    whole = ablate(model, rows, settings=FEW, execution=STOCK)
     own, calls = module.sweep, []
 
     def stopping(*given):
@@ -153,10 +163,10 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
 
     monkeypatch.setattr(module, "sweep", stopping)
     with pytest.raises(RunStopped, match="goes on from what is finished"):
-        ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
+        ablate(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     before = [place for places in calls[: STOP - 1] for place in places]
     calls[:] = [None] * STOP
-    run = ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
+    run = ablate(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     after = [place for places in calls[STOP:] for place in places]
     assert len(after) < 30
     assert sorted({*before, *after}) == list(range(30))
@@ -165,14 +175,14 @@ def test_a_run_that_was_stopped_goes_on_with_what_is_missing(mood, tmp_path, mon
 
 def test_another_spec_in_the_folder_is_refused_and_overwritten_if_asked(mood, tmp_path):
     model, rows = load_for_task(mood, MOOD), data(20)
-    how = {"asked_linears": "stock", "output": tmp_path / "run"}
-    ablate(model, rows, settings=FEW, **how)
+    how = {"output": tmp_path / "run"}
+    ablate(model, rows, settings=FEW, execution=STOCK, **how)
     other = replace(FEW, replacement="zero")
     with pytest.raises(RunFolderError, match="replacement"):
-        ablate(model, rows, settings=other, **how)
+        ablate(model, rows, settings=other, execution=STOCK, **how)
     with pytest.raises(RunFolderError, match="rows_sha256"):
-        ablate(model, data(20, seed=3), settings=FEW, **how)
-    run = ablate(model, rows, settings=other, overwrite=True, **how)
+        ablate(model, data(20, seed=3), settings=FEW, execution=STOCK, **how)
+    run = ablate(model, rows, settings=other, execution=replace(STOCK, overwrite=True), **how)
     assert run["ablation"].attrs["replacement"] == "zero"
 
 
@@ -180,10 +190,10 @@ def test_a_family_run_the_naive_way_says_so(mood, monkeypatch):
     way = Way("naive", "answers differ by 1.0e+00")
     monkeypatch.setattr(module, "choose_way", lambda *_: way)
     model, rows = load_for_task(mood, MOOD), data(20)
-    run = ablate(model, rows, settings=FEW, asked_linears="stock")
+    run = ablate(model, rows, settings=FEW, execution=STOCK)
     assert note_of(run) == "computed by the way 'naive': answers differ by 1.0e+00"
     monkeypatch.undo()
-    shared = ablate(model, rows, settings=FEW, asked_linears="stock")
+    shared = ablate(model, rows, settings=FEW, execution=STOCK)
     assert note_of(shared) == ""
     np.testing.assert_array_equal(run["ablation"]["score"], shared["ablation"]["score"])
 
@@ -192,9 +202,9 @@ def test_a_model_whose_answers_are_no_numbers_is_refused_before_the_sweep(mood):
     model = load_for_task(mood, MOOD)
     model.model.network.classifier.weight.data[:] = float("nan")
     with pytest.raises(ModelError, match="answers with NaN"):
-        ablate(model, data(20), settings=FEW, asked_linears="stock")
+        ablate(model, data(20), settings=FEW, execution=STOCK)
     with pytest.raises(ModelError, match="answers with NaN"):
-        prune(Pruning(model, data(12, seed=1), data(12), asked_linears="stock"))
+        prune(Pruning(model, data(12, seed=1), data(12)), execution=STOCK)
 
 
 def test_what_cannot_be_is_refused(mood):
@@ -213,7 +223,7 @@ def test_hostile_names_of_examples_classes_and_tasks_are_kept_as_text(mood, tmp_
     odd = replace(rows.rows[3], id=strange)
     rows = replace(rows, task=task, rows=(*rows.rows[:3], odd, *rows.rows[4:]))
     model = replace(load_for_task(mood, MOOD), task=task)
-    run = ablate(model, rows, settings=FEW, asked_linears="stock", output=tmp_path / "run")
+    run = ablate(model, rows, settings=FEW, execution=STOCK, output=tmp_path / "run")
     page = run.report().read_text("utf-8")
     assert "<i7>" not in page
     again = open_run(tmp_path / "run")["ablation"]
@@ -226,8 +236,8 @@ def test_progress_goes_up_to_all_examples_once_for_heads_and_once_for_pairs(mood
     model, rows = load_for_task(mood, MOOD), data(30)
     told = []
     ablate(
-        model, rows, settings=replace(FEW, pairs=2), asked_linears="stock",
-        progress=lambda *x: told.append(x),
+        model, rows, settings=replace(FEW, pairs=2),
+        execution=replace(STOCK, progress=lambda *x: told.append(x)),
     )  # fmt: skip
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     assert told[-1] == (60, 60)

@@ -8,8 +8,8 @@ import torch
 from experiments.ablation.classifiers import batch, classifier, sizes
 from headscope.errors import ModelError
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, disable, disabled
-from headscope.experiments.ablation.replace import StandIn
 from headscope.experiments.ablation.variant_answers import naive
+from headscope.experiments.ablation.variants import StandIn
 from headscope.model.model import forward
 from model.families.tiny import FAMILIES
 

@@ -22,14 +22,17 @@ from headscope.experiments.ablation.pruned_checkpoint import (
     write_pruned,
 )
 from headscope.experiments.ablation.removal_curves import Curves, pruning_result, random
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.task_wording import best_order
-from headscope.run.finished_run import open_run
+from headscope.experiments.ablation.terms import best_order
+from headscope.experiments.ablation.variants import StandIn
+from headscope.run.atlas import Execution
+from headscope.run.store import open_run
 from headscope.tasks.metrics import resampled
 from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
+
+STOCK = Execution(linears="stock")
 
 HEADS = [(layer, head) for layer in range(2) for head in range(3)]
 FEW = PruningSettings(step=2, draws=2, replicates=30, batch_tokens=200)
@@ -37,9 +40,7 @@ FEW = PruningSettings(step=2, draws=2, replicates=30, batch_tokens=200)
 
 def asked_of(folder, task=MOOD, **changes):
     model = load_for_task(folder, task)
-    pruning = Pruning(
-        model, data(16, seed=1, task=task), data(40, task=task), FEW, asked_linears="stock"
-    )
+    pruning = Pruning(model, data(16, seed=1, task=task), data(40, task=task), FEW)
     return replace(pruning, **changes)
 
 
@@ -50,7 +51,7 @@ def asked(mood):
 
 @pytest.fixture(scope="module")
 def run(asked):
-    return prune(asked)
+    return prune(asked, execution=STOCK)
 
 
 def gone_in(pruning, name, count):
@@ -104,6 +105,15 @@ def test_what_is_chosen_on_one_half_is_scored_on_the_other():
     assert found["held_out"].item() == pytest.approx(second[count] - second[0])
     whole = right.mean(1)
     np.testing.assert_allclose(found["score"].values[0], whole)
+
+
+def test_a_score_that_is_undefined_does_not_pass_for_no_head_that_can_go():
+    """All answers alike have no correlation with anything."""
+    curves = made_curves(np.random.default_rng(0))
+    numbers = np.arange(float(len(curves.labels)))
+    alike = replace(curves, task=AMOUNT, labels=numbers, answers=np.ones((1, 3, len(numbers))))
+    with pytest.raises(InputError, match="score that is undefined on these examples"):
+        pruning_result(alike, allowance=0.05, replicates=20, seed=0)
 
 
 def test_differences_along_a_curve_are_paired():
@@ -175,27 +185,30 @@ def test_the_note_says_which_heads_are_gone_and_what_it_costs(asked, run, tmp_pa
 
 def test_a_number_of_heads_that_is_asked_for_is_a_point_of_the_curve(mood):
     settings = replace(FEW, remove=3, orders=("alone",))
-    run = prune(asked_of(mood, settings=settings))
+    run = prune(asked_of(mood, settings=settings), execution=STOCK)
     assert run["pruning"]["removed"].values.tolist() == [0, 2, 3, 4, 6]
     with pytest.raises(InputError, match="found 7 heads to remove; the model has 6"):
-        prune(asked_of(mood, settings=replace(FEW, remove=7)))
+        prune(asked_of(mood, settings=replace(FEW, remove=7)), execution=STOCK)
 
 
 def test_an_importance_gives_an_order_under_its_own_name(mood):
     importance = np.array([[0.3, 0.5, 0.1], [0.2, 0.0, 9.0]])
     settings = replace(FEW, orders=("given",))
-    run = prune(asked_of(mood, settings=settings, importance=importance, importance_name="michel"))
+    run = prune(
+        asked_of(mood, settings=settings, importance=importance, importance_name="michel"),
+        execution=STOCK,
+    )
     assert list(run["pruning"]["order"].values) == ["michel"]
     assert gone_in(run["pruning"], "michel", 2) == [(0, 2), (1, 1)]
     with pytest.raises(InputError, match="1 layers of 2 heads; wanted 2 of 3"):
-        prune(asked_of(mood, settings=settings, importance=np.zeros((1, 2))))
+        prune(asked_of(mood, settings=settings, importance=np.zeros((1, 2))), execution=STOCK)
     with pytest.raises(InputError, match="--importance"):
-        prune(asked_of(mood, settings=settings))
+        prune(asked_of(mood, settings=settings), execution=STOCK)
 
 
 def test_a_regression_is_pruned_by_its_correlation(amount, tmp_path):
     asked = asked_of(amount, AMOUNT)
-    found = prune(asked)["pruning"]
+    found = prune(asked, execution=STOCK)["pruning"]
     variants = [frozenset(gone_in(found, "greedy", 4))]
     told = one_by_one(asked.model, asked.scoring, variants, StandIn("zero"))[1, :, 0]
     wanted = np.corrcoef(asked.scoring.labels, told)[0, 1]
@@ -203,7 +216,7 @@ def test_a_regression_is_pruned_by_its_correlation(amount, tmp_path):
 
 
 def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
-    whole = prune(asked)
+    whole = prune(asked, execution=STOCK)
     own = module.Pruner.answers_without
     calls = []
 
@@ -215,10 +228,10 @@ def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module.Pruner, "answers_without", stopping)
     with pytest.raises(RunStopped):
-        prune(asked, output=tmp_path / "run")
+        prune(asked, output=tmp_path / "run", execution=STOCK)
     monkeypatch.setattr(module, "greedy", None)
     monkeypatch.setattr(module, "alone", None)
-    run = prune(asked, output=tmp_path / "run")
+    run = prune(asked, output=tmp_path / "run", execution=STOCK)
     assert calls[6:] == [0, 2, 4, 6] * 3  # the order that was finished is not scored again
     assert run["pruning"].equals(whole["pruning"])
     run.report()

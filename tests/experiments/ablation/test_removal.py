@@ -16,8 +16,8 @@ from headscope.experiments.ablation.removal_curves import (
     greedy,
     random,
 )
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.variant_answers import Way, batch_of, naive
+from headscope.experiments.ablation.variant_answers import Way, naive
+from headscope.experiments.ablation.variants import StandIn
 from headscope.tasks.predict import encode
 from headscope.tasks.task_model import load_for_task
 from tasks.made import AMOUNT, MOOD, data
@@ -36,7 +36,7 @@ def loss_without(pruner, gone):
     with torch.inference_mode():
         told = [
             naive(
-                model.model.network, batch_of(model.model, [e]), [frozenset(gone)],
+                model.model.network, model.model.batch([e]), [frozenset(gone)],
                 StandIn("zero"),
             )[1, 0].numpy()
             for e in encoded.examples

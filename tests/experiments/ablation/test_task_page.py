@@ -13,19 +13,24 @@ from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
     most_frequent,
+    most_moved,
+    moves,
     task_findings,
     verdict_finding,
 )
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
 from headscope.experiments.ablation.section import answers_table, scores_table
-from headscope.experiments.ablation.task_wording import most_moved, moves, verdict_words
+from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
 from headscope.report.build import render
 from headscope.report.run_facts import run_summary
+from headscope.run.atlas import Execution
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
 from report.synthetic import make_manifest, make_tree
 from tasks.made import MOOD, data
+
+STOCK = Execution(linears="stock")
 
 HISTORY = {
     "base": "some/base", "start": "new head", "task": "mood", "metric": "accuracy",
@@ -156,10 +161,10 @@ def test_numbers_below_0_get_both_hues_and_others_none(ablated):
 def test_the_table_of_heads_says_which_are_helpful(ablated, html):
     tree = ablated.tree.copy(deep=True)
     tree["ablation"]["verdict"].values[0, 1] = "helpful"
-    assert verdict_words(tree, 1)[0] == "helpful by accuracy"
+    assert remarks(tree)[1][0] == "helpful by accuracy"
     assert [c.key for c in heads.columns(tree)][:2] == ["ablation.difference", "ablation.q"]
     assert "<span>helpful by accuracy</span>" in render(tree, {})
-    assert verdict_words(make_tree(2, 3), 1) == []
+    assert remarks(make_tree(2, 3)) == [[]] * 6
 
 
 def test_an_atlas_keeps_its_page(html):
@@ -190,9 +195,8 @@ def test_a_notebook_shows_the_findings(ablated):
 
 def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
     settings = PruningSettings(step=2, draws=2, replicates=20, batch_tokens=200)
-    asked = Pruning(load_for_task(mood, MOOD), data(12, seed=1), data(24), settings,
-                    asked_linears="stock")  # fmt: skip
-    run = prune(asked)
+    asked = Pruning(load_for_task(mood, MOOD), data(12, seed=1), data(24), settings)
+    run = prune(asked, execution=STOCK)
     found = run["pruning"]
     page = render(run.tree, run.manifest)
     assert "How many heads of " in page

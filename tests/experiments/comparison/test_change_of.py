@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from headscope.core.accumulators import bootstrap_weights, estimate
-from headscope.core.labelled import Variable, keeping_draws, labelled
+from headscope.core.results import Variable, keeping_draws, labelled
 from headscope.experiments.comparison.change import change_of, simultaneous
 
 DOCUMENTS, REPLICATES, SHAPE = 60, 400, (2, 3)

@@ -14,7 +14,7 @@ from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, per
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.findings import findings
-from headscope.experiments.comparison.same_inputs import (
+from headscope.experiments.comparison.paired_inputs import (
     TaskCorpus,
     check_comparable,
     check_same_tokens,

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from headscope.errors import ModelError
-from headscope.experiments.comparison.layer_change import (
+from headscope.experiments.comparison.similarity import (
     beside_training,
     by_depth,
     chance_of,
@@ -90,8 +90,8 @@ def record(folder: Path, *layers: int | None, **changes: object) -> Path:
 def test_gradients_and_moves_are_read_by_layer(tmp_path: Path) -> None:
     found = read_training(record(tmp_path, None, 0, 1, 2), layers=3)
     assert found is not None
-    assert found.gradient_norm.tolist() == [3, 2, 1]
-    assert found.relative_change.tolist() == pytest.approx([0.01, 0.02, 0.03])
+    assert found["gradient_norm"].tolist() == [3, 2, 1]
+    assert found["relative_change"].tolist() == pytest.approx([0.01, 0.02, 0.03])
 
 
 def test_a_checkpoint_without_record_is_no_error(tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import headscope
 from commands import PATIENCE, environment
+from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
-from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable, working_folder
-from headscope.experiments.finetune.finetune import finetune
+from headscope.experiments.finetune.finetune import STATES, finetune, working_folder
 from headscope.experiments.finetune.optimization import WEIGHT_DECAY, Batches, optimizer, parts_of
-from headscope.experiments.finetune.training_plan import STATES
+from headscope.run.manifest import TRAINING_RECORD
 from headscope.tasks.metrics import score
 from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task_model import load_for_task
@@ -472,12 +472,12 @@ def test_a_crash_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         rename(a, b)
 
-    monkeypatch.setattr("headscope.experiments.finetune.checkpoint_folder.os.replace", crash)
+    monkeypatch.setattr("headscope.core.whole_file.os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
         put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"))
     monkeypatch.undo()
     assert not folder.exists()
-    replaceable(folder)  # what every training does first
+    replaceable(folder, marks=(TRAINING_RECORD,))  # what every training does first
     assert (folder / "finetuned.json").read_text() == "old"
 
 

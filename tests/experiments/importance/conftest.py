@@ -23,7 +23,7 @@ def mood(tmp_path_factory):
 def ablated(mood, tmp_path_factory):
     """Its heads switched off."""
     return ablation.ablate(
-        load_for_task(mood, MOOD), data(40), asked_linears="stock",
+        load_for_task(mood, MOOD), data(40), execution=STOCK,
         settings=ablation.AblationSettings(replicates=20, replacement="zero"),
         output=tmp_path_factory.mktemp("ablated") / "run",
     )  # fmt: skip

@@ -8,8 +8,8 @@ import torch
 
 from experiments.ablation.classifiers import NAMES, batch, classifier, sizes
 from headscope.experiments.importance.attribution import Grown, attributions, steps_of
+from headscope.experiments.importance.gradients import frozen
 from headscope.experiments.importance.objectives import TaskLoss
-from headscope.experiments.importance.stream import frozen
 from headscope.model.instrument import Instrument
 from headscope.model.model import forward, run_network
 from headscope.tasks.task import Task
@@ -36,7 +36,7 @@ def probability(right):
 
 def grown(network, made, *, steps):
     with frozen(network), Grown(network) as opened:
-        return attributions(opened, made, [0, 1, 2], OBJECTIVE, steps=steps)
+        return attributions(opened, made, [0, 1, 2], objective=OBJECTIVE, steps=steps)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -8,12 +8,12 @@ from benchmarks.inputs import fixed
 
 from draw.drawn import texts
 from headscope.draw.figures import draw, pictures
-from headscope.experiments.importance.findings import (
+from headscope.experiments.importance.result import METHODS
+from headscope.experiments.importance.section import (
     gradient_finding,
     importance_findings,
     named_units,
 )
-from headscope.experiments.importance.result import METHODS
 
 
 def test_each_head_is_a_mark_at_its_importance_and_effect(found):

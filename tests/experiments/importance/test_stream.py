@@ -11,9 +11,9 @@ from torch.nn import functional
 from experiments.ablation.classifiers import CAUSAL, NAMES, batch, classifier, sizes
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.importance.gradients import GradientSums, following
+from headscope.experiments.importance.gradients import Streaming, following
 from headscope.experiments.importance.objectives import TaskLoss
-from headscope.experiments.importance.stream import Streaming
+from headscope.experiments.importance.result import GradientSums
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
 from headscope.model.linears import linears
 from headscope.model.model import run_network

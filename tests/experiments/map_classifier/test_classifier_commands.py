@@ -14,18 +14,19 @@ from experiments.map_classifier.made import make_drawn
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import read_card, read_classifier
 from headscope.cli.main import main
-from headscope.experiments.map_classifier import classifier_card
+from headscope.experiments.map_classifier import classifier_training
 from headscope.experiments.map_classifier.annotation_session import Session
 from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
 MAPS = 40
+pytestmark = pytest.mark.usefixtures("fine_pictures")
 
 
 @pytest.fixture
 def headscope(capsys, monkeypatch, tmp_path):
     """Runs `headscope patterns ARGS` from an empty folder; learning is kept short."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(classifier_card, "MADE", 25)
+    monkeypatch.setattr(classifier_training, "MADE", 25)
     # To time the linear maps takes longer than to use them here.
     monkeypatch.setattr("headscope.model.linears._available", lambda network: False)
 

@@ -8,7 +8,7 @@ import torch
 
 from experiments.map_classifier.made import make_example
 from headscope.errors import InputError
-from headscope.experiments.map_classifier.drawn_maps import LEAST_TOKENS, draw
+from headscope.experiments.map_classifier.labelled_maps import LEAST_TOKENS, draw
 
 LAYERS, HEADS = 6, 12
 

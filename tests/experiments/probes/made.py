@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headscope.corpus.encoder import Encoder
-from headscope.experiments.probes.treebank_splits import TreebankSplit, TreeSentence, read_split
+from headscope.experiments.probes.trees import TreebankSplit, TreeSentence, read_split
 from headscope.model.model import Model, load
 from tasks.made import checkpoint
 

@@ -20,8 +20,9 @@ from headscope.experiments.probes import feature_files
 from headscope.experiments.probes.feature_files import FeaturePlace
 from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
-from headscope.experiments.probes.settings import PROBES, ProbeSettings
+from headscope.experiments.probes.probe_plan import PROBES, ProbeSettings
 from headscope.model.model import load
+from headscope.run.atlas import Execution
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
 
@@ -46,9 +47,10 @@ def run(model, desk: Path, **more):
     given = {"replicates": 50, "probes": ("right_branching", "attention")}
     settings = ProbeSettings(**given | more.pop("settings", {}))
     files = {name: [desk / f"{name}.conllu"] for name in ("train", "test")}
+    execution = Execution(linears="stock", progress=more.pop("progress", None))
     return probe(
         model, more.pop("train", files["train"]), more.pop("test", files["test"]),
-        settings=settings, asked_linears="stock", **more,
+        settings=settings, execution=execution, **more,
     )  # fmt: skip
 
 

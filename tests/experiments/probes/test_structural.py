@@ -20,7 +20,7 @@ from headscope.experiments.probes.structural import (
     squared_distances,
     structural_scores,
 )
-from headscope.experiments.probes.treebank_splits import tree_metric
+from headscope.experiments.probes.trees import tree_metric
 from reference import probes as reference
 
 

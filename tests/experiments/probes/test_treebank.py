@@ -8,8 +8,7 @@ import pytest
 
 from experiments.probes.made import encoder, rows, split_of, tiny, treebank
 from headscope.errors import CorpusError, InputError
-from headscope.experiments.probes.settings import ProbeSettings
-from headscope.experiments.probes.treebank_splits import read_splits
+from headscope.experiments.probes.probe_plan import ProbeSettings, read_splits
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def test_words_whose_head_is_in_another_window_are_not_asked_for(model, tmp_path
 
 
 def test_a_limit_draws_sentences_by_the_seed(model, tmp_path: Path) -> None:
-    from headscope.experiments.probes.treebank_splits import read_split
+    from headscope.experiments.probes.trees import read_split
 
     path = treebank(tmp_path / "t.conllu", 20)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headscope.model.families import find_sites
 from headscope.model.families.embeddings import PARTS
-from headscope.model.instrument import Instrument
+from headscope.model.families.sites import find_sites
 from headscope.model.layer import LayerView
-from model.families.tiny import FAMILIES, inputs, make, tiny
+from model.families.tiny import FAMILIES, inputs, make, seen_by, tiny
 
 KNOWN = (
     "BERT", "BERT decoder", "RoBERTa", "XLM-R", "CamemBERT", "DistilBERT", "ALBERT", "ELECTRA",
@@ -27,10 +26,7 @@ def first_layer(name: str) -> tuple[LayerView, torch.Tensor, torch.Tensor, torch
     segments = torch.zeros_like(ids)
     if getattr(network.config, "type_vocab_size", 0) > 1:
         segments = given["token_type_ids"] = (torch.arange(9) > 3).long().expand(3, 9)
-    views: list[LayerView] = []
-    with torch.no_grad(), Instrument(network, observers=[views.append]):
-        network(**given)
-    return views[0], ids, segments, mask
+    return seen_by(network, given)[0][0], ids, segments, mask
 
 
 @pytest.mark.parametrize("name", KNOWN)

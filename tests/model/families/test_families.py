@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -13,20 +12,20 @@ from transformers import PreTrainedModel
 from headscope.errors import ModelError
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from model.families.tiny import FAMILIES, HEADS, REFUSED, UNLISTED, Family, inputs, make, tiny
+from model.families.tiny import (
+    FAMILIES,
+    HEADS,
+    REFUSED,
+    UNLISTED,
+    Family,
+    inputs,
+    make,
+    seen_by,
+    tiny,
+)  # fmt: skip
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
 _ON_REGISTRY = [name for name, family in FAMILIES.items() if family.on_registry]
-
-
-def seen_by(
-    network: PreTrainedModel, given: dict[str, torch.Tensor], **options: Any
-) -> tuple[list[LayerView], torch.Tensor]:
-    """All layers as an observer sees them, and the last hidden state."""
-    views: list[LayerView] = []
-    with torch.no_grad(), Instrument(network, observers=[views.append], **options):
-        output = network(**given)
-    return views, output.last_hidden_state
 
 
 def eager(

@@ -12,16 +12,13 @@ from transformers import PreTrainedModel
 from headscope.errors import ModelError
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from model.families.tiny import FAMILIES, inputs, make, tiny
+from model.families.tiny import FAMILIES, inputs, make, seen_by, tiny
 
 every_family = pytest.mark.parametrize("name", FAMILIES)
 
 
 def layers(network: PreTrainedModel, given: dict[str, torch.Tensor]) -> list[LayerView]:
-    views: list[LayerView] = []
-    with torch.no_grad(), Instrument(network, observers=[views.append]):
-        network(**given)
-    return views
+    return seen_by(network, given)[0]
 
 
 def transformed(view: LayerView) -> torch.Tensor:

@@ -19,9 +19,9 @@ from headscope.papers.claim_engine import (
     against_bound,
     bound_verdict,
 )
-from headscope.papers.quantities import Measured, PaperRuns, Unmeasured
-from headscope.papers.zoo.claims import CLAIMS, MODEL_RUN
-from headscope.papers.zoo.measures import depth_curves, depths, middle
+from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
+from headscope.papers.zoo.claims import CLAIMS
+from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths, middle
 from headscope.papers.zoo.outcome import how_many
 from headscope.papers.zoo.page import bound_words, cell
 from papers.zoo.trees import entropy, model_run, norms, surface
@@ -31,7 +31,9 @@ REST = BY_NAME["separator_middle"]
 
 
 def claim(test: str, bound: float) -> PaperClaim:
-    return PaperClaim("made", "", "", (), lambda runs: Measured(), bound=Bound(test, bound, ""))
+    return PaperClaim(
+        "made", "", "", Measure((), lambda _: Measured()), bound=Bound(test, bound, "")
+    )
 
 
 def number(low: float, value: float, high: float, p: float = math.nan) -> Measured:
@@ -39,7 +41,11 @@ def number(low: float, value: float, high: float, p: float = math.nan) -> Measur
 
 
 def answer(one: PaperClaim, run) -> ClaimOutcome:
-    return against_bound(one, PaperRuns({MODEL_RUN: run}))
+    return against_bound(one, as_asked(run).beside)
+
+
+def as_asked(run) -> PaperRun:
+    return PaperRuns({MODEL_RUN: run}).run(MODEL_RUN)
 
 
 # --- the data -------------------------------------------------------------------------------
@@ -126,8 +132,9 @@ def test_a_model_without_separator_is_not_asked_and_gets_no_zero():
     found = answer(REST, decoder)
     assert found == ClaimOutcome(REST, UNASKED, reason="no separator")
     assert answer(BY_NAME["first_middle"], decoder).verdict == HOLDS
-    assert "sep" not in depth_curves(decoder)
-    np.testing.assert_allclose(depth_curves(decoder)["other"].value, 0.2)
+    curves = depth_curves(as_asked(decoder))
+    assert "sep" not in curves
+    np.testing.assert_allclose(curves["other"].value, 0.2)
 
 
 def test_a_decoder_is_not_asked_for_what_it_cannot_see():
@@ -141,7 +148,7 @@ def test_a_decoder_is_not_asked_for_what_it_cannot_see():
         found = answer(BY_NAME[name], decoder)
         assert found.verdict == UNASKED
         assert "decoder" in found.reason
-    assert "entropy_cls" not in depth_curves(decoder)
+    assert "entropy_cls" not in depth_curves(as_asked(decoder))
 
 
 def test_heads_of_a_position_are_counted_with_their_depth():

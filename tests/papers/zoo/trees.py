@@ -10,8 +10,8 @@ import xarray as xr
 
 from headscope.analyses.surface.measure import TARGETS
 from headscope.core.accumulators import Estimate, estimate
-from headscope.core.labelled import Variable, keeping_draws, labelled
-from headscope.run.finished_run import Run
+from headscope.core.results import Variable, keeping_draws, labelled
+from headscope.run.store import Run
 
 SHIFTS = np.linspace(-0.02, 0.02, 201)  # its 2.5 % and 97.5 % points are -0.019 and 0.019
 DOCUMENTS = 10

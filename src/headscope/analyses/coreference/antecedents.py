@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from headscope.core.accumulators import Ints
 from headscope.corpus.document import Mention, Word
 
 LEFT_OUT = ("crosses_window", "no_antecedent", "same_head_word", "no_token")
@@ -28,9 +28,7 @@ class Agreement:
 
     def agrees(self, other: Agreement) -> bool:
         """Whether no feature that is known of both differs."""
-        pairs = (
-            (self.person, other.person), (self.number, other.number), (self.gender, other.gender),
-        )  # fmt: skip
+        pairs = zip(astuple(self), astuple(other), strict=True)
         return all(a is None or b is None or a == b for a, b in pairs)
 
 
@@ -53,7 +51,6 @@ PRONOUNS = {
     }.items()
     for form in forms.split()
 }
-NOUN_PHRASE = Agreement(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +67,8 @@ class DescribedMention:
         """Read the words of a mention; a proper or nominal one is third person, whatever it is."""
         text = " ".join(w.form for w in words[mention.first : mention.last + 1]).casefold()
         head = words[mention.head].form.casefold()
-        if mention.kind in ("proper", "nominal"):
-            return cls(mention, text, head, NOUN_PHRASE)
-        return cls(mention, text, head, PRONOUNS.get(head, Agreement()))
+        noun = mention.kind in ("proper", "nominal")
+        return cls(mention, text, head, Agreement(3) if noun else PRONOUNS.get(head, Agreement()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ class MentionQuestion:
 
 
 def mention_questions(
-    words: Sequence[Word], mentions: Sequence[Mention], place: npt.NDArray[np.int64]
+    words: Sequence[Word], mentions: Sequence[Mention], place: Ints
 ) -> tuple[list[MentionQuestion], Counter[str]]:
     """The questions that one input can answer, by position, and why mentions are left out.
 
@@ -120,53 +116,33 @@ def mention_questions(
                 left_out["same_head_word"] += 1
                 by_head[mention.head] = max(rival, mention, key=lambda m: m.last - m.first)
     kept = [DescribedMention.of(by_head[head], words) for head in sorted(by_head)]
-    asked = [_question(kept, index) for index in range(len(kept))]
-    left_out["no_antecedent"] = sum(not question.antecedents for question in asked)
-    return [question for question in asked if question.antecedents], left_out
+    questions = []
+    for index, asked in enumerate(kept):
+        candidates, entity = tuple(reversed(kept[:index])), asked.mention.entity
+        same = frozenset(c.mention.head for c in candidates if c.mention.entity == entity)
+        questions.append(MentionQuestion(asked, candidates, same))
+    left_out["no_antecedent"] = sum(not question.antecedents for question in questions)
+    return [question for question in questions if question.antecedents], left_out
 
 
-def _question(kept: Sequence[DescribedMention], index: int) -> MentionQuestion:
-    asked, candidates = kept[index], tuple(reversed(kept[:index]))
-    entity = asked.mention.entity
-    same = frozenset(c.mention.head for c in candidates if c.mention.entity == entity)
-    return MentionQuestion(asked, candidates, same)
+Sieve = Callable[[DescribedMention, DescribedMention], bool]
+SIEVES: dict[str, Sieve] = {
+    "same_text": lambda asked, other: other.text == asked.text,
+    "same_head": lambda asked, other: other.head == asked.head,
+    "agreement": lambda asked, other: other.features.agrees(asked.features),
+    "any": lambda asked, other: True,
+}
+# The rule systems: each answers with the nearest mention that passes its strictest sieve that any
+# mention passes; without one it has no answer. Agreement is known of English pronouns (PRONOUNS)
+# only, and that a proper or nominal mention is third person; the paper does not say where it took
+# it from.
+SYSTEMS = {"nearest": ("any",), "head_match": ("same_head",), "rule_based": tuple(SIEVES)}
 
 
-# --- the baselines --------------------------------------------------------------------------
-
-
-def nearest(question: MentionQuestion) -> int | None:
-    """Head word of the nearest preceding mention."""
-    return _first(question, lambda _: True)
-
-
-def head_match(question: MentionQuestion) -> int | None:
-    """Head word of the nearest preceding mention with the same head word; None without one."""
-    return _first(question, lambda candidate: candidate.head == question.asked.head)
-
-
-def rule_based(question: MentionQuestion) -> int | None:
-    """Head word of the nearest mention that passes the strictest sieve that any mention passes.
-
-    The sieves: the same words; the same head word; agreement in person, number and gender; any
-    preceding mention. Agreement is known of English pronouns (PRONOUNS) only, and that a proper or
-    nominal mention is third person; the paper does not say where it took it from.
-    """
-    asked = question.asked
-    sieves: tuple[Callable[[DescribedMention], bool], ...] = (
-        lambda candidate: candidate.text == asked.text,
-        lambda candidate: candidate.head == asked.head,
-        lambda candidate: candidate.features.agrees(asked.features),
-        lambda _: True,
-    )
-    found = (_first(question, sieve) for sieve in sieves)
-    return next((head for head in found if head is not None), None)
-
-
-def _first(question: MentionQuestion, accepts: Callable[[DescribedMention], bool]) -> int | None:
-    return next((c.mention.head for c in question.candidates if accepts(c)), None)
-
-
-SYSTEMS: dict[str, Callable[[MentionQuestion], int | None]] = {
-    "nearest": nearest, "head_match": head_match, "rule_based": rule_based,
-}  # fmt: skip
+def answer(system: str, question: MentionQuestion) -> int | None:
+    """The head word of the preceding mention that one of SYSTEMS takes for the antecedent."""
+    for sieve in SYSTEMS[system]:
+        for candidate in question.candidates:
+            if SIEVES[sieve](question.asked, candidate):
+                return candidate.mention.head
+    return None

@@ -10,30 +10,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from headscope.analyses.coreference.antecedents import (
     LEFT_OUT,
     SYSTEMS,
     MentionQuestion,
+    answer,
     mention_questions,
 )
-from headscope.analyses.language.held_out import add_by_half, best
-from headscope.core.accumulators import Array, Float64, estimate, halves, ratio
-from headscope.core.labelled import Variable, labelled
-from headscope.model.batch import Batch
+from headscope.analyses.language.held_out import add_by_half, best, counted
+from headscope.core.accumulators import Array, Bools, Float64, Ints, estimate, halves, ratio
+from headscope.core.results import labelled
+from headscope.model.batch import PIECES, Batch
 from headscope.model.layer import LayerView
-from headscope.model.words import PIECES
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
 
 MENTION_TYPES = ("all", "pronoun", "proper", "nominal")
 MODES = ("accuracy", "accuracy_strict")
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+FOUND = "share of mentions whose antecedent is found"
+WORDS = {
+    "accuracy": f"{FOUND} among the head words of preceding mentions",
+    "accuracy_strict": f"{FOUND} among all words of the input",
+    "baseline": f"{FOUND} by a rule system",
+    "advantage": "held-out accuracy of heads less that of a rule system",
+    "count": "mentions asked about",
+    "left_out": "mentions left out",
+}
 
 
 class Coreference(Analysis):
@@ -49,10 +56,8 @@ class Coreference(Analysis):
     equal weights counts, and where no weight is above 0 the answer is wrong. The paper leaves open
     what the candidates are, and cuts documents to 128 tokens; here every window is an input.
 
-    A mention whose type is unknown counts in `all` only. Mentions left out, see
-    `antecedents.mention_questions`: part of it is in another input (crosses_window), nothing of its
-    entity comes before it in the input (no_antecedent), a longer mention has its head word
-    (same_head_word), the tokenizer gave its head word no token (no_token).
+    A mention whose type is unknown counts in `all` only. Which mentions are left out:
+    `antecedents.mention_questions`.
     """
 
     name: ClassVar[str] = "coreference"
@@ -62,9 +67,7 @@ class Coreference(Analysis):
 
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)
-        check_option("pieces", pieces, PIECES)
-        check_option("measure", measure, MEASURES)
-        self.measure, self.pieces = measure, pieces
+        self.options = checked_options(measure=(measure, MEASURES), pieces=(pieces, PIECES))
         types = len(MENTION_TYPES)
         self.correct = self.sums(2, scope.layers, scope.heads, len(MODES), types)  # by half
         self.by_system = self.sums(len(SYSTEMS), types)
@@ -79,18 +82,13 @@ class Coreference(Analysis):
         asked = self._asked
         if asked is None:
             return
-        maps = layer.measured(self.measure)
-        rows = batch.words.maps(maps, pieces=self.pieces, of=asked.places)
+        maps = layer.measured(self.options["measure"])
+        rows = batch.words.maps(maps, pieces=self.options["pieces"], of=asked.places)
         right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
         values = right @ asked.member[:, None]  # [example, head, mode, type]
         add_by_half(self.correct, values, asked.half, batch.bootstrap, at=(layer.index,))
 
-    def finish(self, batch: Batch) -> None:
-        """Let go of what was looked up for the batch."""
-        self._asked = None
-
     def _begin(self, batch: Batch) -> None:
-        """Look up the questions of a batch, and let the rule systems answer them."""
         rows = [
             mention_questions(e.words or (), e.mentions, place)
             for e, place in zip(batch.examples, batch.words.place, strict=True)
@@ -104,65 +102,31 @@ class Coreference(Analysis):
         self.by_system.add(asked.by_system @ asked.member, batch.bootstrap)
         add_by_half(self.count, asked.member.sum(1), asked.half, batch.bootstrap)
 
-    # --- the result -------------------------------------------------------------------------
-
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for types that were never asked about."""
         count = self.count.sums.sum(1)  # [replicate + 1, type]
         correct = self.correct.sums.sum(1)  # [replicate + 1, layer, head, mode, type]
         accuracy = ratio(correct, count[:, None, None, None])
         baseline = ratio(self.by_system.sums, count[:, None])
-        every = ("layer", "head", "mention_type")
-        found = "share of mentions whose antecedent is found"
-        left_out = self.left_out.sums[0].astype(np.int64)
-        variables = {
-            "accuracy": self._estimated(
-                accuracy[..., 0, :], every, f"{found} among the head words of preceding mentions"
-            ),
-            "accuracy_strict": self._estimated(
-                accuracy[..., 1, :], every, f"{found} among all words of the input"
-            ),
-            "baseline": self._estimated(
-                baseline, ("system", "mention_type"), f"{found} by a rule system"
-            ),
-            **self._best(baseline),
-            "count": self._plain(count[0].astype(np.int64), "mention_type", "mentions asked about"),
-            "left_out": self._plain(left_out, "reason", "mentions left out"),
+        heads = best(self.correct.sums[..., 0, :], self.count.sums)
+        layer, head = heads.places
+        every, one = ("layer", "head", "mention_type"), ("mention_type",)
+        rows = {
+            "accuracy": (accuracy[..., 0, :], every),
+            "accuracy_strict": (accuracy[..., 1, :], every),
+            "baseline": (baseline, ("system", *one)),
+            "best_layer": (layer, one),
+            "best_head": (head, one),
+            "best_accuracy": (heads.chosen, one),
+            "held_out": (heads.held_out, one),
+            "advantage": (heads.held_out[:, None] - baseline, ("system", *one)),
+            "count": (count[0].astype(np.int64), one),
+            "left_out": (self.left_out.sums[0].astype(np.int64), ("reason",)),
         }
+        estimated = partial(estimate, documents=self.scope.documents)
+        variables = counted(rows, WORDS, estimated, source=self.source)
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
-        attributes = {"measure": self.measure, "pieces": self.pieces}
-        return labelled(variables, coords=coords).assign_attrs(attributes)
-
-    def _best(self, baseline: Float64) -> dict[str, Variable]:
-        """The best heads by `accuracy`, on the same data and held out, beside the baselines."""
-        correct = self.correct.sums[..., 0, :]  # [replicate + 1, half, layer, head, type]
-        replicates, both, layers, heads, types = correct.shape
-        by_unit = correct.reshape(replicates, both, layers * heads, types)  # [.., half, unit, type]
-        found = best(by_unit, self.count.sums)
-        layer, head = np.where(found.unit < 0, np.nan, np.divmod(found.unit, heads))
-        by_type = ("mention_type",)
-        return {
-            "best_layer": self._plain(layer, *by_type, "layer of the best head"),
-            "best_head": self._plain(head, *by_type, "the best head within its layer"),
-            "best_accuracy": self._estimated(
-                found.chosen, by_type, "accuracy of the best head, chosen on the same data"
-            ),
-            "held_out": self._estimated(
-                found.held_out, by_type, "accuracy of heads chosen on the other half of the data"
-            ),
-            "advantage": self._estimated(
-                found.held_out[:, None] - baseline,
-                ("system", *by_type),
-                "held-out accuracy of heads less that of a rule system",
-            ),
-        }
-
-    def _estimated(self, draws: Float64, dims: tuple[str, ...], text: str) -> Variable:
-        found = estimate(draws, documents=self.scope.documents)
-        return Variable(found, dims, text, "1", self.source)
-
-    def _plain(self, value: Array, dim: str, text: str) -> Variable:
-        return Variable(value, (dim,), text, "1", self.source)
+        return labelled(variables, coords=coords).assign_attrs(self.options)
 
 
 @dataclass(frozen=True)
@@ -186,7 +150,6 @@ class _Asked:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> _Asked:
-        """The questions of each example."""
         shape = (len(rows), max(map(len, rows)))
         asked = cls(
             half=halves([e.document for e in batch.examples], seed=seed),
@@ -197,21 +160,16 @@ class _Asked:
             member=np.zeros((*shape, len(MENTION_TYPES))),
         )
         asked.usable[1] = batch.words.real[:, None]
-        for example, found in enumerate(rows):
+        for example, (found, place) in enumerate(zip(rows, batch.words.place, strict=True)):
             for row, question in enumerate(found):
-                asked._look_up(example, row, question, batch.words.place[example])
+                mention, right, at = question.asked.mention, question.antecedents, (example, row)
+                asked.places[at] = place[mention.head]
+                asked.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True
+                asked.usable[1][at][place[mention.head]] = False
+                asked.antecedent[at][place[list(right)]] = True
+                asked.by_system[example, :, row] = [answer(s, question) in right for s in SYSTEMS]
+                asked.member[at] = [kind in ("all", mention.kind) for kind in MENTION_TYPES]
         return asked
-
-    def _look_up(self, example: int, row: int, question: MentionQuestion, place: Ints) -> None:
-        mention, at = question.asked.mention, (example, row)
-        self.places[at] = place[mention.head]
-        self.usable[0][at][place[[c.mention.head for c in question.candidates]]] = True
-        self.usable[1][at][place[mention.head]] = False
-        self.antecedent[at][place[list(question.antecedents)]] = True
-        self.by_system[example, :, row] = [
-            answer(question) in question.antecedents for answer in SYSTEMS.values()
-        ]
-        self.member[at] = [kind in ("all", mention.kind) for kind in MENTION_TYPES]
 
     def right(self, weights: Array) -> Float64:
         """[example, head, mode, row] 1 where the largest weight goes to an antecedent.
@@ -221,7 +179,7 @@ class _Asked:
         found = []
         for usable in self.usable:
             left = np.where(usable[:, None], weights, 0)
-            answer = left.argmax(-1)[..., None]  # [example, head, row, 1]
-            positive = np.take_along_axis(left, answer, -1) > 0
-            found.append(positive & np.take_along_axis(self.antecedent[:, None], answer, -1))
+            best = left.argmax(-1)[..., None]  # [example, head, row, 1]
+            positive = np.take_along_axis(left, best, -1) > 0
+            found.append(positive & np.take_along_axis(self.antecedent[:, None], best, -1))
         return np.stack(found, 2)[..., 0].astype(np.float64)  # [example, head, mode, row]

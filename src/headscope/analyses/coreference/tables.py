@@ -14,47 +14,39 @@ import xarray as xr
 
 from headscope.analyses.language.tables import (
     above_zero,
-    is_true,
     paper_head,
     paper_measure,
     paper_percent,
-    share_of,
-    whole_numbers,
     with_ends,
     with_model,
 )
 from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name as term_name
-from headscope.core.results import Floats, estimate, group, printable
+from headscope.core.results import at, estimate, group, needed
 from headscope.core.wording import MISSING, capital
 from headscope.draw.caption_words import INTERVALS, over
-from headscope.page.tabulate import (
-    Cell,
-    Column,
-    Rows,
-    Table,
-    head_of,
-    records,
-    share,
-)
+from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, records, share
 
 SYSTEMS = {"nearest": "nearest", "head_match": "head match", "rule_based": "rules"}
-PAPER_SYSTEMS = {"nearest": "Nearest", "head_match": "Head match", "rule_based": "Rule based"}
 
 
 def coreference_table(tree: xr.DataTree) -> Table:
     """Clark et al. (2019), Table 2, with intervals, the strict mode and the held-out figure."""
-    dataset = group(tree, "coreference")
-    assert dataset is not None
+    dataset = needed(tree, "coreference")
     rows = records(coreference_heads(tree))
-    systems = [str(system) for system in dataset["system"].values]
-    rules = [
-        [Cell(capital(term_name(system))), *(share_of(row, f"baseline_{system}") for row in rows)]
-        for system in systems
+
+    def cells(key: str) -> list[Cell]:
+        return [share(*ends(row, key)) for row in rows]
+
+    systems = dataset["system"].values.tolist()
+    rules = [[Cell(capital(term_name(s))), *cells(f"baseline_{s}")] for s in systems]
+    best = [
+        Cell(f"{head_of(tree, row)} {cell.text}", cell.small)
+        for row, cell in zip(rows, cells("accuracy"), strict=True)
     ]
     every = [
-        [Cell("Best head"), *(_with_head(tree, row) for row in rows)],
-        [Cell("Held out"), *(share_of(row, "held_out") for row in rows)],
+        [Cell("Best head"), *best],
+        [Cell("Held out"), *cells("held_out")],
         [Cell("Held out beats"), *(Cell(_beaten(row, systems)) for row in rows)],
     ]
     groups = [
@@ -62,7 +54,7 @@ def coreference_table(tree: xr.DataTree) -> Table:
         Rows(_one_head(dataset, head_of(tree, rows[0])), "The best head for all mentions"),
         Rows(every, "The best head for each kind of mention"),
     ]
-    columns = [Column(_kind(str(r["mention_type"])), f"n = {int(r['count']):,}") for r in rows]
+    columns = [Column(row["mention_type"].capitalize(), f"n = {row['count']:,}") for row in rows]
     caption = (
         "Share of mentions (%) for which an antecedent is found: the head word of an earlier "
         "mention of the same entity that the mention’s head word attends to most, among the head "
@@ -76,38 +68,19 @@ def coreference_table(tree: xr.DataTree) -> Table:
 
 
 def _one_head(dataset: xr.Dataset, name_of_head: str) -> list[list[Cell]]:
-    """The head that is best for all mentions, at every kind of mention and in both modes."""
-    kinds = dataset.sizes["mention_type"]
-    place = [np.full(kinds, dataset[f"best_{part}"].values[0]) for part in ("layer", "head")]
-    modes = {"": "accuracy", ", any word": "accuracy_strict"}
-    return [
-        [Cell(f"{name_of_head}{end}"), *_cells(at_heads(dataset, mode, *place))]
-        for end, mode in modes.items()
-    ]
-
-
-def _with_head(tree: xr.DataTree, row: dict[str, Any]) -> Cell:
-    cell = share_of(row, "accuracy")
-    return Cell(f"{head_of(tree, row)} {cell.text}", cell.small)
+    rows = []
+    for mode, end in (("accuracy", ""), ("accuracy_strict", ", any word")):
+        parts = at_best_heads(dataset, mode, [0] * dataset.sizes["mention_type"])
+        shares = (share(*at(parts, kind)) for kind in range(len(parts.value)))
+        rows.append([Cell(f"{name_of_head}{end}"), *shares])
+    return rows
 
 
 def _beaten(row: dict[str, Any], systems: list[str]) -> str:
-    verdicts = [row[f"beats_{system}"] for system in systems]
-    if all(pd.isna(verdict) for verdict in verdicts):
+    verdicts = {system: row[f"beats_{system}"] for system in systems}
+    if all(pd.isna(verdict) for verdict in verdicts.values()):
         return MISSING
-    beaten = [SYSTEMS.get(s, s) for s, won in zip(systems, verdicts, strict=True) if is_true(won)]
-    return ", ".join(beaten) or "none"
-
-
-def _kind(kind: str) -> str:
-    return {"all": "All", "pronoun": "Pronoun", "proper": "Proper", "nominal": "Nominal"}.get(
-        kind, printable(kind)
-    )
-
-
-def _cells(parts: Estimate) -> list[Cell]:
-    limits = zip(parts.value.tolist(), parts.low.tolist(), parts.high.tolist(), strict=True)
-    return [share(*three) for three in limits]
+    return ", ".join(SYSTEMS.get(s, s) for s, won in verdicts.items() if won is True) or "none"
 
 
 def coreference_heads(tree: xr.DataTree) -> pd.DataFrame:
@@ -121,14 +94,14 @@ def coreference_heads(tree: xr.DataTree) -> pd.DataFrame:
     if dataset is None:
         return pd.DataFrame()
     kinds = dataset["mention_type"].values.tolist()
-    layer, head = dataset["best_layer"].values, dataset["best_head"].values
+    strict = at_best_heads(dataset, "accuracy_strict", [*range(len(kinds))])
     columns: dict[str, Any] = {
         "mention_type": kinds,
         "count": dataset["count"].values,
-        "layer": whole_numbers(layer),
-        "head": whole_numbers(head),
+        "layer": pd.Series(dataset["best_layer"].values, dtype="Int64"),
+        "head": pd.Series(dataset["best_head"].values, dtype="Int64"),
         **with_ends("accuracy", estimate(dataset, "best_accuracy")),
-        **with_ends("accuracy_strict", at_heads(dataset, "accuracy_strict", layer, head)),
+        **with_ends("accuracy_strict", strict),
         **with_ends("held_out", estimate(dataset, "held_out")),
     }
     for system in dataset["system"].values.tolist():
@@ -139,61 +112,45 @@ def coreference_heads(tree: xr.DataTree) -> pd.DataFrame:
     return with_model(tree, columns)
 
 
-def at_heads(dataset: xr.Dataset, variable: str, layer: Floats, head: Floats) -> Estimate:
-    """[column] `variable` [layer, head, column] at one head per column; NaN where there is none."""
+def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate:
+    """[kind] `variable` of every kind of mention at the best head of another; NaN without one.
+
+    of  [kind] whose best head that is, as its position
+    """
+    layer, head = (dataset[f"best_{part}"].values[of] for part in ("layer", "head"))
+    place = *(np.nan_to_num(part).astype(int) for part in (layer, head)), np.arange(len(of))
     found = estimate(dataset, variable)
-    there = np.isfinite(layer) & np.isfinite(head)
-    place = np.where(there, layer, 0).astype(int), np.where(there, head, 0).astype(int)
-    columns = np.arange(len(layer))
     parts = (found.value, found.low, found.high)
-    return Estimate(*(np.where(there, part[(*place, columns)], np.nan) for part in parts))
+    return Estimate(*(np.where(np.isnan(layer), np.nan, part[place]) for part in parts))
 
 
-def clark_table_2(tree: xr.DataTree) -> pd.DataFrame:
+def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
     """Model and one column per kind of mention: the rule systems, then the best head for all.
 
-    returns  text; empty without `coreference`
+    returns  text, and what stands below it; both empty without `coreference`
     """
     dataset = group(tree, "coreference")
     if dataset is None:
-        return pd.DataFrame()
-    kinds = [str(kind).capitalize() for kind in dataset["mention_type"].values]
-    rows = [
-        _row(
-            PAPER_SYSTEMS.get(system, printable(system)),
-            kinds,
-            estimate(dataset, "baseline", system=system),
-        )
+        return pd.DataFrame(), ""
+    rows = {
+        system.replace("_", " ").capitalize(): estimate(dataset, "baseline", system=system)
         for system in dataset["system"].values.tolist()
-    ]
-    layer, head = (float(dataset[name].values[0]) for name in ("best_layer", "best_head"))
-    same = np.full(len(kinds), layer), np.full(len(kinds), head)
-    name = f"Head {paper_head(layer, head)}"
-    return pd.DataFrame([*rows, _row(name, kinds, at_heads(dataset, "accuracy", *same))])
-
-
-def note_2(tree: xr.DataTree) -> str:
-    """What stands below the second table; '' without it."""
-    dataset = group(tree, "coreference")
-    if dataset is None:
-        return ""
-    return (
+    }
+    kinds = [str(kind).capitalize() for kind in dataset["mention_type"].values]
+    rows[f"Head {paper_head(dataset.isel(mention_type=0))}"] = at_best_heads(
+        dataset, "accuracy", [0] * len(kinds)
+    )
+    shares = [(name, *map(paper_percent, parts.value.tolist())) for name, parts in rows.items()]
+    note = (
         f"Share of mentions (%) for which an antecedent is found{paper_measure(dataset)} among the "
         "head words of the mentions before it. The head is the best for all mentions, chosen on "
         "the mentions that it is scored on; best_coreference_heads holds the held-out figures and "
         "the intervals. Heads are layer-head, counted from 1. "
         "Layout of Clark et al. (2019), Table 2."
     )
-
-
-def _row(name: str, kinds: list[str], parts: Estimate) -> dict[str, str]:
-    values: Floats = parts.value
-    return {"Model": name} | dict(zip(kinds, map(paper_percent, values.tolist()), strict=True))
+    return pd.DataFrame(shares, columns=["Model", *kinds]), note
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
     """The best head of each kind of mention; the same in the layout of the paper, with its note."""
-    return {
-        "best_coreference_heads": coreference_heads(tree),
-        "clark_table_2": (clark_table_2(tree), note_2(tree)),
-    }
+    return {"best_coreference_heads": coreference_heads(tree), "clark_table_2": clark_table_2(tree)}

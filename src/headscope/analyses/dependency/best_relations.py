@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from headscope.core.card_part import CardPart
 from headscope.core.relation_names import arrow, frequent_relations
-from headscope.core.results import derived, estimate, group, printable
+from headscope.core.results import at, derived, estimate, group, printable, shape
+from headscope.core.wording import percent
 
-RELATIONS = 5  # best ones of a head
+RELATIONS_OF_HEAD = 5
 
 
 @dataclass(frozen=True, slots=True)
 class HeadRelation:
     """How well a head finds one relation, in the direction in which it does better.
 
-    words      `direct object → verb`
-    ends       the accuracy with its interval
-    baseline   that of the best fixed offset
-    rank       1 = the best of `of` heads at it
-    count      words asked about
+    words     `direct object → verb`
+    value     the accuracy; ci_low, ci_high: its interval
+    baseline  that of the best fixed offset
+    rank      1 = the best of `of` heads at it
+    count     words asked about
     """
 
-    words: str
     relation: str
     direction: str
-    ends: tuple[float, float, float]
+    words: str
+    value: float
+    ci_low: float
+    ci_high: float
     baseline: float
     rank: int
     of: int
     count: int
 
+    @property
+    def percent(self) -> str:
+        """The accuracy with its interval, in words."""
+        return percent(self.value, self.ci_low, self.ci_high)
 
-def best_relations(
-    tree: xr.DataTree, layer: int, head: int, *, most: int = RELATIONS
-) -> list[HeadRelation]:
+
+def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:
     """The relations that a head finds farthest above the best fixed offset, best first.
 
     Of 25 words or more, by accuracy − baseline; none that it finds no better. On the data that it
     is scored on: a label asks for more (`label_rules`).
     """
-    return relations_of_heads(tree).get((layer, head), [])[:most]
+    return relations_of_heads(tree).get((layer, head), [])[:RELATIONS_OF_HEAD]
 
 
 @derived
@@ -53,27 +62,55 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
     dataset = group(tree, "dependency")
     if dataset is None:
         return {}
-    accuracy = estimate(dataset.transpose("layer", "head", ...), "accuracy")
     names = [str(name) for name in dataset["direction"].values]
     relations: dict[tuple[int, int], list[HeadRelation]] = {}
     for place in frequent_relations(dataset):
-        value, low, high = (
-            part[..., place] for part in (accuracy.value, accuracy.low, accuracy.high)
-        )
-        baseline, count = (float(dataset[name].values[place]) for name in ("baseline", "count"))
-        label = str(dataset["relation"].values[place])
-        better = np.argwhere((value > baseline).any(-1))  # [head that beats the offset, 2]
+        here = dataset.isel(relation=place).transpose("layer", "head", ...)
+        accuracy = estimate(here, "accuracy")  # [layer, head, direction]
+        baseline, label = float(here["baseline"]), str(dataset["relation"].values[place])
+        better = np.argwhere((accuracy.value > baseline).any(-1))  # [head that beats the offset, 2]
         for layer, head in better.tolist():
-            way = int(np.nanargmax(value[layer, head]))
-            every, own = value[..., way], float(value[layer, head, way])
+            way = int(np.nanargmax(accuracy.value[layer, head]))
+            every, ends = accuracy.value[..., way], at(accuracy, layer, head, way)
             relations.setdefault((layer, head), []).append(
                 HeadRelation(
-                    arrow(printable(label), names[way]), label, names[way],
-                    (own, float(low[layer, head, way]), float(high[layer, head, way])),
-                    baseline, int((every > own).sum()) + 1, int(np.isfinite(every).sum()),
-                    int(count),
+                    label, names[way], arrow(printable(label), names[way]), *ends, baseline,
+                    int((every > ends[0]).sum()) + 1, int(np.isfinite(every).sum()),
+                    int(here["count"]),
                 )
             )  # fmt: skip
     for found in relations.values():
-        found.sort(key=lambda relation: (relation.baseline - relation.ends[0], relation.relation))
+        found.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
     return relations
+
+
+def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
+    for one in best_relations(tree, layer, head):
+        rank = f"{one.rank} of {one.of} heads"
+        yield f"{one.words}, {one.percent}, baseline {percent(one.baseline)}; {rank}"
+
+
+def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
+    return {"relations": [asdict(one) for one in best_relations(tree, layer, head)]}
+
+
+def _page(tree: xr.DataTree) -> dict[str, Any]:
+    """relations [unit] rows of words, accuracy, baseline, rank."""
+    rows = [
+        [
+            [one.words, one.percent, percent(one.baseline), one.rank]
+            for one in best_relations(tree, *place)
+        ]
+        for place in np.ndindex(*shape(tree))
+    ]
+    return {"relations": rows}
+
+
+def _numbers(tree: xr.DataTree, layer: int, head: int) -> list[str]:
+    return [f".{one.direction}.{one.relation}" for one in best_relations(tree, layer, head)]
+
+
+CARD = CardPart(
+    place=10, title="Best relations, above the best fixed offset",
+    lines=_lines, data=_data, page=_page, numbers=_numbers,
+)  # fmt: skip

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm, percent_at
-from headscope.core.claim import LEAST_EFFECT, Claim, LabelRule
+from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
+from headscope.core.claim import Claim, LabelRule
 from headscope.core.head_metrics import HeadMetric
 from headscope.core.relation_names import arrow, frequent_relations
-from headscope.core.results import documents, estimate, group, printable
+from headscope.core.results import documents, estimate, group, needed, printable
 from headscope.core.terms import CLARK, OURS
-from headscope.core.wording import percent
 
 RULES = {
     "dependency": LabelRule(
@@ -28,50 +25,34 @@ MOST_RELATIONS = 20  # ours: as numbers per head; the rest stands in the tables
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """Those of an effect above LEAST_EFFECT."""
-    return [claim for claim in _relations(tree) if claim.effect > LEAST_EFFECT]
-
-
-def _relations(tree: xr.DataTree) -> Iterator[Claim]:
     """One claim per relation that is beaten: `direct object → verb, 86 % [84, 88], …`."""
-    dataset = group(tree, "dependency")
+    dataset = group(tree, NAME)
     if dataset is None:
-        return
-    share, baseline = estimate(dataset, "best_accuracy"), dataset["baseline"].values
-    ahead = estimate(dataset, "advantage").low > 0
-    way = dataset["best_direction"].values
+        return []
+    labels = [str(label) for label in dataset["relation"].values]
 
-    def say(at: int) -> tuple[str, str]:
-        direction = str(dataset["direction"].values[int(way[at])])
-        words = arrow(printable(dataset["relation"].values[at]), direction)
-        ordinary = percent(float(baseline[at]), np.nan, np.nan)
-        return words, f"{words}, {percent_at(share, at)}{by_norm(dataset)}, baseline {ordinary}"
+    def say(at: int, share: str, baseline: str) -> tuple[str, str]:
+        direction = dataset["direction"].values[int(dataset["best_direction"][at])]
+        words = arrow(printable(labels[at]), str(direction))
+        return words, f"{words}, {share}{by_norm(dataset)}, baseline {baseline}"
 
-    cells = [at for at in frequent_relations(dataset) if ahead[at]]
-    n = documents(tree, dataset["accuracy"])
-    yield from best_head_claims(
-        dataset, share, baseline, kind="dependency", cells=cells, say=say, n=n
-    )
+    return best_head_claims(tree, NAME, frequent_relations(dataset), say, about=labels)
 
 
 def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
-    """The accuracies of the most frequent relations; None for any other variable."""
+    """The accuracies of the most frequent relations, each in the direction in which its best head
+    is best; None for any other variable.
+    """
     if variable != "accuracy":
         return None
-    dependency = tree.children[NAME].to_dataset()
-    return [_metric(tree, dependency, at) for at in frequent_relations(dependency)[:MOST_RELATIONS]]
-
-
-def _metric(tree: xr.DataTree, dependency: xr.Dataset, at: int) -> HeadMetric:
-    """The accuracy at one relation, in the direction in which its best head is best."""
-    relation = str(dependency["relation"].values[at])
-    way = int(np.nan_to_num(dependency["best_direction"].values[at]))
-    direction = str(dependency["direction"].values[way])
-    return HeadMetric(
-        key=".".join([NAME, "accuracy", direction, relation]),
-        label=arrow(printable(relation), direction),
-        unit="probability",
-        estimate=estimate(dependency.isel(relation=at, direction=way), "accuracy"),
-        n=documents(tree, dependency["accuracy"]),
-        place=(NAME, "accuracy", {"relation": relation, "direction": direction}),
-    )
+    dependency, found = needed(tree, NAME), []
+    n = documents(tree, dependency["accuracy"])
+    for at in frequent_relations(dependency)[:MOST_RELATIONS]:
+        way = int(np.nan_to_num(dependency["best_direction"].values[at]))
+        here = dependency.isel(relation=at, direction=way)
+        relation, direction = str(dependency["relation"].values[at]), str(here["direction"].values)
+        key, label = f"accuracy.{direction}.{relation}", arrow(printable(relation), direction)
+        place = (NAME, "accuracy", {"relation": relation, "direction": direction})
+        parts = estimate(here, "accuracy")
+        found.append(HeadMetric(f"{NAME}.{key}", label, "probability", parts, n, place))
+    return found

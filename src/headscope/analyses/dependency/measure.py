@@ -3,42 +3,58 @@
 For every word the other word that it attends to most (dependent to head), or the one that attends
 to it most (head to dependent), is taken as its syntactic head; the share of words for which that is
 right is the head's accuracy on their relation (Clark et al. 2019, §4.2). Beside it stand the best
-fixed offset, and the accuracy of a head that was chosen on other documents.
-"""
+fixed offset, and the accuracy of a head that was chosen on other documents."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.analyses.dependency.measure_trees import OFFSETS, POSSESSIVE, SyntacticHeads
-from headscope.analyses.language.held_out import HeldOutChoice, add_by_half, best
+from headscope.analyses.language.held_out import add_by_half, best, counted
 from headscope.core.accumulators import (
+    Bools,
     Estimate,
     Float64,
+    Ints,
     estimate,
     estimate_by_spread,
     halves,
     ratio,
 )
-from headscope.core.labelled import Variable, labelled
-from headscope.corpus.contents import ROOT
+from headscope.core.results import labelled
+from headscope.corpus.contents import ROOT, has_tree, label
+from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.model.batch import Batch
+from headscope.model.batch import PIECES, Batch, largest
 from headscope.model.layer import LayerView
-from headscope.model.words import PIECES, largest
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
 
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 ALL, CLEAN = "all", "all_but_root_and_punctuation"
 PUNCTUATION = frozenset({"punct", "P"})  # UD and Stanford; the CoNLL-X treebanks' P
 LEFT_OUT = ("head_in_another_input", "no_token")
+OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+CLITICS = ("'s", "s'", "’s", "s’")
+POSSESSIVE = {"stanford": {"poss"}, "universal": {"poss", "nmod:poss"}, "off": set[str]()}
 REPLICATE_BYTES = 64 << 20  # ours: with many heads and relations, fewer replicates are kept
 PERCENTILES_FROM = 100  # ours: below, an interval is 1.96 standard deviations of the replicates
+WORDS = {
+    "accuracy": "share of words whose syntactic head is found",
+    "offset_accuracy": "share of words whose syntactic head is found by a fixed offset",
+    "count": "words asked for",
+    "left_out": "words left out",
+    "best_direction": "direction of the best head, an index of direction",
+    "best_offset": "the best fixed offset",
+    "baseline": "accuracy of the best offset, chosen on the same data",
+    "advantage": "held-out accuracy of heads less that of the best offset",
+}
 
 
 class Dependency(Analysis):
@@ -65,153 +81,94 @@ class Dependency(Analysis):
     source: ClassVar[str] = "Clark et al. 2019, §4.2"
 
     def __init__(
-        self,
-        scope: Scope,
-        *,
-        relations: str = "",
-        subtypes: str = "keep",
-        possessive: str = "stanford",
-        pieces: str = "mean",
-        measure: str = "attention",
-    ) -> None:
+        self, scope: Scope, *, relations: str = "", subtypes: str = "keep",
+        possessive: str = "stanford", pieces: str = "mean", measure: str = "attention",
+    ) -> None:  # fmt: skip
         super().__init__(scope)
-        check_option("subtypes", subtypes, ("keep", "fold"))
-        check_option("possessive", possessive, POSSESSIVE)
-        check_option("pieces", pieces, PIECES)
-        check_option("measure", measure, MEASURES)
-        self.options = {
-            "measure": measure, "pieces": pieces, "subtypes": subtypes, "possessive": possessive,
-        }  # fmt: skip
+        self.options = checked_options(
+            measure=(measure, MEASURES), pieces=(pieces, PIECES),
+            subtypes=(subtypes, ("keep", "fold")), possessive=(possessive, POSSESSIVE),
+        )  # fmt: skip
         self.columns, self.member = _columns(scope.relations, relations, fold=subtypes == "fold")
         size = len(self.columns)
-        cells = 2 * scope.layers * scope.heads * len(DIRECTIONS) * size
-        kept = max(2, REPLICATE_BYTES // (8 * cells))
-        self.correct = self.sums(
-            2, scope.layers, scope.heads, len(DIRECTIONS), size, replicates=kept
-        )
+        cells = (2, scope.layers, scope.heads, len(DIRECTIONS), size)
+        kept = max(2, REPLICATE_BYTES // (8 * math.prod(cells)))
+        self.correct = self.sums(*cells, replicates=kept)
         self.by_offset = self.sums(2, len(OFFSETS), size, replicates=kept)
         self.asked = self.sums(2, size, replicates=kept)
         self.left_out = self.sums(len(LEFT_OUT), replicates=0)
-        self._seen: _BatchAnswers | None = None
+        # of the batch that is looked at: its trees, the half of each example, and
+        # [example, place, column] float32 1 where the word's answer counts for the column
+        self._seen: tuple[SyntacticHeads, Ints, npt.NDArray[np.float32]] | None = None
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Count, for each example, the words whose head each head of the layer finds."""
         if layer.index == 0:
             self._begin(batch)
-        seen = self._seen
-        if seen is None:
+        if self._seen is None:
             return
+        heads, half, member = self._seen
         maps = layer.word_maps(
             batch, measure=self.options["measure"], pieces=self.options["pieces"]
         )
         answers = np.stack(largest(maps, batch.words), 2)  # [example, head, direction, place]
-        answers = np.take_along_axis(answers, seen.heads.judge[:, None, None], 3)
-        right = answers == seen.heads.head[:, None, None]
-        by_column = right.astype(np.float32) @ seen.member[:, None]  # [example, head, direction, …]
-        add_by_half(self.correct, by_column, seen.half, batch.bootstrap, at=(layer.index,))
+        answers = np.take_along_axis(answers, heads.judge[:, None, None], 3)
+        right = answers == heads.head[:, None, None]
+        by_column = right.astype(np.float32) @ member[:, None]  # [example, head, direction, …]
+        add_by_half(self.correct, by_column, half, batch.bootstrap, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
-        """Look up what is right, once per batch, and count the questions."""
-        heads = SyntacticHeads.of(
-            batch.examples, batch.words, self.scope.relations,
-            possessive=self.options["possessive"],
-        )  # fmt: skip
+        possessive = self.options["possessive"]
+        heads = SyntacticHeads.of(batch, self.scope.relations, possessive=possessive)
         if not (heads.asked.any() or heads.left_out.any()):
             self._seen = None
             return
         half = halves([e.document for e in batch.examples], seed=self.scope.seed)
         member = np.where(heads.asked[..., None], self.member[heads.label], 0)
         member[heads.root, self.columns.index(CLEAN)] = 0
-        self._seen = seen = _BatchAnswers(heads, half, member.astype(np.float32))
+        self._seen = heads, half, member.astype(np.float32)
         add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
-        found = offsets.astype(np.float32) @ seen.member  # [example, offset, column]
+        found = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
         add_by_half(self.by_offset, found, half, batch.bootstrap)
         self.left_out.add(heads.left_out, batch.bootstrap)
 
-    # --- the result -------------------------------------------------------------------------
-
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
-        correct, offsets, asked = (
-            a.sums for a in (self.correct, self.by_offset, self.asked)
+        correct, offsets = (
+            self.correct.sums,
+            self.by_offset.sums,
         )  # [replicate + 1, half, …, column]
-        heads = best(correct.reshape(*correct.shape[:2], -1, correct.shape[-1]), asked)
-        baseline = best(offsets, asked)
+        asked = self.asked.sums  # [replicate + 1, half, column]
+        heads, baseline = best(correct, asked), best(offsets, asked)
         both = asked.sum(1)  # [replicate + 1, column]
-        accuracy = self._estimate(ratio(correct.sum(1), both[:, None, None, None]))
-        by_offset = self._estimate(ratio(offsets.sum(1), both[:, None]))
-        every = ("layer", "head", "direction", "relation")
-        text = "share of words whose syntactic head is found"
-        variables = {
-            "accuracy": Variable(accuracy, every, text, "1", self.source),
-            "offset_accuracy": Variable(
-                by_offset, ("offset", "relation"), f"{text} by a fixed offset", "1", self.source
-            ),
-            "count": Variable(
-                both[0].astype(np.int64), ("relation",), "words asked for", "1", self.source
-            ),
-            "left_out": Variable(
-                self.left_out.sums[0].astype(np.int64), ("reason",), "words left out", "1", "ours"
-            ),
-            **self._best(heads, baseline, correct.shape[2:5]),
-        }
+        layer, head, direction = heads.places
+        offset = np.where(baseline.unit < 0, np.nan, np.array(OFFSETS)[baseline.unit])
+        every, one = ("layer", "head", "direction", "relation"), ("relation",)
+        rows = {
+            "accuracy": (ratio(correct.sum(1), both[:, None, None, None]), every),
+            "offset_accuracy": (ratio(offsets.sum(1), both[:, None]), ("offset", *one)),
+            "count": (both[0].astype(np.int64), one),
+            "left_out": (self.left_out.sums[0].astype(np.int64), ("reason",)),
+            "best_layer": (layer, one), "best_head": (head, one),
+            "best_direction": (direction, one), "best_offset": (offset, one),
+            "best_accuracy": (heads.chosen, one), "baseline": (baseline.chosen, one),
+            "held_out": (heads.held_out, one), "advantage": (heads.held_out - baseline.chosen, one),
+        }  # fmt: skip
+        variables = counted(rows, WORDS, self._estimate, source=self.source)
+        variables["left_out"] = replace(variables["left_out"], source="ours")
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,
         }  # fmt: skip
         return labelled(variables, coords=coords).assign_attrs(self.options)
 
-    def _best(
-        self, heads: HeldOutChoice, baseline: HeldOutChoice, shape: tuple[int, ...]
-    ) -> dict[str, Variable]:
-        places = np.array(np.unravel_index(np.maximum(heads.unit, 0), shape), np.float64)
-        layer, head, direction = np.where(heads.unit >= 0, places, np.nan)
-        offset = np.array(OFFSETS, np.float64)[np.maximum(baseline.unit, 0)]
-        choices = {
-            "best_layer": (layer, "layer of the best head"),
-            "best_head": (head, "the best head within its layer"),
-            "best_direction": (direction, "direction of the best head, an index of direction"),
-            "best_offset": (np.where(baseline.unit >= 0, offset, np.nan), "the best fixed offset"),
-        }
-        estimates = {
-            "best_accuracy": (heads.chosen, "accuracy of the best head, chosen on the same data"),
-            "baseline": (baseline.chosen, "accuracy of the best offset, chosen on the same data"),
-            "held_out": (heads.held_out, "accuracy of heads chosen on the other half of the data"),
-            "advantage": (
-                heads.held_out - baseline.chosen,
-                "held-out accuracy of heads less that of the best offset",
-            ),
-        }
-        return {
-            name: Variable(value, ("relation",), text, "1", self.source)
-            for name, (value, text) in choices.items()
-        } | {
-            name: Variable(self._estimate(draws), ("relation",), text, "1", self.source)
-            for name, (draws, text) in estimates.items()
-        }
-
     def _estimate(self, draws: Float64) -> Estimate:
         few = len(draws) - 1 < min(PERCENTILES_FROM, self.scope.replicates)
         return (estimate_by_spread if few else estimate)(draws, documents=self.scope.documents)
 
 
-@dataclass(frozen=True)
-class _BatchAnswers:
-    """What is known of the batch that is being looked at.
-
-    half    [example] 0 or 1
-    member  [example, place, column] float32 1 where the word's answer counts for the column
-    """
-
-    heads: SyntacticHeads
-    half: npt.NDArray[np.int64]
-    member: npt.NDArray[np.float32]
-
-
-def _columns(
-    labels: tuple[str, ...], wanted: str, *, fold: bool
-) -> tuple[list[str], npt.NDArray[np.float64]]:
+def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[str], Float64]:
     """The columns of the result, and member [label, column]: 1 where a label counts for it."""
     names = [label.partition(":")[0] if fold else label for label in labels]
     kept = list(dict.fromkeys(names))
@@ -219,9 +176,80 @@ def _columns(
     if labels and (unknown := [name for name in asked if name not in kept]):
         raise InputError(f"no relation {unknown[0]!r} in this corpus; there are {', '.join(kept)}")
     kept = [name for name in kept if not asked or name in asked]
-    member = np.array([[name == column for column in kept] for name in names])
-    plain = [name != ROOT and name.partition(":")[0] not in PUNCTUATION for name in names]
-    whole = np.stack([np.ones(len(names)), np.array(plain)], -1)  # [label, 2]
-    return [ALL, CLEAN, *kept], np.concatenate(
-        [whole, member.reshape(len(names), len(kept))], -1, dtype=np.float64
-    )
+    member = np.zeros((len(names), 2 + len(kept)))
+    for name, row in zip(names, member, strict=True):
+        plain = name != ROOT and name.partition(":")[0] not in PUNCTUATION
+        row[:] = [True, plain, *(name == column for column in kept)]
+    return [ALL, CLEAN, *kept], member
+
+
+# --- the right answer for each word of a batch --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SyntacticHeads:
+    """The trees of a batch, in places (see `Words`).
+
+    asked      [example, place] whether the word at this place counts
+    root       [example, place] whether it is a root, whose head no head can find
+    head       [example, place] place of its head; -2 where there is none (never an answer)
+    label      [example, place] index into the corpus's relations; 0 where not asked
+    judge      [example, place] the place whose answer is scored for it: its own, or its clitic's
+    by_offset  [example, place, offset] whether each of OFFSETS gives the right answer
+    left_out   [example, 2] words not asked for: the head is in another input; the word, or its
+               head, has no token
+    """
+
+    asked: Bools
+    root: Bools
+    head: Ints
+    label: Ints
+    judge: Ints
+    by_offset: Bools
+    left_out: Ints
+
+    @classmethod
+    def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> SyntacticHeads:
+        """Look up the trees of the examples; those without are not asked about."""
+        shape = batch.words.number.shape
+        heads_of_batch = cls(
+            np.zeros(shape, bool), np.zeros(shape, bool), np.full(shape, -2),
+            np.zeros(shape, np.int64), np.tile(np.arange(shape[1]), (shape[0], 1)),
+            np.zeros((*shape, len(OFFSETS)), bool), np.zeros((shape[0], 2), np.int64),
+        )  # fmt: skip
+        index = {name: at for at, name in enumerate(relations)}
+        for row, (example, place) in enumerate(zip(batch.examples, batch.words.place, strict=True)):
+            if has_tree(example):
+                heads_of_batch._look_up(row, example, place, index, POSSESSIVE[possessive])
+        return heads_of_batch
+
+    def _look_up(
+        self, row: int, example: Example, place: Ints, index: dict[str, int], possessive: Set[str]
+    ) -> None:
+        words = example.words
+        assert words is not None
+        heads = np.array([word.head for word in words])
+        there = np.flatnonzero(place >= 0)  # [word] that have a place here
+        if not len(there):
+            return
+        missing = (heads[there] >= 0) & (place[heads[there]] < 0)
+        inside = (heads[there] > there[0]) & (heads[there] < there[-1])
+        erased = there[-1] - there[0] + 1 - len(there)
+        self.left_out[row] = (missing & ~inside).sum(), (missing & inside).sum() + erased
+        asked = there[~missing]
+        at, head = place[asked], heads[asked]
+        self.asked[row, at] = True
+        self.root[row, at] = head < 0
+        self.head[row, at] = np.where(head < 0, -2, place[head])
+        self.label[row, at] = [index[label(example, word)] for word in asked.tolist()]
+        # the possessive clitic right behind a word is scored instead, where it applies
+        clitic = [
+            word.relation in possessive and after.form.lower() in CLITICS
+            for word, after in pairwise(words)
+        ]
+        behind = np.array([*clitic, False]) & (np.append(place[1:], -1) >= 0)  # [word]
+        judge = asked + behind[asked]
+        self.judge[row, at] = place[judge]
+        # As the authors count: 0 is the root, words from 1; an offset stops at either end.
+        answers = np.clip(judge[:, None] + 1 + np.array(OFFSETS), 0, len(heads))
+        self.by_offset[row, at] = answers == head[:, None] + 1  # [word, offset]

@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.relation_names import frequent_relations
-from headscope.core.results import Floats, estimate
+from headscope.core.results import Floats, estimate, place_name
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 RELATIONS = 6  # as many as there are hues that can be told apart
@@ -62,42 +62,53 @@ class RelationHead:
     @property
     def head_name(self) -> str:
         """As papers name it."""
-        return f"L{self.place[0] + 1}·H{self.place[1] + 1}"
+        return place_name(*self.place)
 
 
-def relation_heads(dependency: xr.Dataset) -> list[RelationHead]:
-    """One for every relation that was scored: TOTALS, then the labels, the most frequent first."""
-    heads = (_relation_head(dependency, at) for at in range(dependency.sizes["relation"]))
-    return [best for best in heads if best is not None]
+def relation_heads(
+    dependency: xr.Dataset, among: Sequence[int] | None = None
+) -> list[RelationHead]:
+    """One for every relation that was scored: TOTALS, then the labels, the most frequent first.
+
+    among  positions of relations; all by default
+    """
+    found = []
+    for place in range(dependency.sizes["relation"]) if among is None else among:
+        here = dependency.isel(relation=place)
+        where = [float(here[f"best_{name}"]) for name in ("layer", "head", "direction", "offset")]
+        if np.isfinite(where).all() and int(here["count"]):
+            layer, head, direction, offset = map(int, where)
+            numbers = ("held_out", "best_accuracy", "baseline", "advantage")
+            found.append(
+                RelationHead(
+                    str(dependency["relation"].values[place]), int(here["count"]), (layer, head),
+                    str(dependency["direction"].values[direction]), offset,
+                    *(estimate(here, name) for name in numbers),
+                )
+            )  # fmt: skip
+    return found
 
 
 def frequent_relation_heads(dependency: xr.Dataset) -> list[RelationHead]:
     """Those of frequent relations, without root and punctuation; see `frequent_relations`."""
-    heads = (_relation_head(dependency, at) for at in frequent_relations(dependency))
-    return [best for best in heads if best is not None]
+    return relation_heads(dependency, frequent_relations(dependency))
 
 
-def chosen_where(heads: Sequence[RelationHead]) -> str:
-    """On what the best heads were chosen and scored, in words for a caption."""
-    if any(np.isfinite(best.score.value) for best in heads):
-        return "chosen on one half of the documents and scored on the other, both ways"
-    return "chosen and scored on the same data"
+def any_interval(heads: Sequence[RelationHead]) -> bool:
+    """Whether the advantage of any has an interval."""
+    return any(np.isfinite(best.advantage.low) for best in heads)
 
 
-def _relation_head(dependency: xr.Dataset, at: int) -> RelationHead | None:
-    here = dependency.isel(relation=at)
-    where = [float(here[f"best_{name}"]) for name in ("layer", "head", "direction", "offset")]
-    if not np.isfinite(where).all() or int(here["count"]) == 0:
-        return None
-    layer, head, direction, offset = (int(number) for number in where)
-    return RelationHead(
-        str(dependency["relation"].values[at]),
-        int(here["count"]),
-        (layer, head),
-        str(dependency["direction"].values[direction]),
-        offset,
-        *(estimate(here, name) for name in ("held_out", "best_accuracy", "baseline", "advantage")),
-    )
+def chosen_relations(dependency: xr.Dataset) -> list[RelationHead]:
+    """The relations whose best heads are furthest ahead of their offset, beyond the interval.
+
+    Where nothing has an interval, those furthest ahead.
+    """
+    known = frequent_relation_heads(dependency)
+    ahead = [best for best in known if best.beats]
+    if not any_interval(known):
+        ahead = [best for best in known if best.ahead > 0]
+    return sorted(ahead, key=lambda best: -best.ahead)[:RELATIONS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +155,19 @@ class ParsedSentence:
 
         top  the scale's end; weights below WEAKEST of it are left out, but not the largest
         """
-        maps = self.attention[best.place].copy()  # [word, word_other]
+        maps = np.nan_to_num(self.attention[best.place])  # [word, word_other]
         np.fill_diagonal(maps, 0)
         from_dependent = best.direction == "dependent_to_head"
-        arcs = []
-        for arc in self.arcs:
-            if arc.relation == best.relation:
-                weights = maps[arc.dependent] if from_dependent else maps[:, arc.dependent]
-                arcs += _arcs(weights, arc, from_dependent=from_dependent, least=top * WEAKEST)
-        return arcs
-
-
-def chosen_relations(dependency: xr.Dataset) -> list[RelationHead]:
-    """The relations whose best heads are furthest ahead of their offset, beyond the interval.
-
-    Where nothing has an interval, those furthest ahead.
-    """
-    known = frequent_relation_heads(dependency)
-    ahead = [best for best in known if best.beats]
-    if not any(np.isfinite(best.advantage.low) for best in known):
-        ahead = [best for best in known if best.ahead > 0]
-    return sorted(ahead, key=lambda best: -best.ahead)[:RELATIONS]
+        found = []
+        for arc in (arc for arc in self.arcs if arc.relation == best.relation):
+            weights = maps[arc.dependent] if from_dependent else maps[:, arc.dependent]
+            largest = int(weights.argmax())
+            shown = (weights >= top * WEAKEST) | (np.arange(len(weights)) == largest)
+            for word in np.flatnonzero(shown & (weights > 0)).tolist():
+                pair = (arc.dependent, word) if from_dependent else (word, arc.dependent)
+                weight, right = float(weights[word]), word == arc.head
+                found.append(AttentionArc(*pair, weight, word == largest, right))
+        return found
 
 
 def parsed_sentences(examples: xr.Dataset) -> list[ParsedSentence]:
@@ -175,18 +178,17 @@ def parsed_sentences(examples: xr.Dataset) -> list[ParsedSentence]:
         for name in ("text", "relation", "head_word")
     )
     sentences = []
-    for at in range(len(maps)):
-        there = np.flatnonzero(heads[at] > -2)
-        arcs = [
-            TreebankArc(int(word), int(heads[at, word]), str(relations[at, word]))
-            for word in there
-            if 0 <= heads[at, word] < len(there)
-        ]
-        attention = maps[at][..., : len(there), : len(there)].astype(np.float64)
+    for seen, words, labels, head in zip(maps, texts, relations, heads, strict=True):
+        there = np.flatnonzero(head > -2).tolist()
+        size = len(there)
+        attention = seen[..., :size, :size].astype(np.float64)
         if np.isfinite(attention).any():
-            sentences.append(
-                ParsedSentence([str(word) for word in texts[at, there]], arcs, attention)
-            )
+            arcs = [
+                TreebankArc(word, int(head[word]), str(labels[word]))
+                for word in there
+                if 0 <= head[word] < size
+            ]
+            sentences.append(ParsedSentence([str(words[word]) for word in there], arcs, attention))
     return sentences
 
 
@@ -196,26 +198,12 @@ def chosen_sentences(
     """At most SENTENCES that together show most relations; how heads attend plays no part."""
     names = {best.relation for best in relations}
     marked = [[arc.relation for arc in each.arcs if arc.relation in names] for each in sentences]
-    left = [at for at, labels in enumerate(marked) if labels]
-    chosen: list[int] = []
+    left = [place for place, labels in enumerate(marked) if labels]
+    chosen: list[ParsedSentence] = []
     shown: set[str] = set()
     while left and len(chosen) < SENTENCES:
         best = max(left, key=lambda at: (len(set(marked[at]) - shown), len(set(marked[at])), -at))
         left.remove(best)
-        chosen.append(best)
+        chosen.append(sentences[best])
         shown |= set(marked[best])
-    return [sentences[at] for at in chosen]
-
-
-def _arcs(
-    weights: Floats, arc: TreebankArc, *, from_dependent: bool, least: float
-) -> list[AttentionArc]:
-    """The attention of (or to) one dependent, from its weights [word]."""
-    weights = np.nan_to_num(weights)
-    best = int(weights.argmax())
-    arcs = []
-    for word in np.flatnonzero((weights >= least) | (np.arange(len(weights)) == best)).tolist():
-        if weights[word] > 0:
-            pair = (arc.dependent, word) if from_dependent else (word, arc.dependent)
-            arcs.append(AttentionArc(*pair, float(weights[word]), word == best, word == arc.head))
-    return arcs
+    return chosen

@@ -14,40 +14,25 @@ import xarray as xr
 
 from headscope.analyses.language.tables import (
     above_zero,
-    is_true,
     paper_head,
     paper_measure,
     paper_percent,
-    share_of,
-    whole_numbers,
     with_ends,
     with_model,
 )
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
-from headscope.core.results import estimate, group, printable, shape
+from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
 from headscope.draw.caption_words import INTERVALS, over
-from headscope.page.tabulate import (
-    Cell,
-    Column,
-    Rows,
-    Table,
-    ends,
-    head_of,
-    points,
-    records,
-)
+from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, points, records, share
 
 CLARK_LEAST_WORDS = 100  # Clark et al. 2019, Table 1
 BEATS = "beats its baseline"
-TOTAL_NAMES = {"all": "all", "all_but_root_and_punctuation": "all but root and punctuation"}
 
 
 def syntax_table(tree: xr.DataTree) -> Table:
     """Clark et al. (2019), Table 1, with intervals and the held-out figure."""
-    dataset = group(tree, "dependency")
-    assert dataset is not None
-    table = best_heads(tree)
+    dataset, table = needed(tree, "dependency"), best_heads(tree)
     totals, single = table.iloc[: len(TOTALS)], table.iloc[frequent_relations(dataset)]
     groups = [
         Rows([_relation_row(tree, row) for row in records(rows)], title)
@@ -60,37 +45,34 @@ def syntax_table(tree: xr.DataTree) -> Table:
         Column("Held out", "%", "held_out"), Column("Ahead", "points", "advantage"),
     ]  # fmt: skip
     rare = int((table["count"].iloc[len(TOTALS) :] < LEAST_WORDS).sum())
-    caption = _syntax_caption(over(tree, dataset["accuracy"]), rare=rare)
-    return Table("Best heads by relation", columns, groups, caption, inline=False)
-
-
-def _syntax_caption(n: str, *, rare: int) -> str:
     stand = "relation stands" if rare == 1 else "relations stand"
     left = f" {rare} rarer {stand} in tables/best_heads.csv." if rare else ""
-    return (
+    caption = (
         "Share of words (%) whose syntactic head the best head finds, beside the best fixed offset "
         "(+1: the word to the right), both chosen on the words that they are scored on; held out: "
         "heads chosen on one half of the documents, scored on the other; ahead: held out less the "
         "baseline, in percentage points; ▲ the interval of this lies above 0. "
         f"Relations of at least {LEAST_WORDS} words, root and punctuation not shown; n counts "
-        f"words. {INTERVALS}; {n}.{left} Layout after Clark et al. (2019), Table 1."
+        f"words. {INTERVALS}; {over(tree, dataset['accuracy'])}.{left} "
+        "Layout after Clark et al. (2019), Table 1."
     )
+    return Table("Best heads by relation", columns, groups, caption, inline=False)
 
 
 def _relation_row(tree: xr.DataTree, row: dict[str, Any]) -> list[Cell]:
     relation, direction = printable(row["relation"]), row["direction"]
     words = "" if direction is None else arrow(relation, str(direction))
-    offset = row["baseline_offset"]
+    shares = {key: share(*ends(row, key)) for key in ("accuracy", "baseline", "held_out")}
+    name, offset = relation, row["baseline_offset"]
+    if relation in TOTALS:
+        name = relation.replace("_", " ")
     return [
-        Cell(TOTAL_NAMES.get(relation, relation), words, code=relation not in TOTAL_NAMES),
-        Cell(f"{int(row['count']):,}"),
-        Cell(head_of(tree, row)),
-        share_of(row, "accuracy"),
-        share_of(row, "baseline"),
+        Cell(name, words, code=relation not in TOTALS), Cell(f"{int(row['count']):,}"),
+        Cell(head_of(tree, row)), shares["accuracy"], shares["baseline"],
         Cell(MISSING if pd.isna(offset) else f"{int(offset):+d}".replace("-", "−")),
-        share_of(row, "held_out"),
-        points(*ends(row, "advantage"), mark=BEATS if is_true(row["beats_baseline"]) else ""),
-    ]
+        shares["held_out"],
+        points(*ends(row, "advantage"), mark=BEATS if row["beats_baseline"] is True else ""),
+    ]  # fmt: skip
 
 
 def best_heads(tree: xr.DataTree) -> pd.DataFrame:
@@ -112,68 +94,54 @@ def best_heads(tree: xr.DataTree) -> pd.DataFrame:
     columns: dict[str, Any] = {
         "relation": dataset["relation"].values.tolist(),
         "count": dataset["count"].values,
-        "layer": whole_numbers(dataset["best_layer"].values),
-        "head": whole_numbers(dataset["best_head"].values),
+        "layer": pd.Series(dataset["best_layer"].values, dtype="Int64"),
+        "head": pd.Series(dataset["best_head"].values, dtype="Int64"),
         "direction": [None if np.isnan(d) else names[int(d)] for d in direction],
         **with_ends("accuracy", estimate(dataset, "best_accuracy")),
         **with_ends("held_out", estimate(dataset, "held_out")),
         **with_ends("baseline", estimate(dataset, "baseline")),
-        "baseline_offset": whole_numbers(dataset["best_offset"].values),
+        "baseline_offset": pd.Series(dataset["best_offset"].values, dtype="Int64"),
         **with_ends("advantage", advantage),
         "beats_baseline": above_zero(advantage.low),
     }
     return with_model(tree, columns)
 
 
-def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> pd.DataFrame:
+def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple[pd.DataFrame, str]:
     """Relation, Head, Accuracy, Baseline: all words first, then relations by frequency.
 
     least    words that a relation has at least
-    returns  text; Baseline holds the best offset in brackets; root and punctuation are not shown.
-             Empty without `dependency`
+    returns  text, and what stands below it; Baseline holds the best offset in brackets; root and
+             punctuation are not shown. Both empty without `dependency`
     """
     dataset = group(tree, "dependency")
     if dataset is None:
-        return pd.DataFrame()
-    rows = []
+        return pd.DataFrame(), ""
+    rows, turned = [], []
     for at in [0, *frequent_relations(dataset, least=least)]:
         here = dataset.isel(relation=at)
-        offset = float(here["best_offset"])
-        places = f" ({offset:.0f})" if np.isfinite(offset) else ""
-        rows.append(
-            {
-                "Relation": "All" if at == 0 else printable(dataset["relation"].values[at]),
-                "Head": paper_head(float(here["best_layer"]), float(here["best_head"])),
-                "Accuracy": paper_percent(float(here["best_accuracy"])),
-                "Baseline": paper_percent(float(here["baseline"])) + places,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def note_1(tree: xr.DataTree) -> str:
-    """What stands below the first table; '' without it."""
-    dataset = group(tree, "dependency")
-    if dataset is None:
-        return ""
-    names = dataset["direction"].values.tolist()
-    turned = [
-        "All" if at == 0 else printable(dataset["relation"].values[at])
-        for at in [0, *frequent_relations(dataset, least=CLARK_LEAST_WORDS)]
-        if dataset["best_direction"].values[at] == names.index("head_to_dependent")
-    ]
+        name = printable(dataset["relation"].values[at]) if at else "All"
+        offset = here["best_offset"]
+        places = f" ({float(offset):.0f})" if np.isfinite(offset) else ""
+        shares = [paper_percent(float(here[part])) for part in ("best_accuracy", "baseline")]
+        rows.append([name, paper_head(here), shares[0], shares[1] + places])
+        if here["best_direction"] == dataset["direction"].values.tolist().index(
+            "head_to_dependent"
+        ):
+            turned.append(name)
     ways = "From dependent to head"
     ways += f", but from head to dependent for {', '.join(turned)}." if turned else " throughout."
     layers, heads = shape(tree)
-    return (
+    note = (
         f"Share of words (%) whose syntactic head is found{paper_measure(dataset)}: the best of "
         f"{layers * heads} heads in two directions, and in brackets the best fixed offset, each "
         "chosen on the words that it is scored on; best_heads holds the held-out figures and the "
-        f"intervals. {ways} Relations of at least {CLARK_LEAST_WORDS} words, root and punctuation "
-        "not shown. Heads are layer-head, counted from 1. Layout of Clark et al. (2019), Table 1."
+        f"intervals. {ways} Relations of at least {least} words, root and punctuation not shown. "
+        "Heads are layer-head, counted from 1. Layout of Clark et al. (2019), Table 1."
     )
+    return pd.DataFrame(rows, columns=["Relation", "Head", "Accuracy", "Baseline"]), note
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame | tuple[pd.DataFrame, str]]:
     """The best head of each relation; the same in the layout of the paper, with its note."""
-    return {"best_heads": best_heads(tree), "clark_table_1": (clark_table_1(tree), note_1(tree))}
+    return {"best_heads": best_heads(tree), "clark_table_1": clark_table_1(tree)}

@@ -14,16 +14,18 @@ Rousseeuw 2021). Our own code, because theirs is under the GPL and this package 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.core.accumulators import Float64, generator
+from headscope.core.accumulators import Bools, Float64, Ints, generator
 
-Ints = npt.NDArray[np.int64]
 ROUNDING = 1e-12  # of the whole: a smaller gain is none
+METHODS = ("k_medoids", "average")
+FEWEST_UNITS = 4  # of fewer heads there are no two clusters of two
+MOST = 20  # ours: more clusters than that nobody tells apart
+REFERENCES = 39  # clouds without clusters: p can be 1/40
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
     returns    one for each count: the best of three local optima, from a greedy start, from the
                medoids of one cluster fewer, and of one more; the same for the same distances
     """
+
+    def cheapest(given: Sequence[Medoids]) -> Medoids:
+        return given[_least(np.array([one.cost for one in given]), given[0].cost)]
+
     largest = max(counts, default=0)
     greedy = _grown(distances, np.empty(0, np.int64), largest)
     best: list[Medoids] = []
@@ -55,17 +61,11 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
         starts = [greedy[:count]]
         if best:
             starts.append(_grown(distances, best[-1].medoids, count))
-        best.append(_cheapest(_exchanged(distances, start) for start in starts))
+        best.append(cheapest([_exchanged(distances, start) for start in starts]))
     for at in range(largest - 2, -1, -1):
         start = _shrunk(distances, best[at + 1].medoids)
-        best[at] = _cheapest([best[at], _exchanged(distances, start)])
+        best[at] = cheapest([best[at], _exchanged(distances, start)])
     return [best[count - 1] for count in counts]
-
-
-def _cheapest(candidates: Iterable[Medoids]) -> Medoids:
-    """The first of the least cost."""
-    given = list(candidates)
-    return given[_least(np.array([one.cost for one in given]), given[0].cost)]
 
 
 def _least(values: Float64, whole: float) -> int:
@@ -123,12 +123,6 @@ def _nearest(distances: Float64, medoids: Ints) -> tuple[Ints, Float64, Float64]
     first = distances[units, medoids[labels]]
     to[units, labels] = np.inf
     return labels, first, np.maximum(to.min(1), 0)
-
-
-METHODS = ("k_medoids", "average")
-FEWEST_UNITS = 4  # of fewer heads there are no two clusters of two
-MOST = 20  # ours: more clusters than that nobody tells apart
-REFERENCES = 39  # clouds without clusters: p can be 1/40
 
 
 def counts_for(units: int) -> range:
@@ -204,17 +198,14 @@ def reference_curves(
     inner = -0.5 * centre @ distances**2 @ centre
     axes = np.sqrt(np.maximum(np.linalg.eigvalsh((inner + inner.T) / 2), 0) / units)
     random = generator(seed, "clusters", "reference")
-    out = np.full((draws, len(counts)), np.nan)
-    for draw in range(draws):
-        cloud = squareform(pdist(random.normal(size=(units, units)) * axes))
-        out[draw] = curve(cloud, labels_by("k_medoids", cloud, counts))
-    return out
+    clouds = (squareform(pdist(random.normal(size=(units, units)) * axes)) for _ in range(draws))
+    return np.stack([curve(cloud, labels_by("k_medoids", cloud, counts)) for cloud in clouds])
 
 
 def choose(curves: Float64, references: Float64) -> tuple[int, float]:
     """Which number of clusters to take, and whether there are clusters at all.
 
-    curves       [count] or [replicate, count]: the first row decides
+    curves      [count] or [replicate, count]: the first row decides
     references  [draw, count]
     returns     the position of the count, and how often points without clusters stand out as much
                 at any count (p of a Monte Carlo test: data and draws are treated alike)
@@ -222,15 +213,11 @@ def choose(curves: Float64, references: Float64) -> tuple[int, float]:
     own = np.atleast_2d(curves)[0]
     all_curves = np.vstack([own, references])
     excess = (all_curves - all_curves.mean(0)).max(1)  # [data and draws]
-    p = float((excess >= excess[0]).mean())
-    return int((own - references.mean(0)).argmax()), p
+    return int((own - references.mean(0)).argmax()), float((excess >= excess[0]).mean())
 
 
 def agreement(one: Ints, other: Ints) -> float:
-    """The adjusted Rand index of two clusterings [unit]: 1 if the same, about 0 by chance.
-
-    Hubert and Arabie (1985).
-    """
+    """The adjusted Rand index of two clusterings [unit] (Hubert and Arabie 1985)."""
     from sklearn.metrics import adjusted_rand_score
 
     return float(adjusted_rand_score(one, other))
@@ -244,11 +231,14 @@ def jaccard(labels: Ints, others: Ints) -> Float64:
     returns  [cluster] mean over replicates, from 0 to 1; above 0.75 stable, below 0.5 dissolved
              (Hennig 2007)
     """
-    mine = _is_member(labels)
-    overlaps = [
-        _overlap(mine, _is_member(other)).max(1) for other in others
-    ]  # [replicate][cluster]
-    return np.mean(overlaps, axis=0) if overlaps else np.full(len(mine), np.nan)
+    mine = _is_member(labels)  # [cluster, unit]
+    if not len(others):
+        return np.full(len(mine), np.nan)
+    overlaps = []
+    for theirs in map(_is_member, others):
+        both = mine.astype(np.float64) @ theirs.T.astype(np.float64)
+        overlaps.append((both / (mine.sum(1)[:, None] + theirs.sum(1) - both)).max(1))
+    return np.asarray(np.mean(overlaps, axis=0))
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:
@@ -274,12 +264,6 @@ def typical(distances: Float64, labels: Ints) -> Ints:
     return np.asarray(to_own.argmin(1), np.int64)
 
 
-def _is_member(labels: Ints) -> npt.NDArray[np.bool_]:
+def _is_member(labels: Ints) -> Bools:
     """[cluster, unit]"""
     return np.asarray(labels == np.unique(labels)[:, None])
-
-
-def _overlap(mine: npt.NDArray[np.bool_], theirs: npt.NDArray[np.bool_]) -> Float64:
-    """[cluster, cluster] units of both over units of either."""
-    both = mine.astype(np.float64) @ theirs.T.astype(np.float64)
-    return np.asarray(both / (mine.sum(1)[:, None] + theirs.sum(1) - both))

@@ -1,8 +1,7 @@
 """Which heads attend alike?
 
 Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of heads; the map that
-multidimensional scaling makes of it, coloured by layer and by what the heads do; and whether the
-heads of one layer attend alike, more than heads of different layers.
+multidimensional scaling makes of it, coloured by layer and by what the heads do.
 """
 
 from __future__ import annotations
@@ -13,38 +12,33 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import PercentFormatter
 
-from headscope.analyses.divergence import figure_cluster_checks, figure_clusters
-from headscope.analyses.divergence.layers_alike import PERMUTATIONS, has_layers, layers_verdict
-from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, estimate, group, needed, shape
-from headscope.draw.caption_words import INTERVALS, over, role_name
-from headscope.draw.marks import band_line, cell_key, faint_grid, legend
+from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
+from headscope.analyses.divergence.clusters import most
+from headscope.core.head_attention import ROLES, head_roles
+from headscope.core.results import Floats, group, needed, shape
+from headscope.draw.caption_words import over, role_name
+from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
+from headscope.page.sections import SectionPlan
 
-LN2 = float(np.log(2))  # nats: the largest Jensen–Shannon divergence there can be
 
-
-def map_panels(tree: xr.DataTree) -> list[Panel]:
+def _map_panels(tree: xr.DataTree) -> list[Panel]:
     """The map twice: by layer, by role."""
-    divergence = needed(tree, "divergence")
-    if "mds" not in divergence:
+    place = places(tree)
+    if place is None:
         return []
-    place = divergence["mds"].transpose("unit", "axis").values
     return [
         Panel("By layer", partial(_by_layer, place, shape(tree)), height=0.95, key_above=True),
         Panel("By what they do", partial(_by_role, tree, place), height=0.95),
     ]
 
 
-def map_caption(tree: xr.DataTree) -> str:
-    """How to read the map."""
+def _map_caption(tree: xr.DataTree) -> str:
     divergence = needed(tree, "divergence")
-    stress = ""
-    if "mds_stress" in divergence:
-        stress = f", stress {float(divergence['mds_stress']):.2f}"
+    known = "mds_stress" in divergence
+    stress = f", stress {float(divergence['mds_stress']):.2f}" if known else ""
     return (
         "Each mark is one head; near means that the two distribute attention alike "
         "(multidimensional scaling of the Jensen–Shannon divergence in nats"
@@ -53,7 +47,7 @@ def map_caption(tree: xr.DataTree) -> str:
     )
 
 
-def matrix_panels(tree: xr.DataTree) -> list[Panel]:
+def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
     """The matrix of divergences."""
     divergence = needed(tree, "divergence")
     if "js" not in divergence:
@@ -61,8 +55,7 @@ def matrix_panels(tree: xr.DataTree) -> list[Panel]:
     return [Panel("Divergence between heads", partial(_matrix, tree, divergence["js"]), height=1.0)]
 
 
-def matrix_caption(tree: xr.DataTree) -> str:
-    """How to read the matrix."""
+def _matrix_caption(tree: xr.DataTree) -> str:
     return (
         "Every head against every other, layer by layer (rules between layers, numbered from 1): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
@@ -103,27 +96,23 @@ def _by_role(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
 def _bare(axes: Axes) -> None:
     """No axes: only distances mean something."""
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
 
 
 def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     layers, heads = shape(tree)
     values = js.transpose("unit", "unit_other").values
-    top = min(float(np.nanmax(values)), LN2) or LN2
+    top = most(values)
     axes.imshow(values, cmap=ramp_map(), vmin=0, vmax=top, interpolation="nearest")
     for border in range(1, layers):
         axes.axhline(border * heads - 0.5, color=color("page"), lw=0.5)
         axes.axvline(border * heads - 0.5, color=color("page"), lw=0.5)
     middles = np.arange(layers) * heads + (heads - 1) / 2
-    names = [str(layer + 1) for layer in range(layers)]
-    axes.set_xticks(middles, names)
-    axes.set_yticks(middles, names)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(middles, [str(layer + 1) for layer in range(layers)])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")
     axes.set_ylabel("layer")
     cell_key(axes, f"{top:.2f} nats")
@@ -138,82 +127,41 @@ def places(tree: xr.DataTree) -> Floats | None:
 
 
 MAP = Picture(
-    "divergence_map", "The map of heads", ("divergence",), map_panels, map_caption, columns=2
+    "divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption, columns=2
 )
 MATRIX = Picture(
-    "divergence_matrix", "How far heads differ", ("divergence",), matrix_panels, matrix_caption,
+    "divergence_matrix", "How far heads differ", ("divergence",), _matrix_panels, _matrix_caption,
     columns=1,
 )  # fmt: skip
-
-
-ROWS = ("same layer", "neighbouring layer", "farther layer")
-
-
-def layer_panels(tree: xr.DataTree) -> list[Panel]:
-    """Divergence by distance of layers, and where the most alike head is."""
-    divergence = needed(tree, "divergence")
-    if not has_layers(tree):
-        return []
-    return [
-        Panel("Farther layers, less alike?", partial(_draw_gaps, divergence), height=0.7),
-        Panel("Where the most alike head is", partial(_draw_nearest, divergence), height=0.7),
-    ]
-
-
-def layer_caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and what held."""
-    return (
-        "(a) Mean divergence of two heads by the distance of their layers, 0 in the same layer; "
-        "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
-        "alike head is in the same, a neighbouring or a farther layer, and what chance gives. "
-        f"Bands and whiskers are {INTERVALS}; p: layers dealt out anew among the heads, "
-        f"{PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), §6, saw "
-        "heads of a layer near each other on the map of BERT."
-    )
-
-
-def _draw_gaps(divergence: xr.Dataset, axes: Axes) -> None:
-    gaps = estimate(divergence, "js_by_layer_gap")
-    js = divergence["js"].values
-    mean = float(js[np.triu_indices(len(js), 1)].mean())
-    axes.axhline(mean, color=color("muted"), lw=0.8, ls=(0, (4, 2)))
-    band_line(axes, np.arange(len(gaps.value), dtype=np.float64), gaps, "all")
-    axes.set_ylim(0)
-    axes.set_xticks(range(0, len(gaps.value), 1 if len(gaps.value) <= 12 else 4))
-    axes.set_xlabel("layers apart")
-    axes.set_ylabel(f"divergence ({divergence['js'].attrs.get('units', 'nats')})")
-    faint_grid(axes)
-
-
-def _draw_nearest(divergence: xr.Dataset, axes: Axes) -> None:
-    shares = estimate(divergence, "nearest_layer")
-    chance = divergence["nearest_chance"].values
-    rows = np.arange(len(ROWS))
-    axes.hlines(rows, shares.low, shares.high, color=color("all"), lw=2.2, alpha=0.35)
-    axes.plot(shares.value, rows, "o", color=color("all"), ms=5, mew=0, zorder=4)
-    axes.plot(chance, rows, "D", color=color("chance"), ms=4, mew=0, zorder=3)
-    axes.set_yticks(rows, ROWS)
-    axes.set_ylim(len(ROWS) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlim(0, 1.1 * float(max(np.nanmax(shares.value), np.nanmax(chance))))
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set_xlabel("of all heads")
-    legend(axes, [("all", "found"), ("chance", "by chance")], line=False, start=0.0)
-
-
-LAYERS = Picture(
-    "layers_alike",
-    "Are the heads of a layer alike?",
-    ("divergence",),
-    layer_panels,
-    layer_caption,
-    columns=2,
-)
 FIGURES = (
     MAP,
     MATRIX,
     figure_clusters.PICTURE,
     figure_cluster_checks.TREE_PICTURE,
     figure_cluster_checks.NUMBER_PICTURE,
-    LAYERS,
+    figure_layers.PICTURE,
 )
+SECTIONS = (
+    SectionPlan(
+        id="clusters", title="Heads that attend alike", pictures=("clusters",),
+        text="Which heads do the same thing, whatever it is? Clusters are made from attention "
+        "alone, and named afterwards by what their heads do; a cluster that no label fits is "
+        "mixed.",
+    ),
+    SectionPlan(
+        id="cluster-number", title="How sure are the clusters?", pictures=("cluster_number",),
+        text="Clusters can be made of anything. These are worth their names as far as heads are "
+        "nearer to their own cluster than to the next, more so than in a cloud without "
+        "clusters, and as far as other documents give the same.",
+    ),
+    SectionPlan(
+        id="layers-alike", title="Are the heads of a layer alike?", pictures=("layers_alike",),
+        text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
+        "that holds, divergence is least within a layer and grows with the distance of layers.",
+    ),
+    SectionPlan(
+        id="map", title="The map of heads", map_caption=_map_caption, place=180,
+        text="Heads that distribute their attention alike lie close together, whatever their "
+        "layer.",
+    ),
+)  # fmt: skip

@@ -18,17 +18,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from headscope.analyses.divergence.clustering import average_tree, labels_by
-from headscope.analyses.divergence.clusters import CLUSTER_VARIABLES, Cluster, clusters, divergences
+from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
 from headscope.analyses.divergence.figure_clusters import (
     HUES,
-    LN2,
     layer_strip,
     mark_cluster,
+    runs,
     spread,
 )
-from headscope.analyses.divergence.layers_alike import CLEAR, p_words
-from headscope.core.results import Floats, estimate, group, needed, shape
-from headscope.core.wording import fixed, percent, plain
+from headscope.analyses.divergence.figure_layers import CLEAR
+from headscope.core.accumulators import Ints
+from headscope.core.results import Floats, at, estimate, group, needed, shape
+from headscope.core.wording import fixed, p_words, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel, Picture
@@ -36,19 +37,15 @@ from headscope.draw.style import color, ramp_map
 
 NUMBER_HEIGHT = 0.048  # of a panel's height: a number beside it
 STABLE = 0.75  # Hennig (2007): from here a cluster is found again
-CHECKED_VARIABLES = (
-    "silhouette_by_k",
-    "reference_silhouette",
-    "cluster_count",
-    "silhouette",
-    "stays",
-)
+CHECKED = {"silhouette_by_k", "reference_silhouette", "cluster_count", "silhouette", "stays"}
+TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
+MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
 
 
-def number_panels(tree: xr.DataTree) -> list[Panel]:
+def _number_panels(tree: xr.DataTree) -> list[Panel]:
     """The curve, the silhouettes of heads, and the stability of clusters where there is one."""
     divergence, groups = needed(tree, "divergence"), clusters(tree)
-    if not groups or not all(name in divergence for name in CHECKED_VARIABLES):
+    if not groups or not set(divergence) >= CHECKED:
         return []
     made = [
         Panel("How many clusters", partial(_curve, divergence), height=0.9),
@@ -59,21 +56,13 @@ def number_panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def number_caption(tree: xr.DataTree) -> str:
+def _number_caption(tree: xr.DataTree) -> str:
     """How to read the figure, what was chosen, and how sure it is."""
     divergence = needed(tree, "divergence")
     if "cluster_count" not in divergence:
         return ""
-    count = int(divergence["cluster_count"])
-    draws = divergence.sizes["draw"]
-    stability = (
-        " (c) Mark: how much of a cluster is found again in clusters of resampled documents "
-        f"(Jaccard overlap, mean; from {STABLE} stable, dashed: Hennig 2007); ticks: of each head, "
-        "the share of resamples in which it is with the cluster’s medoid. "
-        f"{_again(divergence)}"
-        if np.isfinite(divergence["jaccard"].values).any()
-        else ""
-    )
+    count, draws = int(divergence["cluster_count"]), divergence.sizes["draw"]
+    stability = _again(divergence) if np.isfinite(divergence["jaccard"].values).any() else ""
     return (
         "(a) Mean silhouette: how much nearer heads are to their own cluster than to the next, by "
         f"number of clusters; bands are {INTERVALS}; grey: {draws} sets of points that have the "
@@ -86,35 +75,33 @@ def number_caption(tree: xr.DataTree) -> str:
 
 
 def verdict(tree: xr.DataTree) -> str:
-    """Whether heads fall into clusters, and how clear these are; whatever the run says."""
+    """Whether heads fall into clusters, and how clear these are."""
     divergence = group(tree, "divergence")
     if divergence is None or "cluster_p" not in divergence:
         return ""
     p, count = float(divergence["cluster_p"]), int(divergence["cluster_count"])
-    parts = estimate(divergence, "silhouette_by_k", method="k_medoids", k=count)
-    mean = with_interval("silhouette", float(parts.value), float(parts.low), float(parts.high))
+    value, *ends = at(estimate(divergence, "silhouette_by_k", method="k_medoids", k=count))
+    mean = with_interval("silhouette", value, *ends)
     if p > CLEAR:
         return (
             f"Heads without clusters would stand out as much ({p_words(p)}): the {count} clusters "
             f"({mean}) divide what is one cloud."
         )
-    clear = (
-        "clear" if float(parts.value) >= 0.5 else "fuzzy" if float(parts.value) < 0.25 else "fair"
-    )
+    clear = "clear" if value >= 0.5 else "fuzzy" if value < 0.25 else "fair"
     return f"Heads do fall into clusters ({p_words(p)}), {clear} ones ({mean})."
 
 
 def _again(divergence: xr.Dataset) -> str:
-    """How stable the clusters of both methods are."""
+    """How to read the panel on stability, and how stable the clusters of both methods are."""
     rand = estimate(divergence, "stability")
     share = float(divergence["k_share"].sel(k=int(divergence["cluster_count"])))
-    both = [
-        f"{fixed(float(rand.value[at]), 2)} for {name}"
-        for at, name in enumerate(("k-medoids", "average linkage"))
-    ]
+    medoids, linkage = (fixed(float(value), 2) for value in rand.value)
     return (
-        f"Adjusted Rand index with the resamples: {' and '.join(both)}; "
-        f"{percent(share, np.nan, np.nan)} of them choose the same number."
+        " (c) Mark: how much of a cluster is found again in clusters of resampled documents "
+        f"(Jaccard overlap, mean; from {STABLE} stable, dashed: Hennig 2007); ticks: of each head, "
+        "the share of resamples in which it is with the cluster’s medoid. "
+        f"Adjusted Rand index with the resamples: {medoids} for k-medoids and {linkage} for "
+        f"average linkage; {percent(share)} of them choose the same number."
     )
 
 
@@ -128,17 +115,15 @@ def _curve(divergence: xr.Dataset, axes: Axes) -> None:
     band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="average"), "mean")
     band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="k_medoids"), "all")
     axes.axvline(float(divergence["cluster_count"]), color=color("ink"), lw=0.7)
-    axes.set_ylim(min(0.0, axes.get_ylim()[0]))
-    axes.set_xlabel("clusters")
-    axes.set_ylabel("mean silhouette")
+    axes.set(ylim=min(0.0, axes.get_ylim()[0]), xlabel="clusters", ylabel="mean silhouette")
     step = 2 if len(counts) < 12 else 4
     axes.set_xticks([at for at in range(2, int(counts[-1]) + 1) if at % step == 0])
     faint_grid(axes)
-    handles = [
-        Line2D([], [], color=color("blue"), marker="o", ms=3.6, mew=0, label="k-medoids"),
-        Line2D([], [], color=color("grey"), marker="o", ms=3.6, mew=0, label="tree"),
-        Patch(color=color("grey"), alpha=0.25, lw=0, label="no clusters"),
+    lines = [
+        Line2D([], [], color=color(hue), marker="o", ms=3.6, mew=0, label=label)
+        for hue, label in (("blue", "k-medoids"), ("grey", "tree"))
     ]
+    handles = [*lines, Patch(color=color("grey"), alpha=0.25, lw=0, label="no clusters")]
     key = axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(-0.12, 1), ncols=3, handlelength=1.4
     )
@@ -165,8 +150,7 @@ def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) 
             transform=axes.get_yaxis_transform(),
         )  # fmt: skip
     axes.axvline(0, color=color("muted"), lw=0.6)
-    axes.set_ylim(height, 0)
-    axes.set_yticks([])
+    axes.set(ylim=(height, 0), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("silhouette of each head")
     axes.set_ylabel("cluster", labelpad=11)
@@ -184,42 +168,35 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
         face = color("page") if one.number >= len(HUES) else hue
         axes.plot(one.jaccard, one.number, "o", color=hue, mfc=face, ms=5, mew=1.0, zorder=4)
     axes.axvline(STABLE, color=color("muted"), lw=0.8, ls=(0, (4, 2)))
-    axes.set_xlim(0, 1.03)
-    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set(xlim=(0, 1.03), ylim=(len(groups) - 0.5, -0.5))
     axes.set_yticks(range(len(groups)), [str(one.number + 1) for one in groups])
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("overlap, and share of resamples")
-    axes.set_ylabel("cluster")
+    axes.set(xlabel="overlap, and share of resamples", ylabel="cluster")
 
 
 NUMBER_PICTURE = Picture(
-    "cluster_number", "How many clusters, and how sure", ("divergence",), number_panels,
-    number_caption, columns=3,
+    "cluster_number", "How many clusters, and how sure", ("divergence",), _number_panels,
+    _number_caption, columns=3,
 )  # fmt: skip
 
 
-TREE, STRIP, SPACE = 0.3, 0.022, 0.008  # of the map's width
-MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
-
-
-def tree_panels(tree: xr.DataTree) -> list[Panel]:
+def _tree_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
     divergence = needed(tree, "divergence")
-    if not all(name in divergence for name in CLUSTER_VARIABLES):
+    if not clusters(tree):
         return []
     height = (1 + 0.06) / (1 + TREE + 3 * STRIP) + 0.02
     return [Panel("", partial(_draw_tree, tree, divergence), height=height)]
 
 
-def tree_caption(tree: xr.DataTree) -> str:
+def _tree_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and how far the two ways to cluster agree."""
     divergence = needed(tree, "divergence")
     if "method_agreement" not in divergence:
         return ""
     groups, agreement = clusters(tree), float(divergence["method_agreement"])
-    sizes = _cut_sizes(tree, len(groups))
-    largest = percent(max(sizes) / sum(sizes), np.nan, np.nan)
-    alone = sum(size == 1 for size in sizes)
+    sizes = np.bincount(labels_by("average", _distances(tree), [len(groups)])[0]).tolist()
+    largest, alone = percent(max(sizes) / sum(sizes)), sizes.count(1)
     return (
         "The tree joins heads, and then groups of heads, in the order of their mean distance "
         "(average linkage on the root of the Jensen–Shannon divergence; branches as long as the "
@@ -231,13 +208,7 @@ def tree_caption(tree: xr.DataTree) -> str:
     )
 
 
-def _cut_sizes(tree: xr.DataTree, count: int) -> list[int]:
-    """Heads in each group of the tree, cut into `count`."""
-    labels = labels_by("average", _distances(tree), [count])[0]
-    return [int(size) for size in np.bincount(labels)]
-
-
-def _distances(tree: xr.DataTree) -> np.ndarray:
+def _distances(tree: xr.DataTree) -> Floats:
     return np.asarray(np.sqrt(divergences(tree).value))
 
 
@@ -247,7 +218,7 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
     distances = _distances(tree)
     joined = dendrogram(average_tree(distances, ordered=True), no_plot=True)
     order, count = np.array(joined["leaves"]), len(distances)
-    top = min(float(distances.max()) ** 2, LN2) or LN2
+    top = most(distances**2)
     axes.imshow(
         distances[np.ix_(order, order)] ** 2, cmap=ramp_map(), vmin=0, vmax=top,
         interpolation="nearest", extent=(0, count, count, 0),
@@ -261,25 +232,20 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
         # scipy spaces leaves by 10, from 5.
         along = start - np.array(heights) / distances.max() * room
         axes.plot(along, np.array(rows) / 10, color=color("muted"), lw=0.6)
-    for at, words in ((start, "0"), (start - room, f"distance {distances.max():.2f}")):
-        axes.text(
-            at, count + 2 * space, words, fontsize=6.5, va="top",
-            ha="left" if at < start else "center",
-        )  # fmt: skip
-    axes.set_xlim(start - room, count)
-    axes.set_ylim(count, 0)
-    axes.set_aspect("equal")
+    axes.text(start, count + 2 * space, "0", fontsize=6.5, va="top", ha="center")
+    longest = f"distance {distances.max():.2f}"
+    axes.text(start - room, count + 2 * space, longest, fontsize=6.5, va="top", ha="left")
+    axes.set(xlim=(start - room, count), ylim=(count, 0), aspect="equal")
     axes.set_axis_off()
     unit = str(divergence["js"].attrs.get("units", "nats"))
     cell_key(axes, f"{plain(top, unit)} {unit}")
-    for at, words in ((-1.5 * width - 2 * space, "layer"), (-0.5 * width - space, "cluster")):
-        axes.text(at, count + 2 * space, words, fontsize=6.5, va="top", ha="center", rotation=90)
+    for left, words in ((-1.5 * width - 2 * space, "layer"), (-0.5 * width - space, "cluster")):
+        axes.text(left, count + 2 * space, words, fontsize=6.5, va="top", ha="center", rotation=90)
 
 
-def _cluster_strip(axes: Axes, number: np.ndarray, *, at: float, width: float) -> None:
+def _cluster_strip(axes: Axes, number: Ints, *, at: float, width: float) -> None:
     """The cluster of every row, in its colour, with its number where there is room."""
-    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
-    for start, stop in zip(starts, [*starts[1:], len(number)], strict=True):
+    for start, stop in runs(number):
         ink = mark_cluster(axes, int(number[start]), (at, start), (width, stop - start))
         if stop - start >= MOST_NUMBERS * len(number) / 144:
             axes.text(
@@ -289,11 +255,6 @@ def _cluster_strip(axes: Axes, number: np.ndarray, *, at: float, width: float) -
 
 
 TREE_PICTURE = Picture(
-    "cluster_tree",
-    "The tree of heads",
-    ("divergence",),
-    tree_panels,
-    tree_caption,
-    columns=1,
+    "cluster_tree", "The tree of heads", ("divergence",), _tree_panels, _tree_caption, columns=1,
     wide=True,
-)
+)  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from headscope.analyses.divergence.clustering import Ints
-from headscope.analyses.divergence.clusters import Cluster, clusters, divergences
-from headscope.core.results import Floats, derived, head_name, needed, shape
+from headscope.analyses.divergence.clustering import average_tree
+from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
+from headscope.core.accumulators import Ints
+from headscope.core.results import Floats, head_name, needed, shape
 from headscope.core.wording import plain
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, ramp
 
-LN2 = float(np.log(2))  # nats: the largest divergence there can be
 HUES = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
 LEVELS = 12  # shades of the map: finer ones nobody sees, and each makes the file larger
 MOST_CELLS = 160  # of a side; of more heads, neighbours in the picture share a cell
@@ -37,7 +38,7 @@ GAP = 0.012  # of the map's height, at least, between the words of two clusters
 WRAP = 56  # characters of a line
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def _panels(tree: xr.DataTree) -> list[Panel]:
     """One panel; none where the run has no clusters."""
     groups = clusters(tree)
     if not groups:
@@ -46,16 +47,15 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return [Panel("", partial(_draw, tree, needed(tree, "divergence"), groups), height=height)]
 
 
-def caption(tree: xr.DataTree) -> str:
+def _caption(tree: xr.DataTree) -> str:
     """How to read the figure, how many clusters, and what they are, in words."""
-    groups, heads = clusters(tree), shape(tree)[1]
+    heads, merged = shape(tree)[1], _block(shape(tree))
     each = "; ".join(
-        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}" for one in groups
+        f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}"
+        for one in clusters(tree)
     )
-    merged = _block(shape(tree))
-    cell = (
-        "every head against every other" if merged == 1 else f"means of {merged} × {merged} heads"
-    )
+    one_each = "every head against every other"
+    cell = one_each if merged == 1 else f"means of {merged} × {merged} heads"
     return (
         f"Divergence of {cell}, in nats: the nearer to the page’s colour, the more alike. Heads "
         "are ordered by cluster (k-medoids on the root of the Jensen–Shannon divergence), clusters "
@@ -69,8 +69,6 @@ def ordered_units(js: Floats, groups: Sequence[Cluster]) -> list[int]:
     """The units cluster after cluster, in each by an average-linkage tree; js [unit, unit]."""
     from scipy.cluster.hierarchy import leaves_list
 
-    from headscope.analyses.divergence.clustering import average_tree
-
     order: list[int] = []
     for one in groups:
         units = np.array(one.units)
@@ -82,12 +80,6 @@ def ordered_units(js: Floats, groups: Sequence[Cluster]) -> list[int]:
             units = units if units[:half].mean() <= units[half:].mean() else units[::-1]
         order += units.tolist()
     return order
-
-
-@derived
-def _order(tree: xr.DataTree) -> list[int]:
-    """The units in the order of the picture."""
-    return ordered_units(divergences(tree).value, clusters(tree))
 
 
 def mark_cluster(
@@ -115,14 +107,15 @@ def _block(size: tuple[int, int]) -> int:
 
 def _draw(tree: xr.DataTree, divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
     js = divergences(tree).value
-    order = _order(tree)
+    order = ordered_units(js, groups)
     count = len(order)
-    top = min(float(js.max()), LN2) or LN2
+    top = most(js)
     _map(axes, js[np.ix_(order, order)], _block(shape(tree)), top)
     _strips(axes, groups, np.array(order) // shape(tree)[1], shape(tree)[0])
     _words(axes, groups, count)
-    axes.set_xlim(-3 * STRIP * count, count * (1 + TEXT))
-    axes.set_ylim(count * (1 + FOOT), -STRIP * count)
+    axes.set(
+        xlim=(-3 * STRIP * count, count * (1 + TEXT)), ylim=(count * (1 + FOOT), -STRIP * count)
+    )
     axes.set_aspect("equal", anchor="W")
     axes.set_axis_off()
     unit = str(divergence["js"].attrs.get("units", "nats"))
@@ -158,10 +151,15 @@ def _strips(axes: Axes, groups: Sequence[Cluster], layer: Ints, layers: int) -> 
 def layer_strip(axes: Axes, layer: Ints, layers: int, *, at: float, width: float) -> None:
     """The layers of rows from the top, light to dark; layer [row] of `layers`."""
     shades = layer_colors(layers)
-    starts = np.flatnonzero(np.diff(layer, prepend=-1)).tolist()
-    for start, stop in zip(starts, [*starts[1:], len(layer)], strict=True):
+    for start, stop in runs(layer):
         shade = shades[int(layer[start])]
         axes.add_patch(Rectangle((at, start), width, stop - start, fc=shade, lw=0, clip_on=False))
+
+
+def runs(numbers: Ints) -> list[tuple[int, int]]:
+    """The first and the last row + 1 of each stretch of equal numbers."""
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    return list(pairwise([*starts, len(numbers)]))
 
 
 def _key(axes: Axes, top: str, count: int) -> None:
@@ -186,7 +184,7 @@ def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
     heights = np.array([len(lines) * LINE + GAP for lines in texts]) * count
     if heights.sum() > count:  # one line each, then
         texts = [[clipped(one.name, WRAP + 4)] for one in groups]
-        heights = np.array([LINE + GAP for _ in texts]) * count
+        heights = np.full(len(texts), (LINE + GAP) * count)
     line = LINE * count
     wanted = ends - sizes / 2 + (heights - line) / 2  # the first line level with the cluster
     left = count * (1 + 2.8 * STRIP)
@@ -200,10 +198,9 @@ def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
         )  # fmt: skip
         axes.text(left, level, str(at + 1), fontsize=7, fontweight="bold", va="center")
         for row, words in enumerate(texts[at]):
-            look: dict[str, Any] = {"fontsize": 6.5, "color": color("muted")} if row else {}
             axes.text(
                 left + 0.045 * count, level + row * line, words, va="center",
-                **{"fontsize": 7, **look},
+                fontsize=6.5 if row else 7, color=color("muted" if row else "ink"),
             )  # fmt: skip
 
 
@@ -230,5 +227,5 @@ def spread(wanted: Floats, heights: Floats, room: float) -> Floats:
 
 
 PICTURE = Picture(
-    "clusters", "Heads that attend alike", ("divergence",), panels, caption, columns=1, wide=True
+    "clusters", "Heads that attend alike", ("divergence",), _panels, _caption, columns=1, wide=True
 )

@@ -8,20 +8,20 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import xarray as xr
+from scipy.spatial.distance import squareform
 
 from headscope.analyses.divergence.head_clusters import cluster_results
-from headscope.core.accumulators import Estimate, Float64, estimate_by_spread
-from headscope.core.labelled import Variable, labelled
+from headscope.core.accumulators import Array, Estimate, Float64, estimate_by_spread
+from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LN2, LayerView, compiled
-from headscope.run.analysis import Analysis, Scope, ratio_of
+from headscope.run.analysis import Analysis, Scope, check_option, check_smoothing, ratio_of
 
 # One replicate of 144 heads holds 10,296 pairs: enough replicates for a standard error within
 # 10 % of its value, not for tail quantiles.
@@ -42,10 +42,8 @@ class Divergence(Analysis):
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(scope)
-        if reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction is {reduction!r}; wanted 'mean' or 'sum'")
-        if not 0 <= smoothing < 1:
-            raise ValueError(f"smoothing is {smoothing!r}; wanted 0 ≤ smoothing < 1")
+        check_option("reduction", reduction, ("mean", "sum"))
+        check_smoothing(smoothing)
         self.smoothing, self.reduction = smoothing, reduction
         self.units = scope.layers * scope.heads
         pairs = self.units * (self.units - 1) // 2
@@ -100,10 +98,10 @@ class Divergence(Analysis):
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
+        scope = self.scope
         more, coords = cluster_results(
-            draws, heads=self.scope.heads, documents=self.scope.documents, seed=self.scope.seed,
-            unit=unit,
-        )  # fmt: skip
+            draws, heads=scope.heads, documents=scope.documents, seed=scope.seed, unit=unit
+        )
         variables = {"js": js, "mds": mds, "mds_stress": left, **more}
         return labelled(variables, coords={"axis": ("x", "y"), **coords})
 
@@ -122,13 +120,10 @@ class Divergence(Analysis):
 
     def _square(self, pairs: Float64) -> Float64:
         """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
-        out = np.zeros((self.units, self.units))
+        square = np.asarray(squareform(np.maximum(pairs, 0), checks=False), np.float64)
         if pairs.size and np.isnan(pairs).all():
-            out += np.nan
-        out[np.triu_indices(self.units, 1)] = np.maximum(pairs, 0)
-        if self.reduction == "mean":
-            out = np.minimum(out, LN2)
-        return out + out.T
+            square[:] = np.nan
+        return np.minimum(square, LN2) if self.reduction == "mean" else square
 
 
 def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
@@ -144,7 +139,7 @@ def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
     return out
 
 
-def head_map(distances: Float64) -> tuple[npt.NDArray[Any], float]:
+def head_map(distances: Float64) -> tuple[Array, float]:
     """Metric MDS in two dimensions, started from classical scaling, turned to its main axes.
 
     distances  [unit, unit] symmetric, zero diagonal
@@ -160,8 +155,7 @@ def head_map(distances: Float64) -> tuple[npt.NDArray[Any], float]:
     )  # fmt: skip
     places = mds.fit_transform(distances)
     centred = places - places.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    turned = centred @ axes.T
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
     turned *= np.where(np.abs(turned.max(0)) >= np.abs(turned.min(0)), 1, -1)
     gaps = np.linalg.norm(turned[:, None] - turned[None], axis=-1)
     return turned, float(np.sqrt(((gaps - distances) ** 2).sum() / (distances**2).sum()))

@@ -1,23 +1,29 @@
-"""Claims about how widely heads look, the role `broad`, and the label rules."""
+"""Words and claims about how widely heads look, and the role `broad`."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.accumulators import Bools, Estimate
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
-from headscope.core.head_attention import POSITION, TARGETS, attention_to, spread
-from headscope.core.head_roles import BROAD_SHARE
-from headscope.core.results import at, documents, group, shape, surely
-from headscope.core.terms import CLARK, OURS
+from headscope.core.head_attention import BROAD_SHARE, POSITION, TARGETS, attention_to, spread
+from headscope.core.results import at, documents, needed, shape, surely
+from headscope.core.terms import CLARK, OURS, Term
 from headscope.core.wording import number, percent, plain
 
 NAME = "entropy"
 NARROW_SHARE = 0.5  # ours: of the uniform entropy
 EXPLAINING = (*TARGETS, "special")  # why a head attends to few tokens
 
+TERMS = {
+    "entropy": Term("entropy", "How widely a head spreads its attention, in nats: 0 when all of it "
+        "goes to one token, ln n when n tokens get the same.", f"{CLARK}, §3.3"),
+    "uniform": Term("uniform attention",
+        "What a head would show that gave every token of the input the same attention; the "
+        "reference for entropy is the mean of ln n over documents.", f"{CLARK}, §3.3"),
+}  # fmt: skip
+LABELS = {("entropy", "all"): "entropy, all tokens", ("entropy", "cls"): "entropy, [CLS] only"}
 RULES = {
     "broad": LabelRule(
         "broad, near-uniform",
@@ -38,18 +44,11 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     Effects of low entropy are the mirror image: from the mean head down to 0.
     """
     nats, uniform = spread(tree)
-    if nats is None:
-        return []
-    return [*_broad(tree, nats, uniform), *_narrow(tree, nats, uniform)]
+    return [] if nats is None else [*_broad(tree, nats, uniform), *_narrow(tree, nats, uniform)]
 
 
-def roles(
-    tree: xr.DataTree, *, by_value: bool, broad_nats: float | None
-) -> dict[str, npt.NDArray[np.bool_]]:
+def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
     """`broad` → [layer, head] which heads spread their attention about as widely as they could."""
-    entropy = group(tree, NAME)
-    if entropy is None:
-        return {}
     nats, uniform = spread(tree)
     if nats is None:
         return {}
@@ -69,7 +68,8 @@ def _broad(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
 
     made = claims_where(
         share, float(np.nanmean(share.value)), RULES["broad"], say, kind="broad",
-        name="broad, near-uniform", n=_documents(tree), analysis=NAME, brief="broad",
+        name="broad, near-uniform", n=documents(tree, needed(tree, NAME)[NAME]), analysis=NAME,
+        brief="broad",
     )  # fmt: skip
     return [claim for claim in made if claim.value > BROAD_SHARE]
 
@@ -88,12 +88,12 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
 
     return claims_where(
         share, 1 - float(np.nanmean(nats.value)) / uniform, RULES["narrow"], say, kind="narrow",
-        name="few tokens, no one target", n=_documents(tree), analysis=NAME, brief="few tokens",
-        counted=False,
+        name="few tokens, no one target", n=documents(tree, needed(tree, NAME)[NAME]),
+        analysis=NAME, brief="few tokens", counted=False,
     )  # fmt: skip
 
 
-def _explained(tree: xr.DataTree) -> npt.NDArray[np.bool_]:
+def _explained(tree: xr.DataTree) -> Bools:
     """[layer, head] whether some single target takes more than half of the attention."""
     explained = np.zeros(shape(tree), dtype=bool)
     for target in EXPLAINING:
@@ -101,7 +101,3 @@ def _explained(tree: xr.DataTree) -> npt.NDArray[np.bool_]:
         if share is not None:
             explained |= share.value > POSITION
     return explained
-
-
-def _documents(tree: xr.DataTree) -> int:
-    return documents(tree, tree.children[NAME].to_dataset()["entropy"])

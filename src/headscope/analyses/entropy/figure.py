@@ -7,7 +7,6 @@ against what uniform attention would give.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,12 +14,13 @@ from matplotlib.axes import Axes
 
 from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special
-from headscope.draw.marks import faint_grid, head_scatter, layer_axis, mean_line
+from headscope.draw.marks import head_scatter, layer_axis, mean_line, value_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
+from headscope.page.sections import SectionPlan
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def _panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per kind of query: all tokens; [CLS] where there is one."""
     entropy = needed(tree, "entropy")
     wanted = [("all", "From all tokens"), ("cls", f"From {special(tree, 'cls')} only")]
@@ -31,8 +31,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     array = needed(tree, "entropy")["entropy"]
     return (
         "Each mark is one head: the entropy of its attention in nats, mean over tokens, then "
@@ -45,19 +44,26 @@ def caption(tree: xr.DataTree) -> str:
 def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
     parts = estimate(entropy, "entropy", query=query)
     layers = len(parts.value)
-    head_scatter(axes, parts, query if query == "cls" else "all")
-    mean_line(axes, parts.value, query if query == "cls" else "all")
+    head_scatter(axes, parts, query)
+    mean_line(axes, parts.value, query)
     uniform = float(entropy["uniform"])
     axes.axhline(uniform, color=color("muted"), ls=(0, (4, 2)), lw=0.9)
-    note: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 6.5, "color": color("muted")}
-    axes.text(layers - 0.5, uniform * 1.01, f"uniform {uniform:.2f}", **note)
+    axes.text(
+        layers - 0.5, uniform * 1.01, f"uniform {uniform:.2f}", ha="right", va="bottom",
+        fontsize=6.5, color=color("muted"),
+    )  # fmt: skip
     layer_axis(axes, layers)
-    axes.set_ylim(0, uniform * 1.12)
-    axes.set_ylabel("entropy (nats)")
-    faint_grid(axes)
+    value_axis(axes, "entropy (nats)", top=uniform * 1.12)
 
 
 PICTURE = Picture(
-    "entropy_by_layer", "How widely each layer looks", ("entropy",), panels, caption, columns=2
+    "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption, columns=2
 )
 FIGURES = (PICTURE,)
+SECTIONS = (
+    SectionPlan(
+        id="entropy", title="How widely each layer looks", pictures=("entropy_by_layer",),
+        text="Entropy tells a head that averages over the whole input from one that picks single "
+        "tokens. Marks near the dashed line are close to uniform attention.",
+    ),
+)  # fmt: skip

@@ -14,10 +14,10 @@ import xarray as xr
 from scipy.special import gammaln
 
 from headscope.core.accumulators import Float64
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope
+from headscope.run.analysis import Analysis, Scope, check_smoothing
 
 QUERIES = ("all", "cls")
 
@@ -35,8 +35,7 @@ class Entropy(Analysis):
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0) -> None:
         super().__init__(scope)
-        if not 0 <= smoothing < 1:
-            raise ValueError(f"smoothing is {smoothing!r}; wanted 0 ≤ smoothing < 1")
+        check_smoothing(smoothing)
         self.smoothing = smoothing
         self.total = self.sums(scope.layers, scope.heads, len(QUERIES))
         self.uniform = self.sums()
@@ -53,20 +52,17 @@ class Entropy(Analysis):
 
     def result(self) -> xr.Dataset:
         """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""
-        source = self.source
-        mean = self.mean(self.total, self.count)
+        mean, uniform = self.mean(self.total, self.count), self.mean(self.uniform, self.count)
         if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
             for array in (mean.value, mean.low, mean.high):
                 array[..., QUERIES.index("cls")] = np.nan
-        entropy = Variable(
-            mean, ("layer", "head", "query"),
-            "mean entropy of attention", "nats", source,
-        )  # fmt: skip
-        uniform = Variable(
-            self.mean(self.uniform, self.count), (), "mean entropy of uniform attention", "nats",
-            source,
-        )  # fmt: skip
-        return labelled({"entropy": entropy, "uniform": uniform}, coords={"query": QUERIES})
+        words = ("mean entropy of attention", "nats", self.source)
+        of_uniform = ("mean entropy of uniform attention", "nats", self.source)
+        variables = {
+            "entropy": Variable(mean, ("layer", "head", "query"), *words),
+            "uniform": Variable(uniform, (), *of_uniform),
+        }
+        return labelled(variables, coords={"query": QUERIES})
 
 
 def _uniform(batch: Batch, *, causal: bool) -> Float64:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.claim import Claim
-from headscope.core.head_attention import OFFSETS
+from headscope.core.head_attention import OFFSETS, map_entropy
 from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, group
 from headscope.core.stored_maps import StoredInput
 
+Look = tuple[int, int | None]  # number of the input, and the token that looks, if it is one
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
 
 
-@dataclass(frozen=True)
-class ClearestInput:
-    """Where to look at a head: number of the input, and the token that looks, if it is one."""
-
-    example: int
-    query: int | None = None
-
-
-def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[ClearestInput]:
+def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look]:
     """One for every head, in order; nothing where no input was kept.
 
     By how much the head does in the input of what its strongest label says, or else the claim that
@@ -41,7 +33,7 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Clea
 
 def _best(
     tree: xr.DataTree, kept: Sequence[StoredInput], place: tuple[int, int], claim: Claim | None
-) -> ClearestInput:
+) -> Look:
     maps = [one.attention[place].astype(np.float64) for one in kept]
     if claim is not None and claim.kind == "dependency":
         to_head = _looks_to_head(tree, claim.about)
@@ -52,10 +44,10 @@ def _best(
         ]
         if pairs:
             _, at, token = max(pairs)
-            return ClearestInput(-at, token)
+            return -at, token
     kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
     clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
-    return ClearestInput(int(np.argmax(clear)))
+    return int(np.argmax(clear)), None
 
 
 def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
@@ -107,8 +99,8 @@ def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
         rows = [i for i in np.flatnonzero(queries).tolist() if 0 <= i + step < len(maps)]
         return float(np.mean([maps[i, i + step] for i in rows])) if rows else -1.0
     if kind in ("broad", "narrow"):
-        logs = np.log(maps, out=np.zeros_like(maps), where=maps > 0)
-        entropy = float(-(maps * logs).sum(1)[queries].mean() / np.log(max(len(maps), 2)))
+        nats = map_entropy(maps, queries / queries.sum())
+        entropy = float(nats / np.log(max(len(maps), 2)))
         return entropy if kind == "broad" else 1 - entropy
     goals = {
         "first": np.arange(len(maps)) == 0, "cls": kept.cls, "sep": kept.sep,
@@ -118,5 +110,4 @@ def _clearness(kept: StoredInput, maps: Floats, kind: str) -> float:
         keys = goals[kind]
         return float(maps[queries][:, keys].sum(1).mean()) if keys.any() else -1.0
     between = (maps * ~np.eye(len(maps), dtype=bool))[queries][:, queries]
-    largest: Floats = between.max(1, initial=0)
-    return float(largest.mean())
+    return float(between.max(1, initial=0).mean())

@@ -7,21 +7,22 @@ the results alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Float64
-from headscope.core.labelled import Variable, labelled
-from headscope.core.results import printable
+from headscope.core.accumulators import ratio
+from headscope.core.results import Variable, labelled, printable
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import Ints, folded, is_sentence, places, segments
-from headscope.model.batch import Batch
+from headscope.model.batch import PIECES, Batch
 from headscope.model.layer import LayerView
-from headscope.model.words import PIECES
+from headscope.model.model import Model, show_layers
 from headscope.run.analysis import MEASURES, Analysis, AnalysisPart, Scope, check_option
 
 BEYOND = -2  # as head of a word that the sentence does not have
@@ -53,8 +54,8 @@ class Examples(Analysis):
         self.inputs = StoredMaps(scope, [*self.sentences, *others])
         self.shown = {(e.document, e.id): at for at, e in enumerate(self.sentences)}
         self.most = max((len(e.words or ()) for e in self.sentences), default=0)
-        shape = (len(self.shown), scope.layers, scope.heads, self.most, self.most)
-        self.maps = self.sums(*shape, replicates=0)
+        grid = (scope.layers, scope.heads)
+        self.maps = self.sums(len(self.shown), *grid, self.most, self.most, replicates=0)
         self.times = self.sums(len(self.shown), replicates=0)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -76,15 +77,15 @@ class Examples(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[example, layer, head, word, word_other], token_attention[input, …]."""
-        times = self.times.sums[0][:, None, None, None, None]
-        maps = np.full(self.maps.sums.shape[1:], np.nan)
-        np.divide(self.maps.sums[0], times, out=maps, where=times > 0)
+        maps = ratio(self.maps.sums[0], self.times.sums[0][:, None, None, None, None])
         size = (len(self.sentences), self.most)
         words, relations = np.full(size, "", object), np.full(size, "", object)
         heads = np.full(size, BEYOND)
         for at, example in enumerate(self.sentences):
-            n = len(example.words or ())
-            words[at, :n], relations[at, :n], heads[at, :n] = _columns(example)
+            given = example.words or ()
+            n = len(given)
+            words[at, :n], heads[at, :n] = [w.form for w in given], [w.head for w in given]
+            relations[at, :n] = [label(example, index) for index in range(n)]
             maps[at, :, :, n:] = maps[at, ..., n:] = np.nan
         unit = "probability" if self.options["measure"] == "attention" else "1"
         dims = ("example", "layer", "head", "word", "word_other")
@@ -107,16 +108,6 @@ class Examples(Analysis):
         return dataset.assign_coords(self.inputs.coords()).assign_attrs(self.options, tidy=0)
 
 
-def _columns(example: Example) -> tuple[list[str], list[str], list[int]]:
-    """Forms, relations and heads of a sentence."""
-    words = example.words or ()
-    relations = [label(example, index) for index in range(len(words))]
-    return [word.form for word in words], relations, [word.head for word in words]
-
-
-# --- maps by token ----------------------------------------------------------------------------
-
-
 class StoredMaps(AnalysisPart):
     """The maps of some inputs, and the norms ‖f(x)‖ where the family gives them.
 
@@ -131,15 +122,11 @@ class StoredMaps(AnalysisPart):
         self.names = [names[e.document, e.id] for e in self.examples]
         self.at = {(e.document, e.id): at for at, e in enumerate(self.examples)}
         self.places = [places(e) for e in self.examples]
-        self.counts = np.array([len(p) for p in self.places], np.int64)
-        # One row of numbers for all inputs, so that none is filled up to the longest.
-        self.rows = np.cumsum([0, *self.counts])
-        self.squares = np.cumsum([0, *self.counts**2])
-        grid = (scope.layers, scope.heads)
-        self.weights = scope.sums(*grid, int(self.squares[-1]), replicates=0)
-        self.norms = scope.sums(*grid, int(self.rows[-1]), replicates=0)
-        self.seen = scope.sums(len(self.examples), replicates=0)
-        self.normed = scope.sums(len(self.examples), replicates=0)
+        self.most = max(map(len, self.places), default=0)
+        cells = (len(self.examples), scope.layers, scope.heads, self.most)
+        self.weights = scope.sums(*cells, self.most, replicates=0)
+        self.norms = scope.sums(*cells, replicates=0)
+        self.seen, self.normed = (scope.sums(cells[0], replicates=0) for _ in range(2))
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Keep what is to be kept of one layer; an input seen again is averaged."""
@@ -148,54 +135,48 @@ class StoredMaps(AnalysisPart):
             at = self.at.get((example.document, example.id))
             if at is None:
                 continue
-            n, once, where = len(example), batch.bootstrap[[row]], (layer.index,)
+            n, once, where = len(example), batch.bootstrap[[row]], (at, layer.index)
+            first, rest = self.places[at], (0, self.most - len(self.places[at]))
             maps = layer.attention[row, :, :n, :n].double().cpu().numpy()
-            weights = folded(maps, self.places[at])  # [head, place, place]
-            self.weights.add(_among(weights, self.squares, at), once, at=where)
+            weights = np.pad(folded(maps, first), ((0, 0), rest, rest))  # [head, place, place]
+            self.weights.add(weights[None], once, at=where)
             if has_norms:
                 norms = layer.value_norm[row, :, :n].double().cpu().numpy()  # [head, token]
-                chosen = norms[:, self.places[at]]  # [head, place]
-                self.norms.add(_among(chosen, self.rows, at), once, at=where)
+                self.norms.add(np.pad(norms[:, first], ((0, 0), rest))[None], once, at=where)
             if layer.index == 0:
                 self.seen.add(np.ones(1), once, at=(at,))
                 self.normed.add(np.full(1, float(has_norms)), once, at=(at,))
 
     def variables(self, source: str) -> dict[str, Variable]:
         """token_attention[input, layer, head, token, token_other], value_norm[…, token]."""
-        layers, heads = self.weights.sums.shape[1:3]
-        most = int(self.counts.max(initial=0))
-        maps = np.full((len(self.counts), layers, heads, most, most), np.nan, np.float32)
-        norms = np.full((len(self.counts), layers, heads, most), np.nan, np.float32)
-        for at, count in enumerate(self.counts.tolist()):
-            times, normed = self.seen.sums[0, at], self.normed.sums[0, at]
-            if times > 0:
-                flat = self.weights.sums[0, ..., self.squares[at] : self.squares[at + 1]] / times
-                maps[at, :, :, :count, :count] = flat.reshape(layers, heads, count, count)
-            if normed > 0:
-                norms[at, :, :, :count] = (
-                    self.norms.sums[0, ..., self.rows[at] : self.rows[at + 1]] / normed
-                )
-                norms[at, :, :, :count][..., self._sizes(at) > 1] = np.nan
+        seen, normed = self.seen.sums[0], self.normed.sums[0]  # [input]
+        maps = ratio(self.weights.sums[0], seen[:, None, None, None, None])
+        norms = ratio(self.norms.sums[0], normed[:, None, None, None])
+        for at, first in enumerate(self.places):
+            n = len(first)
+            maps[at, :, :, n:] = maps[at, ..., n:] = norms[at, ..., n:] = np.nan
+            norms[at, ..., :n][..., self._sizes(at) > 1] = np.nan
         dims = ("input", "layer", "head", "token")
-        words = "attention between the tokens of an input"
         return {
             "token_attention": Variable(
-                maps, (*dims, "token_other"), words, "probability", source
+                maps.astype(np.float32), (*dims, "token_other"),
+                "attention between the tokens of an input", "probability", source,
             ),
             "value_norm": Variable(
-                norms, dims, "norm of f(x) of a token", "1", "Kobayashi et al. 2020, eq. 4"
+                norms.astype(np.float32), dims, "norm of f(x) of a token", "1",
+                "Kobayashi et al. 2020, eq. 4",
             ),
         }  # fmt: skip
 
     def coords(self) -> dict[str, tuple[tuple[str, ...], npt.NDArray[np.generic], dict[str, str]]]:
         """What stands at the places [input, token]."""
-        size = (len(self.counts), int(self.counts.max(initial=0)))
+        size = (len(self.examples), self.most)
         token, form = np.full(size, "", object), np.full(size, "", object)
         word = np.full(size, -1)
         special, segment, count = (np.zeros(size, np.int64) for _ in range(3))
         for at, example in enumerate(self.examples):
-            first, n = self.places[at], self.counts[at]
-            sizes = self._sizes(at)
+            first, sizes = self.places[at], self._sizes(at)
+            n = len(first)
             count[at, :n], segment[at, :n] = sizes, segments(example)[first]
             special[at, :n] = example.special[first] & (sizes == 1)
             names = zip(first.tolist(), sizes.tolist(), strict=True)
@@ -224,14 +205,17 @@ class StoredMaps(AnalysisPart):
         return np.diff(self.places[at], append=len(self.examples[at]))
 
 
+def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Dataset:
+    """The group `examples`: all maps of a few inputs, each read by itself."""
+    tokens = tuple(model.tokens(example.input_ids) for example in few)
+    analysis = Examples(replace(scope, stored_inputs=tuple(few), stored_tokens=tokens))
+    for example in few:
+        batch = model.batch([example])
+        show_layers(model, batch, partial(analysis.observe, batch=batch))
+    return analysis.result()
+
+
 def _few(examples: Sequence[Example], heads: int) -> list[Example]:
     """The first inputs, as far as there is room for the maps of so many heads."""
     sizes = np.cumsum([len(places(e)) ** 2 for e in examples])
     return [e for e, size in zip(examples, sizes, strict=True) if size * heads <= MOST_WEIGHTS]
-
-
-def _among(values: Float64, starts: Ints, at: int) -> Float64:
-    """[1, head, number] what one input gives, [head, …], at its part of the row of all inputs."""
-    row = np.zeros((1, len(values), int(starts[-1])))
-    row[0, :, starts[at] : starts[at + 1]] = values.reshape(len(values), -1)  # [head, number]
-    return row

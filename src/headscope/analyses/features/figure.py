@@ -1,39 +1,38 @@
-"""How much attention do words of each kind receive, layer by layer, and from [CLS] in the last?
+"""Draw and report what kinds of words receive, what [CLS] looks at, and how pairs of words attend.
 
 Kovaleva et al. (2019), §4.4 and §4.5: nouns, verbs, subjects, objects, negation …, and beside them
-special tokens.
+special tokens; subjects with verbs, and nouns with pronouns, both ways.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.analyses.features.tables import features_table, name_of_kind
+from headscope.analyses.language.section import language_section
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, group
-from headscope.core.wording import plain
+from headscope.core.results import estimate, needed, place_name
+from headscope.core.wording import capital, plain
 from headscope.draw.caption_words import INTERVALS, inputs, quantity, special
-from headscope.draw.head_grid import best_place, largest
+from headscope.draw.head_grid import best_place, grid_panel, largest
 from headscope.draw.marks import (
     MANY_LAYERS,
     cell_key,
     cells,
-    faint_grid,
     layer_axis,
     legend,
     over_heads,
     percent_axis,
+    value_axis,
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import SINGLE, color, marker
 
-NAMES = {
-    "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",
-    "object": "objects", "negation": "negation", "punctuation": "punctuation",
-}  # fmt: skip
 MARKS_OF_TEXT = ("punctuation", "cls", "sep")  # on a scale of their own: they draw far more
 HEADROOM = 1.18  # of the axis: room for the name above the highest
 KOVALEVA_SCALE = 0.5
@@ -43,123 +42,124 @@ AROUND = 0.75  # inches that axis, label and title take
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per feature, those of words on one scale, the others on another."""
-    features = group(tree, "features")
-    if features is None:
-        return []
-    tops = {marks: _top(features, marks=marks) for marks in (False, True)}
-    return [
-        Panel(
-            f"To {_name(tree, kind)}",
-            partial(_draw, features, kind, top=tops[kind in MARKS_OF_TEXT]),
-            height=0.8,
-        )
-        for kind in _there(features)
-    ]
+    features = needed(tree, "features")
+    kinds = _by_kind(features, "feature")
+    tops = {
+        marks: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == marks)
+        for marks in (False, True)
+    }
+    shown = []
+    for kind, parts in kinds.items():
+        draw = partial(_draw, features, parts, top=tops[kind in MARKS_OF_TEXT])
+        shown.append(Panel(f"To {name_of_kind(tree, kind)}", draw, height=0.8))
+    return shown
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    features = group(tree, "features")
-    what = "attention" if features is None else quantity(features)
+    features = needed(tree, "features")
     return (
-        f"The {what} that a token of each kind receives from all tokens of the input, mean over "
-        "them, the largest of its kind, mean over the inputs that contain the kind: the mean of "
-        "each layer’s heads (line) and its strongest head (diamonds; the strongest of all is "
-        f"named), whiskers are {INTERVALS}; punctuation and special tokens on a scale of their "
-        f"own; {inputs(features)}. After Kovaleva et al. (2019), §4.4."
+        f"The {quantity(features)} that a token of each kind receives from all tokens of the "
+        "input, mean over them, the largest of its kind, mean over the inputs that contain the "
+        "kind: the mean of each layer’s heads (line) and its strongest head (diamonds; the "
+        f"strongest of all is named), whiskers are {INTERVALS}; punctuation and special tokens on "
+        f"a scale of their own; {inputs(features)}. After Kovaleva et al. (2019), §4.4."
     )
 
 
 def cls_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel: a strip of heads per feature."""
-    dataset = group(tree, "cls_attention")
-    if dataset is None:
-        return []
-    kinds = _there(dataset)
+    dataset = needed(tree, "cls_attention")
+    kinds = _by_kind(dataset, "feature")
     if not kinds:
         return []
     height = (AROUND + STRIP * len(kinds)) / SINGLE
-    names = [_name(tree, kind) for kind in kinds]
-    draw = partial(_draw_strips, dataset, kinds, names)
+    strips = {name_of_kind(tree, kind): parts for kind, parts in kinds.items()}
     title = f"From {special(tree, 'cls')} in the last layer"
-    return [Panel(title, draw, height=height)]
+    return [Panel(title, partial(_draw_strips, dataset, strips), height=height)]
 
 
 def cls_caption(tree: xr.DataTree) -> str:
     """How to read the strips."""
-    dataset = group(tree, "cls_attention")
-    what = "attention" if dataset is None else quantity(dataset)
-    scale = "" if dataset is None else plain(_cls_top(dataset), _unit(dataset))
+    dataset = needed(tree, "cls_attention")
     return (
-        f"Each cell is one head of the last layer, numbered from 1: its {what} from "
+        f"Each cell is one head of the last layer, numbered from 1: its {quantity(dataset)} from "
         f"{special(tree, 'cls')} to tokens of each kind, the largest of an input, mean over the "
-        f"inputs that contain the kind, from 0 (page) to {scale}; {inputs(dataset)}; "
+        "inputs that contain the kind, from 0 (page) to "
+        f"{plain(_cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
         "intervals stand in the tables. After Kovaleva et al. (2019), §4.5."
     )
 
 
-def _there(dataset: xr.Dataset) -> list[str]:
-    kinds = [str(kind) for kind in dataset["feature"].values]
+def pair_panels(tree: xr.DataTree) -> list[Panel]:
+    """One heat map per kind of pair that occurs, all on one scale."""
+    pairs = needed(tree, "pairs")
+    grids = {kind: parts.value for kind, parts in _by_kind(pairs, "pair").items()}
+    look = {"unit": _unit(pairs), "top": max(map(largest, grids.values()), default=1.0)}
     return [
-        kind
-        for kind in kinds
-        if np.isfinite(estimate(dataset, "attention", feature=kind).value).any()
+        grid_panel(capital(name_of_kind(tree, kind)), grid, best=best_place(grid), **look)
+        for kind, grid in grids.items()
     ]
 
 
-def _name(tree: xr.DataTree, kind: str) -> str:
-    return NAMES.get(kind) or special(tree, kind)
+def pair_caption(tree: xr.DataTree) -> str:
+    """How to read the heat maps of pairs."""
+    pairs = needed(tree, "pairs")
+    return (
+        "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
+        f"from 1: its largest {quantity(pairs)} from a token of the one kind to one of the other, "
+        "mean over the inputs that have such a pair; subjects with their own verbs, nouns with any "
+        "pronoun; all panels from 0 (page) to the value at the end of the key; the frame marks the "
+        f"largest; {inputs(pairs)}; intervals stand in the tables. "
+        "After Kovaleva et al. (2019), §4.5."
+    )
+
+
+def _by_kind(dataset: xr.Dataset, dim: str) -> dict[str, Estimate]:
+    """What is measured of each kind that occurs, in the order of the data."""
+    kinds = map(str, dataset[dim].values)
+    found = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
+    return {kind: parts for kind, parts in found.items() if np.isfinite(parts.value).any()}
 
 
 def _unit(dataset: xr.Dataset) -> str:
     return str(dataset["attention"].attrs.get("units", "1"))
 
 
-def _top(features: xr.Dataset, *, marks: bool) -> float:
-    """Where the axis of a group of features ends."""
-    kinds = [kind for kind in _there(features) if (kind in MARKS_OF_TEXT) == marks]
-    parts = [estimate(features, "attention", feature=kind) for kind in kinds]
-    ends = [np.fmax(strongest(part).high, strongest(part).value) for part in parts]
-    return HEADROOM * max((largest(end) for end in ends), default=1.0)
+def _top(kinds: Iterable[Estimate]) -> float:
+    ends = (np.fmax(first.high, first.value) for first in map(strongest, kinds))
+    return HEADROOM * max(map(largest, ends), default=1.0)
 
 
 def strongest(parts: Estimate) -> Estimate:
     """[layer] the head with the largest value in each layer; parts [layer, head]."""
-    at = np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1)[:, None]  # [layer, 1]
-    ends = (np.take_along_axis(end, at, 1)[:, 0] for end in (parts.value, parts.low, parts.high))
-    return Estimate(*ends)
+    at = np.nan_to_num(parts.value, nan=-np.inf).argmax(axis=1)
+    layers = np.arange(len(at))
+    return Estimate(*(end[layers, at] for end in (parts.value, parts.low, parts.high)))
 
 
-def _draw(features: xr.Dataset, kind: str, axes: Axes, *, top: float) -> None:
-    parts = estimate(features, "attention", feature=kind)
+def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> None:
     first = strongest(parts)
     over = np.arange(len(parts.value))
     shade = color("strongest")
     axes.vlines(over, first.low, first.high, color=shade, lw=0.8, alpha=0.6, zorder=2)
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
-    mean: Floats = over_heads(parts.value)
+    mean = over_heads(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
     layer_axis(axes, len(over))
     if _unit(features) == "probability":
         percent_axis(axes, quantity(features), top=top)
     else:
-        axes.set_ylim(0, top)
-        axes.set_ylabel(quantity(features))
-        faint_grid(axes)
-    _name_strongest(axes, parts)
-    legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
-
-
-def _name_strongest(axes: Axes, parts: Estimate) -> None:
-    """The name of the strongest of all heads above its whisker, within the axes."""
+        value_axis(axes, quantity(features), top=top)
+    # the strongest of all heads is named above its whisker, within the axes
     layer, head = place = best_place(parts.value)
-    last = len(parts.value) - 1
-    align = "left" if layer == 0 else "right" if layer == last else "center"
+    align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
     axes.annotate(
-        f"L{layer + 1}·H{head + 1}",
+        place_name(layer, head),
         (layer, float(np.fmax(parts.value[place], parts.high[place]))), (0, 2.5),
         textcoords="offset points", ha=align, fontsize=6.5, color=color("ink"),
     )  # fmt: skip
+    legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
 
 
 def _cls_top(dataset: xr.Dataset) -> float:
@@ -168,15 +168,14 @@ def _cls_top(dataset: xr.Dataset) -> float:
     return KOVALEVA_SCALE if _unit(dataset) == "probability" and top <= KOVALEVA_SCALE else top
 
 
-def _draw_strips(dataset: xr.Dataset, kinds: list[str], names: list[str], axes: Axes) -> None:
-    rows = [estimate(dataset, "attention", feature=kind).value for kind in kinds]
-    values: Floats = np.array(rows, dtype=np.float64)  # [feature, head]
+def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -> None:
+    values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
     top = _cls_top(dataset)
-    count = values.shape[1]
-    x, y = (np.arange(-0.5, size, dtype=np.float64) for size in (count, len(kinds)))
+    y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
     cells(axes, x, y, values, top=top, gap=0.08)
     axes.invert_yaxis()
-    axes.set_yticks(range(len(kinds)), names)
+    axes.set_yticks(range(len(strips)), list(strips))
+    count = values.shape[1]
     shown = range(0, count, 1 if count <= MANY_LAYERS else 4)
     axes.set_xticks(shown, [str(head + 1) for head in shown])
     axes.tick_params(length=0)
@@ -186,12 +185,30 @@ def _draw_strips(dataset: xr.Dataset, kinds: list[str], names: list[str], axes: 
     cell_key(axes, plain(top, _unit(dataset)))
 
 
-BY_LAYER = Picture(
-    "features_by_layer", "What kinds of words receive", ("features",), panels, caption, columns=3
-)
-CLS = Picture(
-    "cls_attention", "What the last [CLS] looks at", ("cls_attention",), cls_panels, cls_caption,
-    columns=1,
+FIGURES = (
+    Picture(
+        "features_by_layer", "What kinds of words receive", ("features",), panels, caption,
+        columns=3,
+    ),
 )  # fmt: skip
-FIGURES = (BY_LAYER,)
-CLS_FIGURES = (CLS,)
+CLS_FIGURES = (
+    Picture(
+        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), cls_panels,
+        cls_caption, columns=1,
+    ),
+)  # fmt: skip
+PAIRS_FIGURES = (
+    Picture(
+        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), pair_panels, pair_caption
+    ),
+)
+SECTIONS = language_section(
+    "features", "cls_attention", "pairs", asked="word", id="features",
+    title="Kinds of words: who looks at nouns, subjects, negation?",
+    text="How much attention the most attended word of a kind receives, beside what "
+    "punctuation and special tokens draw; from [CLS] in the last layer, which classifiers "
+    "read; and between words that belong together.",
+    pictures=("features_by_layer", "cls_attention", "pairs"),
+    tables=(features_table,),
+    wanted="kinds of words (tags: --treebank, or --annotate with --text)",
+)  # fmt: skip

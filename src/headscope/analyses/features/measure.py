@@ -13,28 +13,25 @@ inputs that have such tokens (§4.5, on the heads of fine-tuned models).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.language.measure_groups import UNITS, Groups
-from headscope.analyses.language.word_types import TYPES, Bools, negation_words, word_types
-from headscope.core.labelled import Variable, labelled
+from headscope.analyses.features.word_types import TYPES, negation_words, word_types
+from headscope.core.accumulators import Bools, Estimate, Float64, Ints, Sums
+from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
-from headscope.model.batch import Batch
+from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
-ABSENT = ("skip", "zero")
-_TEXT = {"attention": "attention received", "weighted_norm": "weighted norm received"}
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
-_CLS_TEXT = {
-    "attention": "attention of [CLS] in the last layer",
-    "weighted_norm": "weighted norm into [CLS] in the last layer",
-}
+ABSENT = ("skip", "zero")
 
 
 class Features(Analysis):
@@ -57,21 +54,15 @@ class Features(Analysis):
     source: ClassVar[str] = "Kovaleva et al. 2019, §4.4"
 
     def __init__(
-        self,
-        scope: Scope,
-        *,
-        absent: str = "skip",
-        language: str = "en",
-        negation: str = "",
+        self, scope: Scope, *, absent: str = "skip", language: str = "en", negation: str = "",
         measure: str = "attention",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(scope)
         check_option("absent", absent, ABSENT)
         check_option("measure", measure, MEASURES)
         self.negation = negation_words(language, negation)
-        self.options = {
-            "absent": absent, "language": language, "negation": negation, "measure": measure,
-        }  # fmt: skip
+        self.options = {"absent": absent, "language": language, "negation": negation}
+        self.options["measure"] = measure
         self.total = self.sums(scope.layers, scope.heads, len(FEATURES))
         self.inputs = self.sums(len(FEATURES))  # that the mean is over
         self.count = self.sums(len(FEATURES), replicates=0)
@@ -89,7 +80,6 @@ class Features(Analysis):
             self.total.add(means, batch.bootstrap, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
-        """Find the tokens of every kind, once per batch, and count."""
         tagged = np.array([has_tags(e) for e in batch.examples])
         self._groups = None
         if tagged.any():
@@ -101,34 +91,20 @@ class Features(Analysis):
                 counted = counted | tagged[:, None] & always
             self.inputs.add(counted, batch.bootstrap)
 
-    def finish(self, batch: Batch) -> None:
-        """Forget the batch."""
-        self._groups = None
-
     def result(self) -> xr.Dataset:
         """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
-        count = self.count.sums[0].astype(np.int64)
         mean = self.mean(self.total, self.inputs)
         for array in (mean.value, mean.low, mean.high):
-            array[..., count == 0] = np.nan
-        measure = self.options["measure"]
-        variables = {
-            "attention": Variable(
-                mean, ("layer", "head", "feature"), _TEXT[measure], UNITS[measure], self.source
-            ),
-            "count": Variable(
-                count, ("feature",), "inputs that have such tokens", "1", self.source
-            ),
-        }
-        return labelled(variables, coords={"feature": FEATURES}).assign_attrs(self.options)
+            array[..., self.count.sums[0] == 0] = np.nan
+        words = ("attention received", "weighted norm received")
+        kinds = {"feature": FEATURES}
+        return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
 
 
 class ClsAttention(Analysis):
     """Attention of [CLS] in the last layer to the most attended noun, verb, …, mark and [SEP].
 
-    language  whose list of negation words is used; "none": no list
-    negation  further negation words, separated by commas
-    measure   "attention" or "weighted_norm"
+    language, negation, measure  as of `Features`
 
     Only inputs with tags count, and only those that open with [CLS]: a model whose tokenizer has
     none gets NaN everywhere.
@@ -140,12 +116,7 @@ class ClsAttention(Analysis):
     source: ClassVar[str] = "Kovaleva et al. 2019, §4.5"
 
     def __init__(
-        self,
-        scope: Scope,
-        *,
-        language: str = "en",
-        negation: str = "",
-        measure: str = "attention",
+        self, scope: Scope, *, language: str = "en", negation: str = "", measure: str = "attention"
     ) -> None:
         super().__init__(scope)
         check_option("measure", measure, MEASURES)
@@ -171,18 +142,11 @@ class ClsAttention(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[head, feature]; count[feature], the inputs that have such tokens."""
-        measure = self.options["measure"]
-        variables = {
-            "attention": Variable(
-                self.mean(self.total, self.count), ("head", "feature"),
-                _CLS_TEXT[measure], UNITS[measure], self.source,
-            ),
-            "count": Variable(
-                self.count.sums[0].astype(np.int64), ("feature",),
-                "inputs that have such tokens", "1", self.source,
-            ),
-        }  # fmt: skip
-        return labelled(variables, coords={"feature": CLS_FEATURES}).assign_attrs(self.options)
+        mean = self.mean(self.total, self.count)
+        last = "[CLS] in the last layer"
+        words = (f"attention of {last}", f"weighted norm into {last}")
+        kinds = {"feature": CLS_FEATURES}
+        return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
 
 
 def token_features(batch: Batch, negation: frozenset[str]) -> Bools:
@@ -204,3 +168,69 @@ def token_groups(features: Bools) -> Groups:
     """The tokens of every feature; features [example, feature, token]."""
     example, feature, token = np.nonzero(features)
     return Groups.of(feature, np.stack([example, token]), size=features.shape[:2])  # [2, entry]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Entries of a batch, of which only the largest of every example and kind counts.
+
+    entries  [axis, entry] what to read from an array [example, head, *axis]: the example, then its
+             token, or its query and its key; entries of one group stand together
+    start    [group] the first entry of each group
+    cell     [group] example · kinds + kind
+    size     examples and kinds
+    """
+
+    entries: Ints
+    start: Ints
+    cell: Ints
+    size: tuple[int, int]
+
+    @classmethod
+    def of(cls, kind: Ints, entries: Ints, *, size: tuple[int, int]) -> Groups:
+        """Groups of entries in any order; kind [entry]."""
+        cell = entries[0] * size[1] + kind
+        order = np.argsort(cell, kind="stable")
+        cell, start = np.unique(cell[order], return_index=True)
+        return cls(entries[:, order], start, cell, size)
+
+    @property
+    def present(self) -> Bools:
+        """[example, kind] whether the example has any entry of the kind."""
+        return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
+
+    def largest(self, values: torch.Tensor) -> Float64:
+        """[example, head, kind] the largest entry; 0 where there is none.
+
+        values  [example, head, *axis] at least 0
+        """
+        examples, kinds = self.size
+        found = np.zeros((examples * kinds, values.shape[1]))
+        if len(self.start):
+            example, *axes = torch.from_numpy(self.entries).to(values.device)
+            picked = to_float64(values[(example, slice(None), *axes)])  # [entry, head]
+            found[self.cell] = np.maximum.reduceat(picked, self.start)  # [group, head]
+        return found.reshape(examples, kinds, -1).swapaxes(1, 2)  # [example, head, kind]
+
+
+def by_kind(
+    mean: Estimate, count: Sums, kinds: Mapping[str, tuple[str, ...]], words: tuple[str, str], *,
+    options: Mapping[str, str], source: str,
+) -> xr.Dataset:  # fmt: skip
+    """attention[…, kind] by one of MEASURES; count[kind], the inputs that have such tokens.
+
+    mean   [layer, head, kind], or [head, kind] of one layer
+    kinds  the name of the dimension, and its coordinate
+    words  what is measured by attention, and what by weighted norm
+    """
+    (dim,) = kinds
+    dims = ("layer", "head", dim)[-mean.value.ndim :]
+    weighted = options["measure"] == "weighted_norm"
+    unit = "1" if weighted else "probability"
+    number = count.sums[0].astype(np.int64)
+    what = "such a pair" if dim == "pair" else "such tokens"
+    variables = {
+        "attention": Variable(mean, dims, words[weighted], unit, source),
+        "count": Variable(number, (dim,), f"inputs that have {what}", "1", source),
+    }
+    return labelled(variables, coords=kinds).assign_attrs(options)

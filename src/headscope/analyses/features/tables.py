@@ -6,15 +6,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.tables import scale_of
+from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
-from headscope.core.results import estimate, group, head_name, shape
+from headscope.core.results import at, estimate, group, head_name, shape
 from headscope.draw.caption_words import INTERVALS, over, quantity, special
-from headscope.page.tabulate import (
-    Cell,
-    Column,
-    Rows,
-    Table,
-)
+from headscope.page.tabulate import Cell, Column, Rows, Table
 
 
 def features_table(tree: xr.DataTree) -> Table:
@@ -25,10 +21,11 @@ def features_table(tree: xr.DataTree) -> Table:
         ("pairs", "pair", "Between words of a sentence"),
     ]
     there = [(dataset, dim, title) for key, dim, title in found if (dataset := group(tree, key))]
-    groups = [
-        Rows(_strongest(tree, dataset, dim), f"{title}: {_quantity(dataset)}")
-        for dataset, dim, title in there
-    ]
+    groups = []
+    for dataset, dim, title in there:
+        words = ", ".join(filter(None, (quantity(dataset), scale_of(dataset)[1])))
+        if rows := _strongest(tree, dataset, dim):
+            groups.append(Rows(rows, f"{title}: {words}"))
     columns = [
         Column("Kind"), Column("n", "inputs"), Column("Strongest head"), Column("It gives"),
         Column("Mean head"),
@@ -40,31 +37,30 @@ def features_table(tree: xr.DataTree) -> Table:
         f"n counts inputs. {INTERVALS}; {over(tree, there[0][0]['attention'])}. "
         "After Kovaleva et al. (2019), §4.4-4.5."
     )
-    return Table("Kinds of tokens", columns, [g for g in groups if g.rows], caption)
+    return Table("Kinds of tokens", columns, groups, caption)
 
 
 def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Cell]]:
-    """A row per kind: the strongest head with its value, and the mean over heads."""
-    attention = dataset["attention"]
-    order = [d for d in ("layer", "head") if d in attention.dims]
-    parts = estimate(dataset.transpose(*order, dim), "attention")
-    heads = shape(tree)[1]
-    last = (shape(tree)[0] - 1) * heads if order == ["head"] else 0
-    number, _ = scale_of(dataset)
+    (layers, heads), number = shape(tree), scale_of(dataset)[0]
+    last = 0 if "layer" in dataset["attention"].dims else (layers - 1) * heads
     rows = []
-    for at, kind in enumerate(dataset[dim].values.tolist()):
-        value, low, high = (p[..., at].reshape(-1) for p in (parts.value, parts.low, parts.high))
-        if not np.isfinite(value).any():
+    for kind in dataset[dim].values.tolist():
+        here = dataset.sel({dim: kind})
+        parts = estimate(here, "attention")  # [head], or [layer, head]
+        if not np.isfinite(parts.value).any():
             continue
-        unit = int(np.nanargmax(value))
-        text = special(tree, kind) if kind in ("cls", "sep") else name(kind)
-        best = number(float(value[unit]), float(low[unit]), float(high[unit]))
-        cells = [Cell(text), Cell(f"{int(dataset['count'].values[at]):,}")]
-        cells += [Cell(head_name(last + unit, heads)), best, number(float(np.nanmean(value)))]
-        rows.append(cells)
+        unit = int(np.nanargmax(parts.value))
+        best = at(Estimate(parts.value.ravel(), parts.low.ravel(), parts.high.ravel()), unit)
+        rows.append(
+            [
+                Cell(name_of_kind(tree, kind)), Cell(f"{int(here['count']):,}"),
+                Cell(head_name(last + unit, heads)), number(*best),
+                number(float(np.nanmean(parts.value))),
+            ]
+        )  # fmt: skip
     return rows
 
 
-def _quantity(dataset: xr.Dataset) -> str:
-    unit = scale_of(dataset)[1]
-    return f"{quantity(dataset)}, {unit}" if unit else quantity(dataset)
+def name_of_kind(tree: xr.DataTree, kind: str) -> str:
+    """A kind of tokens, or of pairs, in words."""
+    return special(tree, kind) if kind in ("cls", "sep") else name(kind)

@@ -3,13 +3,7 @@
 from headscope.core.question import Question
 
 QUESTION = Question(
-    name="flow",
-    package=__name__,
-    slow=True,
-    place=50,
-    measure="measure:Flow",
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
-    terms="terms:TERMS",
-    labels="terms:LABELS",
-)
+    name="flow", package=__name__, slow=True, place=50, measure="measure:Flow",
+    figures="figure:FIGURES", section="figure:SECTIONS", terms="methods:TERMS",
+    labels="methods:RESULT_LABELS",
+)  # fmt: skip

@@ -14,22 +14,23 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.flow.methods import LABELS
 from headscope.core.dictionary import name
+from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed
+from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import (
     LineEnd,
     band_line,
     end_labels,
-    faint_grid,
     layer_axis,
     legend,
     percent_axis,
+    value_axis,
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
+from headscope.page.sections import SectionPlan
 
-TARGETS = ("self", "previous", "next", "cls", "sep", "punctuation", "other")
-SHORT = {"self": "itself", "previous": "previous", "next": "next"}
 LINES = {
     "rollout": ("grey", "o", DASHES[0]),
     "weighted_norm": ("sky", "s", DASHES[1]),
@@ -76,20 +77,18 @@ def _present(flow: xr.Dataset) -> list[str]:
 
 
 def _name(method: str) -> str:
-    """`attention rollout`; short enough for a title."""
-    label = LABELS.get(method, name(method))
-    return label[:1].upper() + label[1:]
+    return capital(LABELS.get(method, name(method)))
 
 
 def _draw_shares(tree: xr.DataTree, flow: xr.Dataset, method: str, axes: Axes) -> None:
     entries = []
-    for target in TARGETS:
+    for target in flow["target"].values.tolist():
         parts = estimate(flow, "share", method=method, target=target)
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value), dtype=float)
         band_line(axes, layers, parts, target)
-        entries.append((target, SHORT.get(target, special(tree, target))))
+        entries.append((target, "itself" if target == SELF else special(tree, target)))
     layer_axis(axes, flow.sizes["layer"])
     # One scale for all methods.
     percent_axis(axes, "share", top=min(1.0, 1.05 * float(np.nanmax(flow["share"].values))))
@@ -108,11 +107,18 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
         ends.append(LineEnd(last, _name(method).replace(" rollout", ""), hue, mark))
     layer_axis(axes, flow.sizes["layer"])
     top = 1.05 * float(np.nanmax(flow["effective_tokens"].values))
-    axes.set_ylim(0, top)
-    axes.set_ylabel("tokens")
-    faint_grid(axes)
+    value_axis(axes, "tokens", top=top)
     end_labels(axes, ends, top=top)
 
 
-PICTURE = Picture("flow", "Where representations come from", ("flow",), panels, caption)
-FIGURES = (PICTURE,)
+FIGURES = (Picture("flow", "Where representations come from", ("flow",), panels, caption),)
+SECTIONS = (
+    SectionPlan(
+        id="flow", title="Where representations come from",
+        text="Layer by layer tokens take from each other, so that a vector high up need not say "
+        "much about its own word. Following every path back to the input tells what is left of "
+        "it; attention alone makes the resting places look like sources, the norms of what is "
+        "passed on do not.",
+        pictures=("flow",),
+    ),
+)  # fmt: skip

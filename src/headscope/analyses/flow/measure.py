@@ -21,14 +21,14 @@ import xarray as xr
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
 from headscope.core.accumulators import Estimate, Sums, estimate, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.head_attention import OFFSETS
+from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
-TARGETS = ("self", "previous", "next", *CATEGORIES)
+TARGETS = (*OFFSETS, *CATEGORIES)
 DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
-_OFFSETS = (0, -1, 1)  # of the first three targets
 
 
 class Flow(Analysis):
@@ -45,7 +45,7 @@ class Flow(Analysis):
 
     def __init__(self, scope: Scope, *, methods: str = ",".join(DEFAULT)) -> None:
         super().__init__(scope)
-        self.methods = _methods(methods)
+        self.methods = check_methods(str(methods).split(","))
         cells = (len(self.methods), scope.layers)
         self.share, self.cls_share = (self.sums(*cells, len(TARGETS)) for _ in range(2))
         self.effective_tokens, self.examples, self.examples_with_cls = (
@@ -58,7 +58,9 @@ class Flow(Analysis):
         """Methods that are asked for must be possible; of the usual ones, those that are."""
         if "methods" not in options:
             return cls.needs
-        return cls.needs.union(*(NEEDS[method] for method in _methods(options["methods"])))
+        return cls.needs.union(
+            *(NEEDS[method] for method in check_methods(str(options["methods"]).split(",")))
+        )
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Follow the batch through one more layer and add its shares, method by method."""
@@ -81,23 +83,21 @@ class Flow(Analysis):
         """share and cls_share[method, layer, target], effective_tokens[method, layer]."""
         dims = ("method", "layer", "target")
         share = "share of a representation that comes from the target"
-        return labelled(
-            {
-                "share": Variable(
-                    self._shares(self.share, self.examples), dims, share, "probability",
-                    self.source,
-                ),
-                "cls_share": Variable(
-                    self._shares(self.cls_share, self.examples_with_cls), dims,
-                    f"{share}, of the opening special token alone", "probability", self.source,
-                ),
-                "effective_tokens": Variable(
-                    self.mean(self.effective_tokens, self.examples), dims[:2],
-                    "effective number of input tokens of a representation", "tokens", "ours",
-                ),
-            },
-            coords={"method": self.methods, "target": TARGETS},
-        )  # fmt: skip
+        of_all = self._shares(self.share, self.examples)
+        of_cls = self._shares(self.cls_share, self.examples_with_cls)
+        number = self.mean(self.effective_tokens, self.examples)
+        variables = {
+            "share": Variable(of_all, dims, share, "probability", self.source),
+            "cls_share": Variable(
+                of_cls, dims, f"{share}, of the opening special token alone", "probability",
+                self.source,
+            ),
+            "effective_tokens": Variable(
+                number, dims[:2], "effective number of input tokens of a representation",
+                "tokens", "ours",
+            ),
+        }  # fmt: skip
+        return labelled(variables, coords={"method": self.methods, "target": TARGETS})
 
     def _add(self, product: torch.Tensor, batch: Batch, *, at: tuple[int, int]) -> None:
         """Add what one product [example, query, key] says, method and layer being `at`."""
@@ -129,15 +129,10 @@ def shares_of(product: torch.Tensor, batch: Batch) -> torch.Tensor:
     product  [example, query, key] rows sum to 1
     """
     rest, near = product.clone(), []
-    for offset in _OFFSETS:
+    for offset in OFFSETS.values():
         band = product.diagonal(offset, dim1=1, dim2=2)  # [example, query that has one]
         near.append(torch.nn.functional.pad(band, (max(-offset, 0), max(offset, 0))))
         rest.diagonal(offset, dim1=1, dim2=2).zero_()
     categories = batch.categories.to(product.dtype)  # [example, key, category]
     others = (rest @ categories).transpose(1, 2)  # [example, category, query]
     return torch.cat([torch.stack(near, 1), others], 1)  # [example, target, query]
-
-
-def _methods(given: object) -> tuple[str, ...]:
-    """The names in "rollout,alti"; raises InputError for others."""
-    return check_methods(str(given).split(","))

@@ -25,10 +25,13 @@ Nothing as large as [query, key, model] is ever held.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
-from headscope.analyses.flow.methods import require
+from headscope.analyses.flow.methods import why_not
+from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView, compiled
@@ -42,27 +45,19 @@ def layer_matrix(layer: LayerView, batch: Batch, method: str) -> torch.Tensor:
 
     raises  ModelError where the method has no meaning for this model, see `methods.why_not`
     """
-    require(layer, method)
+    if why := why_not(layer, method):
+        raise ModelError(f"{method} is not there for {type(layer.site.attention).__name__}: {why}")
     with torch.no_grad():
-        return normalised(_RAW[method](layer, batch), batch)
-
-
-def normalised(raw: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """[example, query, key] rows divided by their sums, rows of zeros and of padding: identity."""
-    real = batch.mask[:, :, None] & batch.mask[:, None, :]  # [example, query, key]
-    inside = raw.where(real, 0.0)
-    sums = inside.sum(-1, keepdim=True)
-    itself = torch.eye(raw.shape[-1], dtype=raw.dtype, device=raw.device)
-    return torch.where(sums > 0, inside / sums.clamp_min(torch.finfo(raw.dtype).tiny), itself)
+        raw = _RAW[method](layer, batch)  # [example, query, key]
+        inside = raw.where(batch.mask[:, :, None] & batch.mask[:, None, :], 0.0)
+        sums = inside.sum(-1, keepdim=True)
+        itself = torch.eye(raw.shape[-1], dtype=raw.dtype, device=raw.device)
+        return torch.where(sums > 0, inside / sums.clamp_min(torch.finfo(raw.dtype).tiny), itself)
 
 
 def _rollout(layer: LayerView, _batch: Batch) -> torch.Tensor:
     weights = layer.attention.mean(1)  # [example, query, key]
     return weights + torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-
-
-def _weighted_norm(layer: LayerView, batch: Batch) -> torch.Tensor:
-    return layer.summed_norm(batch)
 
 
 def _weighted_norm_residual(layer: LayerView, batch: Batch) -> torch.Tensor:
@@ -71,14 +66,13 @@ def _weighted_norm_residual(layer: LayerView, batch: Batch) -> torch.Tensor:
 
 
 def _globenc(layer: LayerView, batch: Batch) -> torch.Tensor:
-    projection, norms = layer.site.closed_projection, (layer.norm, layer.final_norm)
+    projection, first, last = layer.site.closed_projection, layer.norm, layer.final_norm
     assert projection is not None
-    kept = layer.kept
-    for norm in norms:
-        assert norm is not None
-        kept = norm.of_part(kept)  # [example, query, model]
+    assert first is not None
+    assert last is not None
+    own = torch.linalg.vector_norm(last.of_part(first.of_part(layer.kept)), dim=-1)
     others = layer.norm_of_sum(layer.inner_products(projection), batch)
-    return _with_diagonal(others, torch.linalg.vector_norm(kept, dim=-1))
+    return _with_diagonal(others, own)
 
 
 def _with_diagonal(matrix: torch.Tensor, diagonal: torch.Tensor) -> torch.Tensor:
@@ -164,20 +158,14 @@ def value_zeroing(layer: LayerView, batch: Batch) -> torch.Tensor:
         whole = _direction(run_again(layer, example=example, values=values[None]))
         at_once = _at_once(layer)
         for start in range(0, tokens, at_once):
-            zeroed = _zeroed(values, range(start, min(start + at_once, tokens)))
+            copies = torch.arange(min(at_once, tokens - start), device=values.device)
+            zeroed = values.repeat(len(copies), 1, 1, 1)  # [copy, head, key, dim]
+            zeroed[copies, :, start + copies] = 0  # in each copy one token
             other = _direction(run_again(layer, example=example, values=zeroed))
             # ½‖a - b‖² of unit vectors is 1 - cos, without taking two numbers near 1 apart.
             gone = (other - whole).square().sum(-1) / 2  # [copy, query]
             changes[example, :, start : start + len(zeroed)] = gone.T.to(changes.dtype)
     return changes.where(layer.attention.amax(1) > 0, 0.0)
-
-
-def _zeroed(values: torch.Tensor, tokens: range) -> torch.Tensor:
-    """[copy, head, key, dim] copies of the values, each with one of the tokens set to 0."""
-    copies = values.repeat(len(tokens), 1, 1, 1)  # [copy, head, key, dim]
-    for copy, token in enumerate(tokens):
-        copies[copy, :, token] = 0
-    return copies
 
 
 def _direction(hidden: torch.Tensor) -> torch.Tensor:
@@ -193,9 +181,9 @@ def _at_once(layer: LayerView) -> int:
     return max(1, MOST_NUMBERS // (tokens * (heads * tokens + _WIDTHS * width)))
 
 
-_RAW = {
+_RAW: dict[str, Callable[[LayerView, Batch], torch.Tensor]] = {
     "rollout": _rollout,
-    "weighted_norm": _weighted_norm,
+    "weighted_norm": lambda layer, batch: layer.summed_norm(batch),
     "weighted_norm_residual": _weighted_norm_residual,
     "globenc": _globenc,
     "alti": alti,

@@ -11,11 +11,11 @@ through the layers at once when every step is a pipe as wide as its weight: the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import xarray as xr
 from scipy.sparse import csr_array
@@ -23,14 +23,13 @@ from scipy.sparse.csgraph import maximum_flow
 
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import SOURCES, check_methods
+from headscope.core.accumulators import Float64
 from headscope.errors import InputError
 from headscope.model.batch import Batch, to_float64
-from headscope.model.encode_text import encoded
-from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.model import Model, evaluating, forward, load
+from headscope.model.model import Model, load, show_layers
+from headscope.run.plan import encoded
 
-Floats = npt.NDArray[np.float64]
 PATHS = {
     "product": "share of a representation that comes from an input token",
     "max_flow": "maximum flow from a representation to an input token",
@@ -72,9 +71,14 @@ def flow(
     if wrong := [layer for layer in chosen if not 0 <= layer < count]:
         raise InputError(f"found the layer {wrong[0]}; wanted 0 to {count - 1}")
     example = encoded(loaded, text, text_pair)
-    batch = Batch.of([example], loaded.vocabulary, replicates=0, device=loaded.device)
-    layers_seen = _observed(loaded, batch, method)
-    maps = _combined(layers_seen, method, paths, chosen)
+    batch = loaded.batch([example])
+    layers_seen = LayerMatrices((method,), batch)
+    show_layers(loaded, batch, layers_seen.look)
+    if paths == "max_flow":
+        maps = layers_seen.max_flow(method, chosen)
+    else:
+        every = layers_seen.rollout(method) if paths == "product" else layers_seen.matrices(method)
+        maps = every[np.array(chosen, np.int64)]
     tokens = list(loaded.tokens(example.input_ids))
     return xr.DataArray(
         maps,
@@ -89,25 +93,6 @@ def flow(
             "source": SOURCES[method], "paths": paths, "model": loaded.name,
         },
     )  # fmt: skip
-
-
-def _observed(model: Model, batch: Batch, method: str) -> LayerMatrices:
-    layers_seen = LayerMatrices((method,), batch)
-    with (
-        evaluating(model.network),
-        torch.inference_mode(),
-        Instrument(model.network, observers=[layers_seen.look], stacks=[model.shape.stack]),
-    ):
-        forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
-    return layers_seen
-
-
-def _combined(layers_seen: LayerMatrices, method: str, paths: str, layers: list[int]) -> Floats:
-    """[layer, query, key] for the layers that are asked for."""
-    if paths == "max_flow":
-        return layers_seen.max_flow(method, layers)
-    maps = layers_seen.rollout(method) if paths == "product" else layers_seen.matrices(method)
-    return maps[np.array(layers, np.int64)]
 
 
 @dataclass
@@ -128,20 +113,20 @@ class LayerMatrices:
             matrix = layer_matrix(layer, self.batch, method)
             self._seen.setdefault(method, []).append(matrix.double())
 
-    def matrices(self, method: str) -> Floats:
+    def matrices(self, method: str) -> Float64:
         """[layer, query, key] of the example's real tokens; rows sum to 1."""
         return self._cut(self._seen[method])
 
-    def rollout(self, method: str) -> Floats:
+    def rollout(self, method: str) -> Float64:
         """[layer, query, key] their products from the first layer on."""
         return self._cut(list(rollout(self._seen[method])))
 
-    def max_flow(self, method: str, layers: Sequence[int]) -> Floats:
+    def max_flow(self, method: str, layers: Sequence[int]) -> Float64:
         """[layer, query, key] the maximum flows to the input from these layers, from 0."""
         matrices = self.matrices(method)
         return np.stack([max_flow(matrices[: layer + 1]) for layer in layers])
 
-    def _cut(self, layers: Sequence[torch.Tensor]) -> Floats:
+    def _cut(self, layers: Sequence[torch.Tensor]) -> Float64:
         n = len(self.batch.examples[0])
         return np.stack([to_float64(layer[0, :n, :n]) for layer in layers])
 
@@ -151,18 +136,15 @@ UNITS = 1 << 30
 MOST_TOKENS = 64  # one maximum flow per pair of tokens: about 4 s for 64 tokens and 12 layers
 
 
-def rollout(matrices: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+def rollout(matrices: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
     """For each layer, from the first: the product of its matrix and those before.
 
     matrices  [example, query, key] layer by layer; rows sum to 1, and so do those of the products
     """
-    product: torch.Tensor | None = None
-    for matrix in matrices:
-        product = matrix if product is None else matrix @ product
-        yield product
+    return accumulate(matrices, lambda product, matrix: matrix @ product)
 
 
-def max_flow(matrices: Floats) -> Floats:
+def max_flow(matrices: Float64) -> Float64:
     """[query, key] the largest flow from each token of the last layer to each token of the input.
 
     matrices  [layer, query, key] capacities from 0 to 1; rows sum to at most 1
@@ -177,19 +159,12 @@ def max_flow(matrices: Floats) -> Floats:
             f"found {tokens} tokens; wanted at most {MOST_TOKENS} for max_flow, which solves every "
             "pair of tokens by itself: take a shorter text, or rollout"
         )
-    graph = _graph(matrices)
-    flows = np.zeros((tokens, tokens))
-    for query in range(tokens):
-        for key in range(tokens):
-            flows[query, key] = maximum_flow(graph, layers * tokens + query, key).flow_value / UNITS
-    return flows
-
-
-def _graph(matrices: Floats) -> csr_array:
-    """Capacities between the nodes layer·tokens + token, 0 being the input, in UNITS."""
-    layers, tokens = matrices.shape[:2]
     layer, query, key = np.nonzero(matrices > 0)
     capacity = np.rint(matrices[layer, query, key] * UNITS).astype(np.int32)
-    nodes = (layers + 1) * tokens
+    nodes = (layers + 1) * tokens  # layer · tokens + token, layer 0 being the input
     places = ((layer + 1) * tokens + query, layer * tokens + key)
-    return csr_array((capacity, places), shape=(nodes, nodes), dtype=np.int32)
+    graph = csr_array((capacity, places), shape=(nodes, nodes), dtype=np.int32)
+    flows = np.zeros((tokens, tokens))
+    for query, key in np.ndindex(tokens, tokens):
+        flows[query, key] = maximum_flow(graph, layers * tokens + query, key).flow_value / UNITS
+    return flows

@@ -1,4 +1,4 @@
-"""The ways to say how much of a token's output comes from each token of the input.
+"""The ways to say how much of a token's output comes from each token, and the words of results.
 
 Every method gives a layer matrix [query, key] of rows that sum to 1; see `measure_matrices` for
 how, and `measure_one_text` for what happens from layer to layer.
@@ -9,37 +9,56 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headscope.errors import InputError, ModelError
+from headscope.core.terms import ABNAR, FERRANDO, KOBAYASHI21, MODARRESSI, MOHEBBI, OURS, Term
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.model.layer import LayerView
 
-# method → what the model must let be seen, as in `analysis.MODEL_NEEDS`
-NEEDS = {
-    "rollout": frozenset({"attention"}),
-    "weighted_norm": frozenset({"attention", "values", "projection"}),
-    "weighted_norm_residual": frozenset({"attention", "values", "projection", "residual"}),
-    "globenc": frozenset({"attention", "values", "projection", "residual"}),
-    "alti": frozenset({"attention", "values", "projection", "residual"}),
-    "value_zeroing": frozenset({"attention", "values"}),
-}
-METHODS = tuple(NEEDS)
-LABELS = {
-    "rollout": "attention rollout",
-    "weighted_norm": "weighted-norm rollout, no residual",
-    "weighted_norm_residual": "weighted-norm rollout",
-    "globenc": "GlobEnc rollout",
-    "alti": "ALTI rollout",
-    "value_zeroing": "value-zeroing rollout",
-}
-SOURCES = {
-    "rollout": "Abnar & Zuidema 2020",
-    "weighted_norm": "Kobayashi et al. 2020",
-    "weighted_norm_residual": "Kobayashi et al. 2021",
-    "globenc": "Modarressi et al. 2022",
-    "alti": "Ferrando et al. 2022",
-    "value_zeroing": "Mohebbi et al. 2023",
-}
+_ALL = {"attention", "values", "projection", "residual"}
+# method → its name, its source, and what the model must let be seen (`analysis.MODEL_NEEDS`)
+_METHODS: dict[str, tuple[str, str, set[str]]] = {
+    "rollout": ("attention rollout", "Abnar & Zuidema 2020", {"attention"}),
+    "weighted_norm": (
+        "weighted-norm rollout, no residual", "Kobayashi et al. 2020",
+        {"attention", "values", "projection"},
+    ),
+    "weighted_norm_residual": ("weighted-norm rollout", "Kobayashi et al. 2021", _ALL),
+    "globenc": ("GlobEnc rollout", "Modarressi et al. 2022", _ALL),
+    "alti": ("ALTI rollout", "Ferrando et al. 2022", _ALL),
+    "value_zeroing": (
+        "value-zeroing rollout", "Mohebbi et al. 2023", {"attention", "values"}
+    ),
+}  # fmt: skip
+METHODS = tuple(_METHODS)
+LABELS = {method: label for method, (label, _, _) in _METHODS.items()}
+SOURCES = {method: source for method, (_, source, _) in _METHODS.items()}
+NEEDS = {method: frozenset(needs) for method, (_, _, needs) in _METHODS.items()}
+
+TERMS = {
+    "flow": Term("information flow",
+        "How much of a token’s vector at a layer’s output comes from a kind of input token, over "
+        "all paths through the layers below; each input token counts as one kind, the first of "
+        "itself, previous, next and so on, so that the shares add up to 1.", ABNAR),
+    "rollout": Term("attention rollout", "Layers multiplied, each half mean attention over heads "
+        "and half the token itself, for the residual connection.", ABNAR),
+    "weighted_norm_residual": Term("weighted-norm rollout", "Layers multiplied, each with the norm "
+        "of what a token gives through all heads together, and of the residual connection’s vector "
+        "too where it gives to itself.", f"{KOBAYASHI21}; {ABNAR}"),
+    "globenc": Term("GlobEnc", "The weighted-norm rollout with each vector taken through both "
+        "normalisations of a layer, the feed-forward left out.", MODARRESSI),
+    "alti": Term("ALTI", "Layers multiplied, each with how much nearer to 0 (in the L1 norm) a "
+        "token’s vector after attention would be without what another token gives.", FERRANDO),
+    "value_zeroing": Term("value zeroing",
+        "Layers multiplied, each with how far the direction of a token’s vector at the layer’s "
+        "output turns when another token’s values are set to 0.", MOHEBBI),
+    "max_flow": Term("maximum flow", "How much could run from a token to a token of the input at "
+        "once, if every weight of every layer were a pipe of that width.", ABNAR),
+    "effective_tokens": Term("effective number of tokens",
+        "From how many input tokens a representation comes: 1 / Σ share², 1 where all comes from "
+        "one, n where n give the same.", OURS),
+}  # fmt: skip
+RESULT_LABELS = {"share": "share from {choice}", "cls_share": "share of [CLS] from {choice}"}
 
 
 def check_methods(given: Iterable[str], *, also: Iterable[str] = ()) -> tuple[str, ...]:
@@ -72,9 +91,3 @@ def why_not(layer: LayerView, method: str) -> str:
         ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
-
-
-def require(layer: LayerView, method: str) -> None:
-    """Raises ModelError where a layer has no matrix by this method."""
-    if why := why_not(layer, method):
-        raise ModelError(f"{method} is not there for {type(layer.site.attention).__name__}: {why}")

@@ -14,14 +14,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from headscope.analyses.frames.tables import frames_table
+from headscope.analyses.language.section import language_section
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import estimate, largest_first, needed, place_name
 from headscope.core.wording import number
 from headscope.draw.caption_words import INTERVALS, quantity
-from headscope.draw.head_grid import draw_grid, grid_height, largest
-from headscope.draw.marks import legend
+from headscope.draw.head_grid import grid_panel, largest
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
+from headscope.draw.rows import beside, row_panel, row_point, rows_height
 from headscope.draw.style import DOUBLE, color
 
 TOP = 8  # heads
@@ -32,81 +33,62 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The top heads over sentences; all heads, from frame element to target and back."""
-    frames = group(tree, "frames")
-    if frames is None or not np.isfinite(frames["score"].values).any():
-        return []
+    frames = needed(tree, "frames")
     both = [estimate(frames, name).value for name in ("score", "score_reversed")]
-    top = max(map(largest, both))
+    places = largest_first(both[0])[:TOP]
+    if not places:
+        return []
     unit = str(frames["score"].attrs.get("units", "1"))
-    titles = ("Frame element to target", "Target to frame element")
-    places = _top_heads(both[0])
-    height = rows_height(len(places), width=DOUBLE / 3)
-    left = column_start((_name(place) for place in places), COLUMNS["head"])
+    top = max(map(largest, both))
     return [
-        Panel("Top heads", partial(_draw, frames, places, left), height=height, left=left),
-        *(
-            Panel(title, partial(draw_grid, grid, unit=unit, top=top), height=grid_height(grid))
-            for title, grid in zip(titles, both, strict=True)
+        row_panel(
+            "Top heads", COLUMNS, (place_name(*place) for place in places),
+            partial(_draw, frames, places), count=len(places),
+            height=rows_height(len(places), width=DOUBLE / 3), label=quantity(frames),
+            entries=[("all", "mean"), ("chance", "chance")], percent=unit == "probability",
         ),
-    ]
+        grid_panel("Frame element to target", both[0], unit=unit, top=top),
+        grid_panel("Target to frame element", both[1], unit=unit, top=top),
+    ]  # fmt: skip
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    frames = group(tree, "frames")
-    count = 0 if frames is None else int(frames["sentences"])
-    what = "attention" if frames is None else quantity(frames)
+    frames = needed(tree, "frames")
     return (
-        f"(a) The {TOP} heads of most {what} from a frame element to the word that evokes the "
-        "frame, the largest of a sentence’s links: median, quartiles (box) and 5 to 95 % (line) "
-        f"of the sentences; dot: mean with {INTERVALS}; diamond: the mean with the links moved "
-        "elsewhere in their sentences; p: how often any head then stands as far above its chance; "
-        "(b, c) the mean of every head, both ways, from 0 (page) to the value at the end of the "
-        f"key; n = {count:,} sentences. After Kovaleva et al. (2019), §4.2."
+        f"(a) The {TOP} heads of most {quantity(frames)} from a frame element to the word that "
+        "evokes the frame, the largest of a sentence’s links: median, quartiles (box) and 5 to "
+        f"95 % (line) of the sentences; dot: mean with {INTERVALS}; diamond: the mean with the "
+        "links moved elsewhere in their sentences; p: how often any head then stands as far above "
+        "its chance; (b, c) the mean of every head, both ways, from 0 (page) to the value at the "
+        f"end of the key; n = {int(frames['sentences']):,} sentences. "
+        "After Kovaleva et al. (2019), §4.2."
     )
 
 
-def _top_heads(score: Floats) -> list[tuple[int, int]]:
-    """(layer, head) of the largest scores [layer, head], the largest first."""
-    order = np.argsort(-np.nan_to_num(score, nan=-np.inf), axis=None, kind="stable")
-    places = [tuple(map(int, np.unravel_index(at, score.shape))) for at in order[:TOP]]
-    return [(layer, head) for layer, head in places if np.isfinite(score[layer, head])]
-
-
-def _name(place: tuple[int, int]) -> str:
-    return f"L{place[0] + 1}·H{place[1] + 1}"
-
-
-def _draw(frames: xr.Dataset, places: list[tuple[int, int]], left: float, axes: Axes) -> None:
-    for text, at in COLUMNS.items():
-        beside(axes, HEADER, text, at, faint=True, fontsize=6.5)
+def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None:
     for row, place in enumerate(places):
-        _row(axes, row, frames, place)
-    is_share = str(frames["score"].attrs.get("units", "1")) == "probability"
-    row_axes(axes, len(places), quantity(frames), percent=is_share)
-    axes.set_xlim(left=0)
-    legend(axes, [("all", "mean"), ("chance", "chance")], line=False, start=left)
+        here = frames.isel(layer=place[0], head=place[1])
+        p, chance = float(here["p_value"]), float(here["chance"])
+        beside(axes, row, place_name(*place), COLUMNS["head"])
+        written = f"{p:.3f}" if p < 0.01 else number(p)
+        beside(axes, row, written, COLUMNS["p"])
+        low, lower, median, upper, high = (
+            float(estimate(here, "score_quantile", quantile=level).value) for level in LEVELS
+        )
+        axes.hlines(row, low, high, color=color("sky"), lw=0.9, zorder=2)
+        box: dict[str, Any] = {"fc": color("page"), "ec": color("sky"), "lw": 0.9}
+        axes.add_patch(Rectangle((lower, row - BOX / 2), upper - lower, BOX, zorder=2, **box))
+        axes.vlines(median, row - BOX / 2, row + BOX / 2, color=color("sky"), lw=1.6, zorder=3)
+        row_point(axes, row, Estimate(*map(np.array, (chance, np.nan, np.nan))), "chance")
+        row_point(axes, row, estimate(here, "score"), "all")
 
 
-def _row(axes: Axes, row: int, frames: xr.Dataset, place: tuple[int, int]) -> None:
-    here = frames.isel(layer=place[0], head=place[1])
-    beside(axes, row, _name(place), COLUMNS["head"])
-    beside(axes, row, _p(float(here["p_value"])), COLUMNS["p"])
-    low, lower, median, upper, high = (
-        float(estimate(here, "score_quantile", quantile=level).value) for level in LEVELS
-    )
-    axes.hlines(row, low, high, color=color("sky"), lw=0.9, zorder=2)
-    box: dict[str, Any] = {"fc": color("page"), "ec": color("sky"), "lw": 0.9}
-    axes.add_patch(Rectangle((lower, row - BOX / 2), upper - lower, BOX, zorder=2, **box))
-    axes.vlines(median, row - BOX / 2, row + BOX / 2, color=color("sky"), lw=1.6, zorder=3)
-    chance = float(here["chance"])
-    row_point(axes, row, Estimate(*(np.array(v) for v in (chance, np.nan, np.nan))), "chance")
-    row_point(axes, row, estimate(here, "score"), "all")
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value < 0.01 else number(value, np.nan, np.nan)
-
-
-PICTURE = Picture("frames", "Heads and frames", ("frames",), panels, caption, columns=3)
-FIGURES = (PICTURE,)
+FIGURES = (Picture("frames", "Heads and frames", ("frames",), panels, caption, columns=3),)
+SECTIONS = language_section(
+    "frames", asked="frames", id="frames",
+    title="Frames: who links an element to what evokes the frame?",
+    text="In “She was agitated”, “agitated” evokes a frame in which “she” has a role. A head "
+    "scores by its attention between the two, in sentences where they stand apart.",
+    pictures=("frames",), tables=(frames_table,), wanted="frames (FrameNet: --frames)",
+)  # fmt: skip

@@ -14,16 +14,15 @@ import xarray as xr
 
 from headscope.analyses.frames.measure_links import PAIRING, QUANTILES, Links, ScoreBins
 from headscope.core.accumulators import Counts, Estimate, Float64, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
 
 PERMUTATIONS = 200
 STATISTIC = ("standardised", "score")
 WAYS = ("", "_reversed")  # from the frame element to the target, and back
 TIE = 1e-5  # relative: what float32 rounds apart is equal, and counts against the head
-UNITS = {"attention": "probability", "weighted_norm": "1"}
 GRID = ("layer", "head")
 
 
@@ -55,21 +54,16 @@ class Frames(Analysis):
     source: ClassVar[str] = "Kovaleva et al. 2019, §4.2"
 
     def __init__(
-        self,
-        scope: Scope,
-        *,
-        pairing: str = "product",
-        measure: str = "attention",
-        permutations: int = PERMUTATIONS,
-        statistic: str = "standardised",
-    ) -> None:
+        self, scope: Scope, *, pairing: str = "product", measure: str = "attention",
+        permutations: int = PERMUTATIONS, statistic: str = "standardised",
+    ) -> None:  # fmt: skip
         super().__init__(scope)
-        check_option("pairing", pairing, PAIRING)
-        check_option("measure", measure, MEASURES)
-        check_option("statistic", statistic, STATISTIC)
+        self.options = checked_options(
+            measure=(measure, MEASURES), pairing=(pairing, PAIRING),
+            statistic=(statistic, STATISTIC),
+        )  # fmt: skip
         if permutations < 1:
             raise ValueError(f"permutations is {permutations!r}; wanted at least 1")
-        self.pairing, self.measure, self.statistic = pairing, measure, statistic
         self.permutations = permutations
         self.bins = ScoreBins.of(measure)
         self.total = self.sums(scope.layers, scope.heads, len(WAYS))
@@ -81,11 +75,16 @@ class Frames(Analysis):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each sentence's largest weight, as annotated and moved."""
         if layer.index == 0:
-            self._begin(batch)
+            self._links = Links.of(
+                batch, pairing=self.options["pairing"], permutations=self.permutations,
+                seed=self.scope.seed,
+            )  # fmt: skip
         links = self._links
-        if links is None:
+        if links is None or not len(links.rows):
             return
-        maps, weights = layer.measured(self.measure), batch.bootstrap[links.rows]
+        maps, weights = layer.measured(self.options["measure"]), batch.bootstrap[links.rows]
+        if layer.index == 0:
+            self.count.add(np.ones(len(links.rows)), weights)
         both = [links.largest(maps, reversed_=way == 1) for way in range(len(WAYS))]
         scores = np.stack(both, -1)  # [linked, draw, head, way]
         self.total.add(scores[:, 0], weights, at=(layer.index,))
@@ -93,65 +92,31 @@ class Frames(Analysis):
         self.moved.add(by_head, weights, at=(layer.index,))
         self.bins.add(self.spread, scores[:, 0, :, 0], layer=layer.index)
 
-    def _begin(self, batch: Batch) -> None:
-        """Look up the links once per batch, and count the sentences that have any."""
-        found = Links.of(
-            batch, pairing=self.pairing, permutations=self.permutations, seed=self.scope.seed
-        )
-        self._links = found if len(found.rows) else None
-        if self._links is not None:
-            self.count.add(np.ones(len(found.rows)), batch.bootstrap[found.rows])
-
-    def finish(self, batch: Batch) -> None:
-        """Forget the batch."""
-        self._links = None
-
     def result(self) -> xr.Dataset:
-        """score[layer, head], its chance, p-value and spread over sentences; both directions.
+        """[layer, head] the mean score of sentences, its chance and its p-value, both directions.
 
-        score, score_reversed        mean over sentences; the measure's unit
-        chance, chance_reversed      the same with the links moved
-        p_value, p_value_reversed    in (0, 1], corrected for looking at all heads
-        distribution[…, bin]         share of sentences by score; `bin` is the lower edge
-        score_quantile[…, quantile]  of the sentences' scores, to within 0.001 (attention) or 2.2 %
-        sentences                    how many there were
+        p is in (0, 1]; `bin` of the distribution of the sentences' scores is its lower edge; their
+        quantiles are right to within 0.001 (attention) or 2.2 %.
         """
-        unit = UNITS[self.measure]
+        unit = "probability" if self.options["measure"] == "attention" else "1"
         moved = ratio(self.moved.sums[0], self.count.sums[0])  # [layer, head, way, permutation]
         means = self.mean(self.total, self.count)
+        assert means.draws is not None
+        parts = (means.value, means.low, means.high, means.draws)
+        above = "share of permutations in which any head stands as high"
         variables: dict[str, Variable] = {}
-        for way, suffix in enumerate(WAYS):
+        for way, end in enumerate(WAYS):
             words = "from target to frame element" if way else "from frame element to target"
-            drawn = None if means.draws is None else means.draws[..., way]
-            ends = means.low[..., way], means.high[..., way]
-            score = Estimate(means.value[..., way], *ends, drawn)
-            p = family_wise(score.value, moved[..., way, :], statistic=self.statistic)
-            variables |= {
-                f"score{suffix}": Variable(
-                    score, GRID, f"largest weight {words}, mean", unit, self.source
-                ),
-                f"chance{suffix}": Variable(
-                    moved[..., way, :].mean(-1), GRID, f"{words} with links moved", unit, "ours"
-                ),
-                f"p_value{suffix}": Variable(
-                    p,
-                    GRID,
-                    f"share of permutations in which any head stands as high, {words}",
-                    "1",
-                    "ours",
-                ),
+            score = Estimate(*(part[..., way] for part in parts))
+            drawn = moved[..., way, :]
+            p = family_wise(score.value, drawn, statistic=self.options["statistic"])
+            rows = {
+                f"score{end}": (score, f"largest weight {words}, mean", unit, self.source),
+                f"chance{end}": (drawn.mean(-1), f"{words} with links moved", unit, "ours"),
+                f"p_value{end}": (p, f"{above}, {words}", "1", "ours"),
             }
-        return labelled(
-            variables | self._spread(unit),
-            coords={"bin": self.bins.shown.tolist(), "quantile": QUANTILES},
-        ).assign_attrs(
-            measure=self.measure, pairing=self.pairing, permutations=self.permutations,
-            statistic=self.statistic,
-        )  # fmt: skip
-
-    def _spread(self, unit: str) -> dict[str, Variable]:
-        """How the scores of sentences are distributed."""
-        return {
+            variables |= {name: Variable(row[0], GRID, *row[1:]) for name, row in rows.items()}
+        variables |= {
             "distribution": Variable(
                 self.bins.shares(self.spread), (*GRID, "bin"),
                 "share of sentences with such a largest weight", "1", self.source,
@@ -164,6 +129,9 @@ class Frames(Analysis):
                 int(self.count.sums[0]), (), "sentences with a link", "1", self.source
             ),
         }  # fmt: skip
+        coords = {"bin": self.bins.shown.tolist(), "quantile": QUANTILES}
+        attributes = self.options | {"permutations": self.permutations}
+        return labelled(variables, coords=coords).assign_attrs(attributes)
 
 
 def family_wise(score: Float64, moved: Float64, *, statistic: str) -> Float64:
@@ -174,19 +142,12 @@ def family_wise(score: Float64, moved: Float64, *, statistic: str) -> Float64:
     """
     draws = np.concatenate([score[..., None], moved], -1)  # [layer, head, draw]
     if statistic == "standardised":
-        draws = _standardised(draws)
+        # Above the mean of all draws alike, so that the test stays exact; 0 where moving the links
+        # changes nothing.
+        mean, spread = draws.mean(-1, keepdims=True), draws.std(-1, keepdims=True)
+        moves = spread > TIE * np.abs(mean)
+        draws = (draws - mean) * moves / np.where(moves, spread, 1)
     found, highest = draws[..., :1], draws[..., 1:].max((0, 1))
     reached = highest >= found - TIE * np.abs(found)  # [layer, head, permutation]
     p = (1 + reached.sum(-1)) / (1 + len(highest))
     return np.where(np.isnan(score), np.nan, p)
-
-
-def _standardised(draws: Float64) -> Float64:
-    """Standard deviations above the mean, of all draws alike so that the test stays exact.
-
-    0 where moving the links changes nothing.
-    """
-    mean, spread = draws.mean(-1, keepdims=True), draws.std(-1, keepdims=True)
-    moves = spread > TIE * np.abs(mean)
-    above: Float64 = (draws - mean) * moves / np.where(moves, spread, 1)  # [layer, head, draw]
-    return above

@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from headscope.core.accumulators import Counts, Float64, generator, ratio
+from headscope.core.accumulators import Counts, Float64, Ints, generator, ratio
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, to_float64
 
 PAIRING = ("product", "zip")
-Ints = npt.NDArray[np.int64]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OCTAVES = range(-10, 7)
 
@@ -43,29 +41,23 @@ class Links:
     @classmethod
     def of(cls, batch: Batch, *, pairing: str, permutations: int, seed: int) -> Links:
         """The links of all examples, with draws that depend on seed, document and example only."""
-        rows, first, placed = list[int](), list[int](), list[Ints]()
-        start, pairs, ends = list[int](), [np.empty((3, 0), np.int64)], 0
+        rows, placed, sizes = list[int](), list[Ints](), list[int]()
+        pairs = [np.empty((3, 0), np.int64)]
         for row, example in enumerate(batch.examples):
-            links = links_of(example, pairing=pairing)
-            if not links:
-                continue
-            rows.append(row)
-            first.append(len(placed))
             draw = generator(seed, "frames", example.document, example.id)
-            for link in links:
+            for link in links_of(example, pairing=pairing):
+                rows.append(row)
                 places = places_of(link, example)  # [place, 2, pair]
                 drawn = draw.integers(len(places), size=permutations)
                 annotated = int((places == link).all((1, 2)).argmax())
-                placed.append(len(start) + np.concatenate([[annotated], drawn]))
-                start += range(ends, ends + len(places) * link.shape[1], link.shape[1])
-                ends += len(places) * link.shape[1]
+                placed.append(len(sizes) + np.concatenate([[annotated], drawn]))
+                sizes += [link.shape[1]] * len(places)
                 flat = places.transpose(1, 0, 2).reshape(2, -1)  # [2, place·pair]
-                pairs.append(np.concatenate([np.full((1, flat.shape[1]), row), flat]))
-        shape = (len(placed), permutations + 1)
+                pairs.append(np.stack([np.full_like(flat[0], row), *flat]))
         return cls(
-            np.array(rows, np.int64), np.array(first, np.int64),
-            np.array(placed, np.int64).reshape(shape), np.array(start, np.int64),
-            np.concatenate(pairs, 1),
+            *np.unique(np.array(rows, np.int64), return_index=True),
+            np.array(placed, np.int64).reshape(len(placed), permutations + 1),
+            np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1),
         )  # fmt: skip
 
     def largest(self, maps: torch.Tensor, *, reversed_: bool) -> Float64:
@@ -94,39 +86,30 @@ def links_of(example: Example, *, pairing: str) -> list[Ints]:
     """
     if example.word_index is None:
         return []
-    found = []
+    index, ids, found = example.word_index, example.input_ids, list[Ints]()
+
+    def tokens(first: int, last: int) -> Ints:
+        return np.flatnonzero((index >= first) & (index <= last))
+
     for frame in example.frames:
-        target = _tokens(example.word_index, frame.first, frame.last)
+        target = tokens(frame.first, frame.last)
         core = sorted((e.first, e.last) for e in frame.elements if e.core)
-        elements = [_tokens(example.word_index, *span) for span in core]
-        if pairing == "zip":
-            elements = [np.concatenate(elements)] if elements else []
-        found += [_pairs(element, target, example, pairing) for element in elements]
+        elements = [tokens(*span) for span in core]
+        if pairing == "product":
+            grids = (np.meshgrid(element, target, indexing="ij") for element in elements)
+            found += [np.stack(grid).reshape(2, -1) for grid in grids]  # [2, pair]
+        elif elements:
+            pairs = np.array(list(zip(np.concatenate(elements), target, strict=False)), np.int64)
+            pairs = pairs.reshape(-1, 2).T  # [2, pair]
+            found.append((ids == ids[pairs][..., None]).argmax(-1))  # [2, pair]
     return [link for link in found if link.size]
-
-
-def _pairs(element: Ints, target: Ints, example: Example, pairing: str) -> Ints:
-    if pairing == "product":
-        grid = np.meshgrid(element, target, indexing="ij")
-        return np.stack(grid).reshape(2, -1)  # [2, pair]
-    short = min(len(element), len(target))
-    pairs = np.stack([element[:short], target[:short]])  # [2, pair]
-    ids = example.input_ids
-    first: Ints = (ids == ids[pairs][..., None]).argmax(-1)  # [2, pair]
-    return first
 
 
 def places_of(link: Ints, example: Example) -> Ints:
     """[place, 2, pair] the link wherever it fits among the tokens that are not special."""
     shifts = np.arange(-link.min(), len(example) - link.max())
     places = link + shifts[:, None, None]  # [place, 2, pair]
-    fits = ~example.special[places].any((1, 2)) | (shifts == 0)
-    fitting: Ints = places[fits]  # [place, 2, pair]
-    return fitting
-
-
-def _tokens(word_index: Ints, first: int, last: int) -> Ints:
-    return np.flatnonzero((word_index >= first) & (word_index <= last))
+    return np.asarray(places[~example.special[places].any((1, 2)) | (shifts == 0)])
 
 
 @dataclass(frozen=True)
@@ -151,7 +134,6 @@ class ScoreBins:
         return cls(np.concatenate([below, above]), 32)
 
     def __len__(self) -> int:
-        """Number of fine bins."""
         return len(self.edges) - 1
 
     @property
@@ -174,7 +156,7 @@ class ScoreBins:
     def quantiles(self, counts: Counts) -> Float64:
         """[layer, head, quantile] QUANTILES, to within a fine bin: inside it, a straight line."""
         layers, heads, fine = counts.counts.shape
-        flat: npt.NDArray[np.int64] = counts.counts.reshape(-1, fine)  # [layer·head, fine]
+        flat: Ints = counts.counts.reshape(-1, fine)  # [layer·head, fine]
         found = np.full((len(flat), len(QUANTILES)), np.nan)
         for row, count in enumerate(flat):
             if count.any():

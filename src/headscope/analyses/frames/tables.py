@@ -9,39 +9,24 @@ import pandas as pd
 import xarray as xr
 
 from headscope.analyses.language.tables import scale_of, with_ends, with_model
-from headscope.core.results import estimate, group
+from headscope.core.results import estimate, group, needed
 from headscope.draw.caption_words import INTERVALS, quantity
-from headscope.page.tabulate import (
-    Cell,
-    Column,
-    Rows,
-    Table,
-    ends,
-    head_of,
-    probability,
-    records,
-)
+from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, probability, records
 
 
 def frames_table(tree: xr.DataTree) -> Table:
     """The heads of largest score, with how it spreads over sentences and what chance gives."""
-    dataset = group(tree, "frames")
-    assert dataset is not None
-    table = top_frame_heads(tree)
+    dataset, table = needed(tree, "frames"), top_frame_heads(tree)
     number, unit = scale_of(dataset)
     levels = [column for column in table.columns if column.startswith("quantile_")]
     rows = [
         [
-            Cell(head_of(tree, row)),
-            number(*ends(row, "score")),
-            number(row["chance"]),
-            probability(row["p_value"]),
-            *(number(row[level]) for level in levels),
-            number(*ends(row, "score_reversed")),
-            probability(row["p_value_reversed"]),
+            Cell(head_of(tree, row)), number(*ends(row, "score")), number(row["chance"]),
+            probability(row["p_value"]), *(number(row[level]) for level in levels),
+            number(*ends(row, "score_reversed")), probability(row["p_value_reversed"]),
         ]
         for row in records(table)
-    ]
+    ]  # fmt: skip
     columns = [
         Column("Head"), Column("Score", unit, "score"), Column("Chance", unit, "chance"),
         Column("p", "", "p_value"), *(Column(_percentile(level), unit) for level in levels),

@@ -1,1 +1,1 @@
-"""TODO question"""
+"""What the linguistic questions share: held-out choices, claims, columns and notes of tables."""

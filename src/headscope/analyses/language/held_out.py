@@ -6,12 +6,20 @@ half of the documents and scored on the other, both ways, and the two scores are
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.core.accumulators import Array, Float64, Sums, ratio
+from headscope.core.accumulators import Array, Estimate, Float64, Ints, Sums, ratio
+from headscope.core.results import Variable
+
+WORDS = {
+    "best_layer": "layer of the best head",
+    "best_head": "the best head within its layer",
+    "best_accuracy": "accuracy of the best head, chosen on the same data",
+    "held_out": "accuracy of heads chosen on the other half of the data",
+}
 
 
 @dataclass(frozen=True)
@@ -22,20 +30,30 @@ class HeldOutChoice:
     chosen    [replicate + 1, column] its accuracy on the data that it was chosen on
     held_out  [replicate + 1, column] accuracy of the candidates chosen on the other half; NaN where
               on a half none is ever right
+    shape     of the candidates, whose flat index `unit` is
     """
 
-    unit: npt.NDArray[np.int64]
+    unit: Ints
     chosen: Float64
     held_out: Float64
+    shape: tuple[int, ...]
+
+    @property
+    def places(self) -> list[Float64]:
+        """[column] where the best candidate stands on each axis of them; NaN without one."""
+        places = np.unravel_index(np.maximum(self.unit, 0), self.shape)
+        return [np.where(self.unit < 0, np.nan, place) for place in places]
 
 
 def best(correct: Float64, count: Float64) -> HeldOutChoice:
     """The best candidate of each column, on all data and across halves.
 
-    correct  [replicate + 1, half, unit, column] weighted sums of correct answers; replicate 0 is
-             the data
+    correct  [replicate + 1, half, *candidate, column] weighted sums of correct answers; replicate 0
+             is the data
     count    [replicate + 1, half, column] weighted sums of questions
     """
+    shape = correct.shape[2:-1]
+    correct = correct.reshape(*correct.shape[:2], -1, correct.shape[-1])  # [.., half, unit, column]
     total, asked = correct.sum(1), count.sum(1)
     unit = _argmax(total[0])
     of_half = [_argmax(correct[0, half]) for half in (0, 1)]
@@ -43,7 +61,28 @@ def best(correct: Float64, count: Float64) -> HeldOutChoice:
     crossed = correct[:, 0, of_half[1], columns] + correct[:, 1, of_half[0], columns]
     held_out = ratio(crossed, asked)  # [replicate + 1, column]
     held_out[:, (of_half[0] < 0) | (of_half[1] < 0)] = np.nan
-    return HeldOutChoice(unit, ratio(total[:, unit, columns], asked), held_out)
+    return HeldOutChoice(unit, ratio(total[:, unit, columns], asked), held_out, shape)
+
+
+def counted(
+    rows: Mapping[str, tuple[Array, tuple[str, ...]]],
+    words: Mapping[str, str],
+    estimated: Callable[[Float64], Estimate],
+    *,
+    source: str,
+) -> dict[str, Variable]:
+    """Variables of unit 1, from values and their dims by name.
+
+    words      what each is, where WORDS do not say it
+    estimated  what becomes of draws: values that have a leading axis beyond their dims
+    """
+    known = {**WORDS, **words}
+    return {
+        name: Variable(
+            estimated(values) if values.ndim > len(dims) else values, dims, known[name], "1", source
+        )
+        for name, (values, dims) in rows.items()
+    }
 
 
 def add_by_half(
@@ -63,6 +102,13 @@ def add_by_half(
             sums.add(values[rows], weights[rows], at=(which, *at))
 
 
-def _argmax(correct: Float64) -> npt.NDArray[np.int64]:
+def chosen_where(held_out: Iterable[Estimate]) -> str:
+    """On what the best heads were chosen and scored, in words for a caption."""
+    if any(np.isfinite(parts.value).any() for parts in held_out):
+        return "chosen on one half of the documents and scored on the other, both ways"
+    return "chosen and scored on the same data"
+
+
+def _argmax(correct: Float64) -> Ints:
     """[column] the first of the largest of correct [unit, column]; -1 where all are 0."""
     return np.where(correct.any(0), correct.argmax(0), -1).astype(np.int64)

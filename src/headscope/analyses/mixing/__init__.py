@@ -1,15 +1,22 @@
 """The question mixing: how much of a token's output comes from other tokens?"""
 
 from headscope.core.question import Question
+from headscope.core.terms import KOBAYASHI21, Term
 
+TERMS = {
+    "ratio": Term("mixing ratio", "How much of a token’s new vector comes from the other tokens "
+        "rather than from itself, from 0 to 1.", KOBAYASHI21),
+    "attn_w": Term("Attn-W", "Mixing ratio from attention weights alone.", KOBAYASHI21),
+    "attn_n": Term("Attn-N", "Mixing ratio from the norms of weighted vectors.", KOBAYASHI21),
+    "attnres_w": Term("AttnRes-W",
+        "Attn-W with the residual connection counted as weight 1.", KOBAYASHI21),
+    "attnres_n": Term("AttnRes-N",
+        "Attn-N with the residual connection’s vector added.", KOBAYASHI21),
+    "attnresln_n": Term("AttnResLn-N",
+        "AttnRes-N after layer normalisation: the whole block.", KOBAYASHI21),
+}  # fmt: skip
+LABELS = {"spearman_frequency": "mixing ratio and frequency rank, {choice}"}
 QUESTION = Question(
-    name="mixing",
-    package=__name__,
-    slow=True,
-    place=40,
-    measure="measure:Mixing",
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
-    terms="terms:TERMS",
-    labels="terms:LABELS",
-)
+    name="mixing", package=__name__, slow=True, place=40, measure="measure:Mixing",
+    figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS, labels=LABELS,
+)  # fmt: skip

@@ -18,6 +18,7 @@ from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
+from headscope.page.sections import SectionPlan
 
 LINES = {
     "attn_w": ("grey", "o"),
@@ -28,14 +29,13 @@ LINES = {
 }
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def _panels(tree: xr.DataTree) -> list[Panel]:
     """One panel with a line per method."""
     draw = partial(_draw, needed(tree, "mixing"))
     return [Panel("Share from other tokens", draw, height=0.8)]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     return (
         "How much of each token’s new vector comes from the other tokens, mean over tokens: by "
         "attention weights (W) or norms (N), of attention alone, with the residual connection "
@@ -60,5 +60,13 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=1.0)
 
 
-PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), panels, caption, columns=1)
+PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), _panels, _caption, columns=1)
 FIGURES = (PICTURE,)
+SECTIONS = (
+    SectionPlan(
+        id="mixing", title="How much tokens are mixed", pictures=("mixing",),
+        text="Attention weights alone make it look as if nearly everything came from other tokens. "
+        "Counting the residual connection and layer normalisation shows how much of each token "
+        "stays itself.",
+    ),
+)  # fmt: skip

@@ -16,7 +16,7 @@ have no attnresln_n; models that change attention before adding it have none wit
 
 Frequency: Spearman's correlation of a token's frequency rank with its ratio, mean over the layers
 that have one, over all occurrences. Ranks of ratios are taken from histograms, as in
-`core.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
+`run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
 from __future__ import annotations
@@ -27,19 +27,13 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.core.accumulators import Counts, Float64, LogBins, ratio, spearman
-from headscope.core.labelled import Variable, labelled
-from headscope.core.rank_histograms import (
-    COARSE_RANK,
-    RANK,
-    around,
-    ranked_cells,
-    ranked_counts,
-)
+from headscope.core.accumulators import Float64, LogBins, ratio
+from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView, compiled
-from headscope.run.analysis import Analysis, AnalysisPart, Scope
+from headscope.run.analysis import Analysis, Scope
+from headscope.run.rank_histograms import RankHistograms, around
 
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
 RANKED = tuple(method for method in METHODS if method != "attnres_w")
@@ -57,96 +51,65 @@ class Mixing(Analysis):
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
-        self.total = self.sums(scope.layers, len(METHODS))
-        self.count = self.sums(scope.layers, len(METHODS))
-        self.frequency = MixingByFrequency(scope)
+        self.total, self.count = (self.sums(scope.layers, len(METHODS)) for _ in range(2))
+        self.by_rank = RankHistograms(scope, len(RANKED), ODDS, COARSE_ODDS)
+        # Of the batch at hand, [method, example, token]: sums over the layers that have a ratio.
+        self._ratios: Float64 = np.zeros((0, 0, 0))
+        self._layers: Float64 = np.zeros((0, 0, 0))
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add the ratios of all real tokens that have one, method by method."""
         ratios = mixing_ratios(layer)
-        values, counts = np.zeros((2, len(batch.lengths), len(METHODS)))
-        for index, method in enumerate(METHODS):
-            if method in ratios:
-                counted = batch.mask & ~ratios[method].isnan()  # 0/0: nothing reaches the token
-                values[:, index] = to_float64(ratios[method].where(counted, 0).sum(-1))
-                counts[:, index] = to_float64(counted.sum(-1))
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
-        self.count.add(counts, batch.bootstrap, at=(layer.index,))
-        self.frequency.observe(layer, ratios, batch)
-
-    def finish(self, batch: Batch) -> None:
-        """Count the batch's tokens by frequency rank."""
-        self.frequency.finish(batch)
-
-    def result(self) -> xr.Dataset:
-        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
-        ratios = Variable(
-            self.mean(self.total, self.count), ("layer", "method"),
-            "mixing ratio: share of a token's output that comes from other tokens", "1",
-            self.source,
-        )  # fmt: skip
-        variables = {"ratio": ratios} | self.frequency.result()
-        return labelled(variables, coords={"method": METHODS})
-
-
-class MixingByFrequency(AnalysisPart):
-    """Histograms of frequency rank against the mixing ratio of a token occurrence."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.ranked = Counts.zeros(len(RANKED), len(RANK), len(ODDS))
-        self.coarse_ranked = scope.sums(len(RANKED), len(COARSE_RANK), len(COARSE_ODDS))
-        self._total: Float64 = np.zeros((0, 0, 0))
-        self._layers: Float64 = np.zeros((0, 0, 0))
-
-    def observe(self, layer: LayerView, ratios: dict[str, torch.Tensor], batch: Batch) -> None:
-        """Add one layer to each token's mean ratio."""
-        if self.scope.frequency_rank is None:
-            return
         if layer.index == 0:
             shape = (len(RANKED), *batch.input_ids.shape)
-            self._total, self._layers = (np.zeros(shape) for _ in range(2))
-        for index, method in enumerate(RANKED):
-            if method in ratios:
-                ratio_of_token = to_float64(ratios[method])  # [example, token]
+            self._ratios, self._layers = (np.zeros(shape) for _ in range(2))
+        values, counts = np.zeros((2, len(batch.lengths), len(METHODS)))
+        for method, of_token in ratios.items():
+            index = METHODS.index(method)
+            counted = batch.mask & ~of_token.isnan()  # 0/0: nothing reaches the token
+            values[:, index] = to_float64(of_token.where(counted, 0).sum(-1))
+            counts[:, index] = to_float64(counted.sum(-1))
+            if method in RANKED and self.scope.frequency_rank is not None:
+                ratio_of_token = to_float64(of_token)  # [example, token]
                 there = np.isfinite(ratio_of_token)
-                self._total[index] += np.where(there, ratio_of_token, 0)
-                self._layers[index] += there
+                self._ratios[RANKED.index(method)] += np.where(there, ratio_of_token, 0)
+                self._layers[RANKED.index(method)] += there
+        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.count.add(counts, batch.bootstrap, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:
         """Count every real token that has a ratio under its rank."""
-        ranks = self.scope.frequency_rank
-        if ranks is None:
+        if self.scope.frequency_rank is None:
             return
-        rank = ranks[batch.input_ids.cpu().numpy()]  # [example, token]
         mask = batch.mask.cpu().numpy()
         for index in range(len(RANKED)):
             counted = mask & (self._layers[index] > 0)
-            if not counted.any():
-                continue  # this model does not have the method
-            mean = np.where(counted, ratio(self._total[index], self._layers[index]), 0)
-            odds = np.clip(mean, 0, 1) / np.maximum(1 - mean, 1e-9)
-            cells = ranked_cells(rank, odds, ODDS)[counted]
-            self.ranked.add(index * len(RANK) * len(ODDS) + cells)
-            counts = ranked_counts(rank, odds, COARSE_ODDS, counted)
-            self.coarse_ranked.add(counts, batch.bootstrap, at=(index,))
+            if counted.any():  # else this model does not have the method
+                mean = np.where(counted, ratio(self._ratios[index], self._layers[index]), 0)
+                odds = np.clip(mean, 0, 1) / np.maximum(1 - mean, 1e-9)
+                self.by_rank.add(index, odds, counted, batch)
 
-    def result(self) -> dict[str, Variable]:
-        """The correlation by method."""
-        if self.scope.frequency_rank is None:
-            return {}
-        places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
-        fine, coarse = spearman(self.ranked.counts), spearman(self.coarse_ranked.sums)
-        fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
-        if not self.ranked.counts[RANKED.index("attnres_n")].any():  # a model without residual
-            fine[METHODS.index("attnres_w")] = np.nan
-        return {
-            "spearman_frequency": Variable(
-                around(fine, coarse, documents=self.scope.documents), ("method",),
-                "Spearman correlation of a token's mixing ratio, mean over layers, with its "
-                "frequency rank (1 = most frequent)", "1", "Kobayashi et al. 2021",
+    def result(self) -> xr.Dataset:
+        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
+        variables = {
+            "ratio": Variable(
+                self.mean(self.total, self.count), ("layer", "method"),
+                "mixing ratio: share of a token's output that comes from other tokens", "1",
+                self.source,
             )
         }  # fmt: skip
+        if self.scope.frequency_rank is not None:
+            places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
+            fine, coarse = self.by_rank.correlations()
+            fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
+            if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
+                fine[METHODS.index("attnres_w")] = np.nan
+            variables["spearman_frequency"] = Variable(
+                around(fine, coarse, documents=self.scope.documents), ("method",),
+                "Spearman correlation of a token's mixing ratio, mean over layers, with its "
+                "frequency rank (1 = most frequent)", "1", self.source,
+            )  # fmt: skip
+        return labelled(variables, coords={"method": METHODS})
 
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:

@@ -10,24 +10,23 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from headscope.core.accumulators import Estimate
-from headscope.core.head_attention import attention_to
-from headscope.core.head_roles import ROLES, head_roles
-from headscope.core.results import Floats, estimate, needed
+from headscope.core.accumulators import Bools, Estimate
+from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
-from headscope.draw.head_grid import draw_grid, grid_height
+from headscope.draw.head_grid import grid_panel
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
+from headscope.page.sections import SectionPlan
 
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
-EXPECTED = {"sep": (-1, 1), "next": (1, -1), "previous": (1, -1)}
+EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1))}
 LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
 
@@ -37,15 +36,13 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     neurons = needed(tree, "neurons")
     if not np.isfinite(neurons["effective"].values).any():
         return []
-    effective = estimate(neurons, "effective")
-    overlap = estimate(neurons, "position_overlap")
-    height = grid_height(effective.value)
+    effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
     made = [
-        Panel("Neurons that count", partial(draw_grid, effective.value), height=height),
-        Panel("The same elsewhere", partial(draw_grid, overlap.value), height=height),
+        grid_panel("Neurons that count", effective),
+        grid_panel("The same elsewhere", overlap),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
-    if attention_to(tree, "next") is not None:
+    if attention_to(tree, "sep") is not None:
         made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
     return made
 
@@ -71,13 +68,13 @@ def verdict(tree: xr.DataTree) -> str:
     sentences = []
     for target, signs in EXPECTED.items():
         both = [
-            estimate(neurons, "rank_correlation", quantity=quantity, target=target)
+            at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
             for quantity in ("effective", "position_overlap")
         ]
-        if all(np.isfinite(parts.value) for parts in both):
+        if all(np.isfinite(rho) for rho, _, _ in both):
             goal = special(tree, "sep") if target == "sep" else f"the {target} token"
             few, same = (
-                f"{_answer(sign, parts)} ({_rho(parts)})"
+                f"{_answer(sign, *parts)} ({with_interval('ρ', *parts)})"
                 for sign, parts in zip(signs, both, strict=True)
             )
             sentences.append(
@@ -86,23 +83,17 @@ def verdict(tree: xr.DataTree) -> str:
             )
     if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
-    return (
-        " ".join([*sentences, _groups(tree, neurons)]).strip() + " ρ: rank correlation over heads;"
-    )
+    told = " ".join([*sentences, _groups(tree, neurons)]).strip()
+    return f"{told} ρ: rank correlation over heads;"
 
 
-def _answer(sign: int, parts: Estimate) -> str:
+def _answer(sign: int, value: float, low: float, high: float) -> str:
     """Whether the interval lies on the expected side of 0, on the other, or on both or near 0."""
-    low, high = float(parts.low), float(parts.high)
     if not (np.isfinite(low) and np.isfinite(high)):
         return "not decided without an interval"
-    if low <= 0 <= high or abs(float(parts.value)) < LEAST:
+    if low <= 0 <= high or abs(value) < LEAST:
         return "neither way"
     return "yes" if (low > 0) == (sign > 0) else "no, the opposite"
-
-
-def _rho(parts: Estimate) -> str:
-    return with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
@@ -111,8 +102,8 @@ def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
     wanted = [
         (f"attend mainly to {special(tree, 'sep')}", roles == "sep"),
-        ("attend mainly to a neighbour", (roles == "next") | (roles == "previous")),
-        ("are left", (roles != "sep") & (roles != "next") & (roles != "previous")),
+        ("attend mainly to a neighbour", np.isin(roles, NEIGHBOURS)),
+        ("are left", ~np.isin(roles, [*EXPECTED])),
     ]
     medians = [
         f"{plain(float(np.median(effective[here])), '1')} neurons, overlap "
@@ -140,14 +131,16 @@ def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     legend(axes, [(role, role_name(tree, role)) for role in reversed(there)], line=False)
 
 
-def _whiskers(x: Estimate, y: Estimate, here: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _whiskers(x: Estimate, y: Estimate, here: Bools) -> tuple[Floats, Floats]:
     """Both intervals of every head as one broken line: a path each would fill the page."""
-    gap = np.full(int(here.sum()), np.nan)
-    across = np.stack([x.low[here], x.high[here], gap], -1)  # [head, point]
-    level = np.stack([y.value[here], y.value[here], gap], -1)
-    middle = np.stack([x.value[here], x.value[here], gap], -1)
-    upward = np.stack([y.low[here], y.high[here], gap], -1)
-    return np.concatenate([across, middle]).ravel(), np.concatenate([level, upward]).ravel()
+    gap = np.full(x.value.shape, np.nan)
+
+    def broken(*ends: Floats) -> Floats:
+        return np.stack([*ends, gap], -1)[here].ravel()  # [head · point]
+
+    across = broken(x.low, x.high), broken(x.value, x.value)
+    upward = broken(y.value, y.value), broken(y.low, y.high)
+    return np.concatenate(across), np.concatenate(upward)
 
 
 def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
@@ -164,7 +157,7 @@ def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     axes.set_xlim(0)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set_xlabel("attention to the target")
-    names = {"sep": special(tree, "sep"), "next": "next token", "previous": "previous token"}
+    names = {target: TARGETS[target].name for target in there} | {"sep": special(tree, "sep")}
     legend(axes, [(target, names[target]) for target in there], line=False)
 
 
@@ -174,10 +167,7 @@ def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
     axes.set_ylabel("overlap between positions")
 
 
-PICTURE = Picture(
-    "neurons", "How many neurons make a score", ("neurons",), panels, caption, columns=2
-)
-
+# --- sources of first-layer scores ------------------------------------------------------------
 
 SOURCES = ("word", "position", "segment")
 _SPREAD = 0.28  # of a row: heads side by side, so that all show
@@ -197,10 +187,8 @@ def source_caption(tree: xr.DataTree) -> str:
     for contrast, values in _by_key(tree).items():
         size = np.abs(values).sum(axis=0)
         if size.sum() > 0:
-            words = ", ".join(
-                f"{name} {fixed(100 * share, 0)} %"
-                for name, share in zip(SOURCES, size / size.sum(), strict=True)
-            )
+            shares = zip(SOURCES, 100 * (size / size.sum()), strict=True)
+            words = ", ".join(f"{name} {fixed(share, 0)} %" for name, share in shares)
             parts.append(f"{_title(tree, contrast)}: {words}")
     return (
         "First layer, a mark per head: how much more score keys of the kind get than the other "
@@ -214,13 +202,12 @@ def _by_key(tree: xr.DataTree) -> dict[str, Floats]:
     """Contrast → [head, source], summed over the parts of the query."""
     neurons = needed(tree, "neurons")
     whole = neurons["embedding_separation"].sum("part", skipna=False)
-    sums = {
-        str(contrast): whole.sel(contrast=contrast, part_other=list(SOURCES))
-        .transpose("head", "part_other")
-        .values
-        for contrast in neurons["contrast"].values
+    whole = whole.sel(part_other=list(SOURCES)).transpose("contrast", "head", "part_other")
+    return {
+        str(contrast.item()): values.values
+        for contrast, values in zip(whole["contrast"], whole, strict=True)
+        if np.isfinite(values).all()
     }
-    return {name: values for name, values in sums.items() if np.isfinite(values).all()}
 
 
 def _title(tree: xr.DataTree, contrast: str) -> str:
@@ -235,25 +222,38 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
     heads = len(values)
     shifts = np.linspace(-_SPREAD, _SPREAD, heads) if heads > 1 else np.zeros(1)
     axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
-    for at in range(len(SOURCES)):
+    for place in range(len(SOURCES)):
         axes.plot(
-            values[:, at],
-            at + shifts,
-            "o",
-            color=color("blue"),
-            ms=3.4,
-            mew=0,
-            alpha=0.75,
+            values[:, place], place + shifts, "o", color=color("blue"), ms=3.4, mew=0, alpha=0.75,
             zorder=3,
-        )
+        )  # fmt: skip
     axes.set_yticks(range(len(SOURCES)), SOURCES)
     axes.set_ylim(len(SOURCES) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("difference of scores")
 
 
-SOURCES_PICTURE = Picture(
-    "neuron_sources", "Where first-layer scores come from", ("neurons",), source_panels,
-    source_caption, columns=3,
+FIGURES = (
+    Picture("neurons", "How many neurons make a score", ("neurons",), panels, caption),
+    Picture(
+        "neuron_sources", "Where first-layer scores come from", ("neurons",), source_panels,
+        source_caption, columns=3,
+    ),
 )  # fmt: skip
-FIGURES = (PICTURE, SOURCES_PICTURE)
+SECTIONS = (
+    SectionPlan(
+        id="neurons", title="How many neurons make a score",
+        text="A score is a sum over the neurons of query and key. Looking at single heads, Vig "
+        "(2019) found that heads for [SEP] use few neurons, the same at every position, and "
+        "next-word heads many, others at each. If that holds for all heads, the former stand "
+        "high and left in (c), and the latter low and right.",
+        pictures=("neurons",),
+    ),
+    SectionPlan(
+        id="neuron-sources", title="Where first-layer scores come from",
+        text="Before any layer has mixed them, a token’s vector is the sum of its word, its "
+        "position and its segment. A head that finds the next word must read positions; one "
+        "that keeps to a segment may read segments, or positions too.",
+        pictures=("neuron_sources",),
+    ),
+)  # fmt: skip

@@ -10,7 +10,8 @@ vectors (RoPE), neurons are those of the rotated ones.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from headscope.analyses.neurons.measure_parts import (
     mean_overlap,
 )
 from headscope.core.accumulators import Estimate, Float64, Sums, estimate, estimate_by_spread, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.embeddings import PARTS
@@ -55,18 +56,16 @@ class Neurons(Analysis):
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
-        heads = (scope.layers, scope.heads)
+        heads, kinds = (scope.layers, scope.heads), (scope.layers, len(CONTRASTS))
+        few, each = NEURON_REPLICATES, (scope.heads, scope.neurons)
         self.count, self.pair_count, self.effective, self.overlap, self.score = (
             self.sums(*heads) for _ in range(5)
         )
         self.top_share = self.sums(*heads, len(TOP))
-        few, each = NEURON_REPLICATES, (scope.heads, scope.neurons)
         self.importance = self.sums(scope.layers, *each, replicates=few)
-        kinds = (scope.layers, len(CONTRASTS))
         self.separation = self.sums(*kinds, *each, replicates=few)
-        self.separation_score = self.sums(*kinds, scope.heads)
-        self.separation_effective, self.effective_count = (
-            self.sums(*kinds, scope.heads) for _ in range(2)
+        self.separation_score, self.separation_effective, self.effective_count = (
+            self.sums(*kinds, scope.heads) for _ in range(3)
         )
         self.separation_count = self.sums(*kinds)
         self.sources, self.roles = EmbeddingSources(scope), TargetCorrelation(scope)
@@ -142,48 +141,50 @@ class Neurons(Analysis):
     def result(self) -> xr.Dataset:
         """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
         heads, relative = ("layer", "head"), "the attended key's score above the mean key's"
-        by_kind, ours = (*heads, "contrast"), "ours"
-        variables = {
-            "effective": Variable(
-                self._mean(self.effective, self.count), heads,
-                f"effective number of neurons that make {relative}", "1", VIG,
+        by_kind, kinds = (*heads, "contrast"), "between keys of the kind and other keys"
+        effective, overlap = _over(self.effective, self.count), _over(self.overlap, self.pair_count)
+        seen = self.scope.neurons and self.pair_count.sums[0].any()
+        rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
+            "effective": (
+                self._estimate(effective), heads,
+                f"effective number of neurons that make {relative}", VIG,
             ),
-            "top_share": Variable(
+            "top_share": (
                 self._mean(self.top_share, self.count), (*heads, "k"),
-                f"share of the k largest neurons in {relative}", "1", VIG,
+                f"share of the k largest neurons in {relative}", VIG,
             ),
-            "position_overlap": Variable(
-                self._mean(self.overlap, self.pair_count), heads,
-                f"overlap of the top {SET} neurons between two positions (Jaccard)", "1", VIG,
+            "position_overlap": (
+                self._estimate(overlap), heads,
+                f"overlap of the top {SET} neurons between two positions (Jaccard)", VIG,
             ),
-            "chance_overlap": Variable(
-                self._chance(), (), f"overlap of two random sets of {SET} neurons", "1", ours
+            "chance_overlap": (
+                chance(self.scope.neurons) if seen else np.nan, (),
+                f"overlap of two random sets of {SET} neurons", "ours",
             ),
-            "neuron_importance": Variable(
-                _within(self._mean(self.importance, self.count), 0, 1), (*heads, "neuron"),
-                f"mean share of each neuron in {relative}", "1", VIG,
+            "neuron_importance": (
+                _shares_only(self._mean(self.importance, self.count)), (*heads, "neuron"),
+                f"mean share of each neuron in {relative}", VIG,
             ),
-            "relative_score": Variable(
-                self._mean(self.score, self.count), heads, relative, "1", ours
-            ),
-            "separation": Variable(
+            "relative_score": (self._mean(self.score, self.count), heads, relative, "ours"),
+            "separation": (
                 self._by_kind(self.separation, self.separation_count), (*by_kind, "neuron"),
-                "difference of a neuron's contribution between keys of the kind and other keys",
-                "1", VIG,
+                f"difference of a neuron's contribution {kinds}", VIG,
             ),
-            "separation_score": Variable(
+            "separation_score": (
                 self._by_kind(self.separation_score, self.separation_count), by_kind,
-                "difference of scores between keys of the kind and other keys", "1", ours,
+                f"difference of scores {kinds}", "ours",
             ),
-            "separation_effective": Variable(
+            "separation_effective": (
                 self._by_kind(self.separation_effective, self.effective_count), by_kind,
-                "effective number of neurons that tell keys of the kind from other keys", "1", VIG,
+                "effective number of neurons that tell keys of the kind from other keys", VIG,
             ),
-            "rank_correlation": self.roles.result(
-                _over(self.effective, self.count), _over(self.overlap, self.pair_count)
-            ),
-            **self.sources.result(),
         }  # fmt: skip
+        variables = {
+            name: Variable(value, dims, text, "1", source)
+            for name, (value, dims, text, source) in rows.items()
+        }
+        variables |= {"rank_correlation": self.roles.result(effective, overlap)}
+        variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
         return labelled(variables, coords=coords).assign_attrs(set=SET)
@@ -201,15 +202,10 @@ class Neurons(Analysis):
         few = len(draws) <= self.scope.replicates
         return (estimate_by_spread if few else estimate)(draws, documents=self.scope.documents)
 
-    def _chance(self) -> float:
-        """Expected Jaccard of two random sets; NaN where nothing was seen."""
-        seen = self.scope.neurons and self.pair_count.sums[0].any()
-        return chance(self.scope.neurons) if seen else float("nan")
 
-
-def _within(parts: Estimate, least: float, most: float) -> Estimate:
-    """The interval cut off where the number itself cannot be."""
-    low, high = np.maximum(parts.low, least), np.minimum(parts.high, most)
+def _shares_only(parts: Estimate) -> Estimate:
+    """The interval cut off below 0 and above 1, where a share cannot be."""
+    low, high = np.maximum(parts.low, 0), np.minimum(parts.high, 1)
     return Estimate(parts.value, low, high, parts.draws)
 
 

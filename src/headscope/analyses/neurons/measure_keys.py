@@ -37,7 +37,13 @@ class KeysSeen:
         whole = cls(torch.zeros_like(lengths), lengths, batch)
         if layer.seen is None:
             return whole
-        seen = _shared(layer.seen, layer) & batch.mask[:, None]  # [example, query, key]
+        name = type(layer.site.attention).__name__
+        if layer.seen.shape[1] > 1:
+            raise ModelError(
+                f"in {name} heads of a layer see different keys; means over the keys seen are not "
+                "available for this family"
+            )
+        seen = layer.seen[:, 0] & batch.mask[:, None]  # [example, query, key]
         count = seen.sum(-1)  # [example, query]
         if bool(((count == lengths) | ~batch.mask).all()):
             return whole
@@ -45,8 +51,8 @@ class KeysSeen:
         last = seen.shape[-1] - 1 - seen.flip(-1).int().argmax(-1)
         if bool(((last - first + 1 != count) & (count > 0) & batch.mask).any()):
             raise ModelError(
-                f"{type(layer.site.attention).__name__} lets a query see keys with gaps between "
-                "them; means over the keys seen are not available for this family"
+                f"{name} lets a query see keys with gaps between them; means over the keys seen "
+                "are not available for this family"
             )
         return cls(first, first + count, batch)
 
@@ -111,16 +117,6 @@ class KeysSeen:
         if not bool(kind.any()):
             return torch.zeros_like(keys[:, :1]), torch.zeros_like(self.count)
         return self.total(keys * _like(kind, keys)), self.total(kind.float()).round().long()
-
-
-def _shared(seen: torch.Tensor, layer: LayerView) -> torch.Tensor:
-    """[example or 1, query, key] from [example or 1, head or 1, query, key]."""
-    if seen.shape[1] > 1:
-        raise ModelError(
-            f"in {type(layer.site.attention).__name__} heads of a layer see different keys; "
-            "means over the keys seen are not available for this family"
-        )
-    return seen[:, 0]
 
 
 def _ratio(total: torch.Tensor, count: torch.Tensor) -> torch.Tensor:

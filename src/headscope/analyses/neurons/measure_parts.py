@@ -19,8 +19,9 @@ import torch
 from scipy.stats import hypergeom, rankdata
 
 from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
-from headscope.core.accumulators import Float64, Sums, estimate, ratio
-from headscope.core.labelled import Variable
+from headscope.core.accumulators import Float64, Sums, correlation, estimate, ratio
+from headscope.core.head_attention import NEIGHBOURS, OFFSETS
+from headscope.core.results import Variable
 from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
@@ -41,8 +42,7 @@ def important(size: torch.Tensor, largest: torch.Tensor, used: torch.Tensor) -> 
     largest  [example, query, head, rank]   the largest of them, falling
     used     [example, query, head] bool    the others have no set
     """
-    rank = min(SET, largest.shape[-1])
-    least = largest[..., rank - 1 : rank]
+    least = largest[..., :SET][..., -1:]
     return (size >= least) & (size > 0) & used[..., None]
 
 
@@ -87,7 +87,6 @@ def chance(neurons: int) -> float:
 
 
 TOLERANCE = 0.05  # of the length of q: in bfloat16 the embeddings' sum is rounded by about 0.01
-_PAIR = ("part", "part_other")
 
 
 class EmbeddingSources(AnalysisPart):
@@ -132,15 +131,16 @@ class EmbeddingSources(AnalysisPart):
         by_contrast = self.separating.sums.transpose(0, 2, 3, 4, 1)  # [replicate, …, contrast]
         split = ratio_of(Sums(by_contrast), self.count).transpose(0, 1, 4, 2, 3)
         words = "by part of the query's and of the key's first-layer embedding"
+        of_share = f"share of the attended key's score above the mean key's, {words}"
+        apart = f"difference of scores between keys of the kind and other keys, {words}"
+        pair = ("part", "part_other")
         return {
             "embedding_share": Variable(
-                estimate(shares, documents=self.documents), ("head", *_PAIR),
-                f"share of the attended key's score above the mean key's, {words}", "1", "ours",
+                estimate(shares, documents=self.documents), ("head", *pair), of_share, "1", "ours"
             ),
             "embedding_separation": Variable(
-                estimate(split, documents=self.documents), ("head", "contrast", *_PAIR),
-                f"difference of scores between keys of the kind and other keys, {words}", "1",
-                "ours",
+                estimate(split, documents=self.documents), ("head", "contrast", *pair), apart,
+                "1", "ours",
             ),
         }  # fmt: skip
 
@@ -167,7 +167,7 @@ def _check_whole(layer: LayerView, batch: Batch, queries: torch.Tensor) -> None:
         )
 
 
-TARGETS = ("sep", "next", "previous")
+TARGETS = ("sep", *reversed(NEIGHBOURS))
 QUANTITIES = ("effective", "position_overlap")
 LEAST_HEADS = 4  # of fewer, ranks say nothing
 
@@ -186,8 +186,10 @@ class TargetCorrelation(AnalysisPart):
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         to = {
             "sep": (columns * batch.is_sep[:, None]).sum(-1),
-            "next": (layer.attention.diagonal(1, 2, 3) * real).sum(-1),
-            "previous": (layer.attention.diagonal(-1, 2, 3) * real).sum(-1),
+            **{
+                name: (layer.attention.diagonal(OFFSETS[name], 2, 3) * real).sum(-1)
+                for name in NEIGHBOURS
+            },
         }
         values = np.stack([to_float64(to[name]) for name in TARGETS], -1)  # [example, head, target]
         self.total.add(values / batch.lengths[:, None, None], batch.bootstrap, at=(layer.index,))
@@ -199,24 +201,28 @@ class TargetCorrelation(AnalysisPart):
         share = ratio(self.total.sums, self.examples.sums[:, None, None, None])
         if not self.has_sep:
             share[..., TARGETS.index("sep")] = np.nan
-        draws = np.full((len(share), len(QUANTITIES), len(TARGETS)), np.nan)
-        for replicate, row in enumerate(share):
-            for q, quantity in enumerate((effective, overlap)):
-                for t in range(len(TARGETS)):
-                    draws[replicate, q, t] = _spearman(quantity[replicate], row[..., t])
+        draws = np.stack([
+            [_spearman(quantity, share[..., to]) for to in range(len(TARGETS))]
+            for quantity in (effective, overlap)
+        ])  # [quantity, target, replicate]  # fmt: skip
         return Variable(
-            estimate(draws, documents=self.documents), ("quantity", "target"),
+            estimate(np.moveaxis(draws, -1, 0), documents=self.documents), ("quantity", "target"),
             "Spearman's correlation over heads with the share of attention to the target", "1",
             "Vig 2019; the measure is ours",
         )  # fmt: skip
 
 
-def _spearman(one: Float64, other: Float64) -> float:
-    """NaN where fewer than LEAST_HEADS have both, or all have the same."""
+def _spearman(one: Float64, other: Float64) -> Float64:
+    """[replicate] over heads, of [replicate, layer, head]; NaN where all have the same number.
+
+    Also where fewer than LEAST_HEADS have both. Replicates in which the same heads do go together.
+    """
+    one, other = (values.reshape(len(values), -1) for values in (one, other))  # [replicate, unit]
     there = np.isfinite(one) & np.isfinite(other)
-    if there.sum() < LEAST_HEADS:
-        return float("nan")
-    a, b = (rankdata(values[there]) for values in (one, other))
-    a, b = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / size if size > 0 else float("nan")
+    rho = np.full(len(one), np.nan)
+    for units in np.unique(there, axis=0):
+        if units.sum() >= LEAST_HEADS:
+            rows = (there == units).all(-1)
+            ranks = (rankdata(values[rows][:, units], axis=-1) for values in (one, other))
+            rho[rows] = correlation(*ranks)
+    return rho

@@ -3,15 +3,9 @@
 from headscope.core.question import Question
 
 QUESTION = Question(
-    name="norms",
-    package=__name__,
-    title="Norms",
-    place=30,
-    measure="measure:Norms",
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
-    terms="terms:TERMS",
-    labels="terms:LABELS",
+    name="norms", package=__name__, title="Norms", place=30, measure="measure:Norms",
+    figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
+    labels="claims:LABELS",
     shown={
         "table": ("value_norm_mean", "value_norm_cv", "weighted_norm.other"),
         "overview": ("value_norm_mean", "value_norm_cv"),
@@ -22,4 +16,4 @@ QUESTION = Question(
     withheld=("attention.",),  # said by the shares of attention
     claims="claims:claims",
     rules="claims:RULES",
-)
+)  # fmt: skip

@@ -1,6 +1,7 @@
-"""Claims about attention sinks: heads that rest on special tokens that add next to nothing.
+"""Words of vector norms, and claims about attention sinks: heads that rest on special tokens.
 
-Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both.
+Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both:
+what it rests on adds next to nothing.
 Where [CLS] and [SEP] share the weight, they count together: the ends of the two intervals are
 added, which makes an interval at least as wide as that of the sum.
 """
@@ -11,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.claim import LEAST_EFFECT, Claim, LabelRule, effects
+from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
 from headscope.core.head_attention import (
     SHARED_PART,
     SPECIALS,
@@ -22,7 +23,7 @@ from headscope.core.head_attention import (
     special_name,
 )
 from headscope.core.results import at, estimate, group, surely
-from headscope.core.terms import KOBAYASHI20, OURS
+from headscope.core.terms import KOBAYASHI20, OURS, Term
 from headscope.core.wording import number, percent
 
 NAME = "norms"
@@ -30,6 +31,39 @@ SINK_SHARE = 0.5  # ours: most of the attention rests there
 SINK_NORM = 0.5  # ours: of what all other tokens contribute
 LEAST_SHARE = 1 / 3  # ours: of the attention; less is no resting place worth a sentence
 
+TERMS = {
+    "value_norm": Term("value norm ‖f(x)‖", "The length of the vector that a head would add for a "
+        "token if it attended to that token alone, before any attention weight.", KOBAYASHI20),
+    "weighted_norm": Term("weighted norm ‖αf(x)‖",
+        "Attention times value norm: the length of what a token really contributes through a head; "
+        "for a category, the sum over its tokens.", KOBAYASHI20),
+    "layer_weighted_norm": Term("layer norm of the sum ‖Σαf(x)‖",
+        "The length of what a token contributes through all heads of a layer together; heads can "
+        "reinforce or cancel each other.", KOBAYASHI20),
+    "value_norm_cv": Term("dispersion of value norms",
+        "Standard deviation over mean of a head’s value norms: how differently it treats tokens "
+        "before any attention weight.", f"{KOBAYASHI20}, Table 1"),
+    "value_norm_max": Term("largest value norm",
+        "The length of the longest vector that a head would add for any token of the corpus; no "
+        "interval, as no resample of it holds a longer one.", f"{KOBAYASHI20}, Table 1"),
+    "value_norm_min": Term("smallest value norm",
+        "The length of the shortest vector that a head would add for any token of the corpus; no "
+        "interval, as no resample of it holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
+    "spearman_attention_value_norm": Term("cancellation", "Attention and value norm pull against "
+        "each other: large weights fall on tokens whose vectors are short, seen as a negative rank "
+        "correlation between the two.", f"{KOBAYASHI20}, Table 2"),
+    "spearman_frequency": Term("frequency effect", "Rank correlation with a token’s frequency rank "
+        "(1 = most frequent): positive when rarer tokens get more, or mix more.", KOBAYASHI20),
+    "sink": Term("attention sink", "A head that rests more than half of its attention on [CLS], on "
+        "[SEP] or on both, while what they add has less than half the norm of what the other "
+        "tokens add.", f"{KOBAYASHI20}; the thresholds are ours"),
+}  # fmt: skip
+LABELS = {
+    "attention": "summed attention to {choice}", "value_norm": "value norm of {choice}",
+    "weighted_norm": "weighted norm of {choice}", "value_norm_mean": "value norm, mean",
+    "value_norm_sd": "value norm, SD", "value_norm_cv": "value norm, CV",
+    "value_norm_max": "value norm, largest", "value_norm_min": "value norm, smallest",
+}  # fmt: skip
 RULES = {
     "sink": LabelRule(
         "attention sink",
@@ -64,26 +98,22 @@ def _sinks(
     tree: xr.DataTree, about: str, weight: Estimate, norm: Estimate, others: Estimate
 ) -> list[Claim]:
     """The claims about one place."""
-    reference, goal = ordinary_attention(tree, about), special_name(tree, about)
-    n = attention_documents(tree)
-    effect = effects(weight, reference)
+    goal = special_name(tree, about)
     upper = np.where(np.isfinite(norm.high), norm.high, norm.value)
     sink = (weight.value > LEAST_SHARE) & (upper < SINK_NORM * surely(others))
-    wanted = sink & ((effect > LEAST_EFFECT) | (surely(weight) > SINK_SHARE))
     name = f"attention sink on {goal}"
     what = "they add" if about == "special" else f"{goal} adds"
-    claims = []
-    for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
+
+    def say(layer: int, head: int) -> Phrases:
         share, length, rest = (at(part, layer, head) for part in (weight, norm, others))
-        sentence = (
+        return Phrases(
+            f"{name}: weight {number(*share)}, norm {number(*length)}",
             f"rests {percent(*share)} of its attention on {goal}, yet what {what} has norm "
-            f"{number(*length)}, against {number(*rest)} from other tokens"
+            f"{number(*length)}, against {number(*rest)} from other tokens",
         )
-        label = f"{name}: weight {number(*share)}, norm {number(*length)}"
-        claims.append(
-            Claim(
-                layer, head, "sink", float(effect[layer, head]), name, label, sentence,
-                *share, reference, n, NAME, about, replaces=about,
-            )
-        )  # fmt: skip
-    return claims
+
+    share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)
+    return claims_where(
+        share, ordinary_attention(tree, about), RULES["sink"], say, kind="sink", name=name,
+        n=attention_documents(tree), analysis=NAME, about=about,
+    )  # fmt: skip

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -22,36 +21,35 @@ from headscope.draw.marks import (
     bin_edges,
     cells,
     doubling_axis,
-    faint_grid,
     layer_axis,
     legend,
     log_axis,
     over_heads,
     percent_axis,
+    value_axis,
 )
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
+from headscope.page.sections import SectionPlan
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 
-def weight_panels(tree: xr.DataTree) -> list[Panel]:
+def _weight_panels(tree: xr.DataTree) -> list[Panel]:
     """Attention; weighted norm, mean over heads; norm of the sum over heads."""
     norms = needed(tree, "norms")
-    wanted = [
-        ("attention", "Weight α"),
-        ("weighted_norm", "Weighted norm ‖αf(x)‖"),
-        ("layer_weighted_norm", "All heads together ‖Σαf(x)‖"),
-    ]
+    wanted = {
+        "attention": "Weight α", "weighted_norm": "Weighted norm ‖αf(x)‖",
+        "layer_weighted_norm": "All heads together ‖Σαf(x)‖",
+    }  # fmt: skip
     return [
         Panel(title, partial(_draw_weight, tree, norms, variable), height=0.82)
-        for variable, title in wanted
+        for variable, title in wanted.items()
         if variable in norms
     ]
 
 
-def weight_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _weight_caption(tree: xr.DataTree) -> str:
     array = needed(tree, "norms")["weighted_norm"]
     return (
         "(a) Attention to each category of token, (b) the norm of what it adds, both summed over "
@@ -62,45 +60,28 @@ def weight_caption(tree: xr.DataTree) -> str:
     )
 
 
-def present(norms: xr.Dataset, variable: str) -> list[str]:
-    """The categories that have any number."""
-    return [
-        category
-        for category in CATEGORIES
-        if np.isfinite(estimate(norms, variable, category=category).value).any()
-    ]
-
-
-def mean_of_heads(parts: Estimate) -> Estimate:
-    """[layer] from [layer, head]; the mean of the limits bounds the interval of the mean."""
-    if parts.value.ndim == 1:
-        return parts
-    return Estimate(over_heads(parts.value), over_heads(parts.low), over_heads(parts.high))
-
-
 def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
-    there = present(norms, variable)
-    for category in there:
-        parts = mean_of_heads(estimate(norms, variable, category=category))
+    there = []
+    for category in CATEGORIES:
+        parts = estimate(norms, variable, category=category)
+        if not np.isfinite(parts.value).any():
+            continue
+        there.append((category, special(tree, category)))
+        if parts.value.ndim > 1:  # the mean of the heads' limits bounds the interval of their mean
+            parts = Estimate(*map(over_heads, (parts.value, parts.low, parts.high)))
         band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
     layer_axis(axes, len(parts.value))
     if variable == "attention":
         percent_axis(axes, "attention", top=1.0)
     else:
-        axes.set_ylabel("norm")
-        axes.set_ylim(0)
-        faint_grid(axes)
-    legend(axes, [(category, special(tree, category)) for category in there])
+        value_axis(axes, "norm")
+    legend(axes, there)
 
 
 WEIGHT = Picture(
-    "weight_against_norm",
-    "Weight against norm",
-    ("norms",),
-    weight_panels,
-    weight_caption,
+    "weight_against_norm", "Weight against norm", ("norms",), _weight_panels, _weight_caption,
     columns=3,
-)
+)  # fmt: skip
 
 
 HISTOGRAM = "attention_value_norm_histogram"
@@ -108,29 +89,21 @@ PAIRS_SPEARMAN = "spearman_attention_value_norm"
 RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 
-def cancellation_panels(tree: xr.DataTree) -> list[Panel]:
+def _cancellation_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per category that has pairs."""
     norms = needed(tree, "norms")
     if HISTOGRAM not in norms:
         return []
     window = _window(norms)
-    return [
-        Panel(
-            f"To {special(tree, category)}",
-            partial(_draw_pairs, norms, category, window),
-            height=1.05,
-            key_above=True,
-        )
-        for category in norms["category"].values.tolist()
-        if float(norms[HISTOGRAM].sel(category=category).sum()) > 0
-    ]
+    there = [c for c in norms["category"].values.tolist() if norms[HISTOGRAM].sel(category=c).any()]
+    draws = [(special(tree, c), partial(_draw_pairs, norms, c, window)) for c in there]
+    return [Panel(f"To {to}", draw, height=1.05, key_above=True) for to, draw in draws]
 
 
-def cancellation_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _cancellation_caption(tree: xr.DataTree) -> str:
     norms = needed(tree, "norms")
     pairs = float(norms[HISTOGRAM].sum()) if HISTOGRAM in norms else 0
-    rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "") if norms is not None else ""
+    rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "")
     return (
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
         "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
@@ -154,46 +127,37 @@ def medians(counts: Floats, borders: Floats) -> Floats:
     return middles
 
 
-def _window(norms: xr.Dataset) -> tuple[slice, slice]:
-    """The bins from the first to the last that hold more than RARE of the pairs of a category."""
+def _window(norms: xr.Dataset) -> list[slice]:
+    """[weight, norm] the bins from the first to the last that hold more than RARE of the pairs of a
+    category.
+    """
     counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
     share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
-    weights, lengths = share.sum(axis=2).max(axis=0), share.sum(axis=1).max(axis=0)
-    return _span(weights > RARE), _span(lengths > RARE)
+    there = [np.flatnonzero(share.sum(axis).max(0) > RARE).tolist() for axis in (2, 1)]
+    return [slice(bins[0], bins[-1] + 1) for bins in there]
 
 
-def _span(chosen: npt.NDArray[np.bool_]) -> slice:
-    there = np.flatnonzero(chosen)
-    return slice(int(there[0]), int(there[-1]) + 1)
-
-
-def _draw_pairs(norms: xr.Dataset, category: str, window: tuple[slice, slice], axes: Axes) -> None:
+def _draw_pairs(norms: xr.Dataset, category: str, window: list[slice], axes: Axes) -> None:
     table = norms[HISTOGRAM].sel(category=category).transpose("attention_bin", "value_norm_bin")
-    weights = bin_edges(table["attention_bin"].values.astype(np.float64))
-    lengths = bin_edges(table["value_norm_bin"].values.astype(np.float64))
-    counts = table.values[window].astype(np.float64)
-    weights = weights[window[0].start : window[0].stop + 1]
-    lengths = lengths[window[1].start : window[1].stop + 1]
+    counts = table.values[tuple(window)].astype(np.float64)
+    weights, lengths = (
+        bin_edges(table[name].values.astype(np.float64))[bins.start : bins.stop + 1]
+        for name, bins in zip(table.dims, window, strict=True)
+    )
     log_axis(axes, decades=2)
     doubling_axis(axes)
     cells(axes, weights, lengths, np.sqrt(counts.T / counts.max()), top=1.0)
     middles = np.sqrt(weights[1:] * weights[:-1])
     axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
-    rho = estimate(norms, PAIRS_SPEARMAN, category=category)
-    words = with_interval("ρ", *at(rho))
+    words = with_interval("ρ", *at(estimate(norms, PAIRS_SPEARMAN, category=category)))
     axes.text(0.0, 1.03, words, transform=axes.transAxes, fontsize=7)
-    axes.set_xlabel("attention α")
-    axes.set_ylabel("value norm ‖f(x)‖")
+    axes.set(xlabel="attention α", ylabel="value norm ‖f(x)‖")
 
 
 CANCELLATION = Picture(
-    "cancellation",
-    "Does the norm cancel the weight?",
-    ("norms",),
-    cancellation_panels,
-    cancellation_caption,
-    columns=4,
-)
+    "cancellation", "Does the norm cancel the weight?", ("norms",), _cancellation_panels,
+    _cancellation_caption, columns=4,
+)  # fmt: skip
 
 
 PROFILE, RANK_SPEARMAN = "frequency_profile", "spearman_frequency"
@@ -203,7 +167,7 @@ WORDS = {
 }
 
 
-def frequency_panels(tree: xr.DataTree) -> list[Panel]:
+def _frequency_panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per quantity."""
     norms = needed(tree, "norms")
     if PROFILE not in norms:
@@ -215,8 +179,7 @@ def frequency_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def frequency_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _frequency_caption(tree: xr.DataTree) -> str:
     return (
         "Tokens grouped by frequency rank (1 = most frequent, doubling bins): mean over token "
         "occurrences, heads and layers of the value norm (model’s own unit) and of the attention "
@@ -231,20 +194,30 @@ def _draw_profile(norms: xr.Dataset, quantity: str, axes: Axes) -> None:
     band_line(axes, norms["rank_bin"].values.astype(np.float64), parts, word)
     log_axis(axes)
     axes.set_xlabel("frequency rank")
-    axes.set_ylabel(label)
-    axes.set_ylim(0)
-    faint_grid(axes)
-    rho = estimate(norms, RANK_SPEARMAN, quantity=quantity)
-    words = with_interval("ρ", *at(rho))
+    value_axis(axes, label)
+    words = with_interval("ρ", *at(estimate(norms, RANK_SPEARMAN, quantity=quantity)))
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
 
 
 FREQUENCY = Picture(
-    "frequency",
-    "Does frequency matter?",
-    ("norms",),
-    frequency_panels,
-    frequency_caption,
-    columns=2,
+    "frequency", "Does frequency matter?", ("norms",), _frequency_panels, _frequency_caption
 )
 FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)
+SECTIONS = (
+    SectionPlan(
+        id="norms", title="Weight against norm", pictures=("weight_against_norm",),
+        text="Attention is only a weight: what a token contributes is the weight times the vector "
+        "that it multiplies. Where a category draws much attention in (a) but stays low in (b), "
+        "the head looks there in order to do little.",
+    ),
+    SectionPlan(
+        id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
+        text="If heads use some tokens as a place to rest, their largest weights should fall on "
+        "the shortest vectors.",
+    ),
+    SectionPlan(
+        id="frequency", title="Does frequency matter?", pictures=("frequency",),
+        text="Frequent words carry little news. A model that knows this gives them short vectors, "
+        "whatever attention they draw.",
+    ),
+)  # fmt: skip

@@ -20,12 +20,10 @@ import xarray as xr
 
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
 from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, ratio_of
-
-_BY_HEAD = ("layer", "head", "category")
+from headscope.run.analysis import Analysis, Scope, check_option, ratio_of
 
 
 class Norms(Analysis):
@@ -50,8 +48,7 @@ class Norms(Analysis):
         rows: int = 4,
     ) -> None:
         super().__init__(scope)
-        if cancellation not in ("sampled", "exact"):
-            raise ValueError(f"cancellation is {cancellation!r}; wanted 'sampled' or 'exact'")
+        check_option("cancellation", cancellation, ("sampled", "exact"))
         cells = (scope.layers, scope.heads, len(CATEGORIES))
         self.attention, self.value_norm, self.weighted_norm = (self.sums(*cells) for _ in range(3))
         self.layer_weighted_norm = self.sums(scope.layers, len(CATEGORIES))
@@ -59,8 +56,8 @@ class Norms(Analysis):
         self.examples_with = self.sums(len(CATEGORIES))
         self.powers = self.sums(scope.layers, scope.heads, 2)  # Σ ‖f‖ and Σ ‖f‖² over tokens
         self.tokens = self.sums()
-        self.largest = Largest.empty(scope.layers, scope.heads)
-        self.negative = Largest.empty(scope.layers, scope.heads)  # of -‖f‖: the smallest ‖f‖
+        # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
+        self.largest, self.negative = (Largest.empty(scope.layers, scope.heads) for _ in range(2))
         self.layer_norms = layer_norms
         self.cancellation = Cancellation(scope, rows=rows if cancellation == "sampled" else None)
         self.frequency = FrequencyRelation(scope)
@@ -70,7 +67,7 @@ class Norms(Analysis):
         at, weights, n = (layer.index,), batch.bootstrap, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         if self.layer_norms:  # first: it has the value norms as a by-product
-            summed = layer.summed_norm_columns(batch)[:, None]  # [example, 1, key]
+            summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]
             in_category = (summed @ batch.categories.to(summed.dtype))[:, 0]
             self.layer_weighted_norm.add(to_float64(in_category) / n, weights, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]
@@ -81,10 +78,8 @@ class Norms(Analysis):
         sizes = to_float64(categories.sum(1))  # [example, category]
         mean = to_float64(norm @ categories) / np.maximum(sizes, 1)[:, None]
         self.value_norm.add(mean, weights, at=at)
-        powers = np.stack(
-            [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))], -1
-        )
-        self.powers.add(powers, weights, at=at)
+        powers = [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))]
+        self.powers.add(np.stack(powers, -1), weights, at=at)
         self.largest.add(to_float64(norm.amax((0, 2))), at=at)
         real = norm.masked_fill(~batch.mask[:, None], torch.inf)
         self.negative.add(-to_float64(real.amin((0, 2))), at=at)
@@ -102,61 +97,49 @@ class Norms(Analysis):
 
     def result(self) -> xr.Dataset:
         """Category averages, spread, cancellation and frequency; see the contract in the docs."""
+        attention = ratio_of(self.attention, self.examples)
+        value_norm = ratio_of(self.value_norm, self.examples_with)
+        weighted_norm = ratio_of(self.weighted_norm, self.examples)
         variables = {
-            "attention": self._received(self.attention, "attention received", "probability"),
-            "value_norm": Variable(
-                self._only_present(ratio_of(self.value_norm, self.examples_with)), _BY_HEAD,
-                "norm of the transformed vector ‖f(x)‖", "1", self.source,
-            ),
-            "weighted_norm": self._received(self.weighted_norm, "weighted norm ‖αf(x)‖", "1"),
-        }  # fmt: skip
+            "attention": self._by_category(attention, "mean attention received", "probability"),
+            "value_norm": self._by_category(value_norm, "norm of the transformed vector ‖f(x)‖"),
+            "weighted_norm": self._by_category(weighted_norm, "mean weighted norm ‖αf(x)‖"),
+        }
         if self.layer_norms:
+            whole = ratio_of(self.layer_weighted_norm, self.examples)
             name = "norm ‖Σ_h αf(x)‖ over all heads"
-            draws = ratio_of(self.layer_weighted_norm, self.examples)
-            by_layer = self._only_present(draws)
-            variables["layer_weighted_norm"] = Variable(
-                by_layer, ("layer", "category"), name, "1", self.source
-            )
+            variables["layer_weighted_norm"] = self._by_category(whole, name)
         variables |= self._spread() | self.cancellation.result() | self.frequency.result()
         coords = {"category": CATEGORIES} | self.cancellation.coords() | self.frequency.coords()
         return labelled(variables, coords=coords)
 
-    def _received(self, total: object, name: str, units: str) -> Variable:
-        draws = ratio_of(total, self.examples)  # type: ignore[arg-type]
-        return Variable(self._only_present(draws), _BY_HEAD, f"mean {name}", units, self.source)
-
-    def _only_present(self, draws: Float64) -> Estimate:
-        """NaN for the categories that this tokenizer cannot produce."""
+    def _by_category(self, draws: Float64, name: str, units: str = "1") -> Variable:
+        """Of draws [replicate, layer, …, category]; NaN where this tokenizer cannot have one."""
         draws = draws.copy()
-        for index, name in enumerate(CATEGORIES):
-            if name in ("cls", "sep") and name not in self.scope.special_tokens:
+        for index, category in enumerate(CATEGORIES):
+            if category in ("cls", "sep") and category not in self.scope.special_tokens:
                 draws[..., index] = np.nan
-        return estimate(draws, documents=self.scope.documents)
+        dims = ("layer", "head", "category") if draws.ndim == 4 else ("layer", "category")
+        return Variable(self._estimate(draws), dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
         """Mean, population sd, coefficient of variation, largest and smallest ‖f‖ over tokens."""
-        moments = ratio_of_tokens(self.powers.sums, self.tokens.sums)
+        moments = ratio_of(self.powers, self.tokens)  # [replicate, layer, head, power]
         mean = moments[..., 0]
         sd = np.sqrt(np.maximum(moments[..., 1] - mean**2, 0))
-        spread = {"mean": (mean, "mean"), "sd": (sd, "standard deviation")}
-        spread["cv"] = (ratio(sd, mean), "coefficient of variation")
-        source = "Kobayashi et al. 2020, Table 1"
-        ends = {"max": (self.largest.seen, "largest"), "min": (-self.negative.seen, "smallest")}
-        extremes = {
-            f"value_norm_{key}": Variable(
-                values, ("layer", "head"), f"{words} ‖f(x)‖ of any token", "1", source
-            )
-            for key, (values, words) in ends.items()
+        whole = "of ‖f(x)‖ over all tokens"
+        rows: dict[str, tuple[Estimate | Float64, str]] = {
+            "max": (self.largest.seen, "largest ‖f(x)‖ of any token"),
+            "min": (-self.negative.seen, "smallest ‖f(x)‖ of any token"),
+            "mean": (self._estimate(mean), f"mean {whole}"),
+            "sd": (self._estimate(sd), f"standard deviation {whole}"),
+            "cv": (self._estimate(ratio(sd, mean)), f"coefficient of variation {whole}"),
         }
-        return extremes | {
-            f"value_norm_{key}": Variable(
-                estimate(draws, documents=self.scope.documents), ("layer", "head"),
-                f"{words} of ‖f(x)‖ over all tokens", "1", source,
-            )
-            for key, (draws, words) in spread.items()
-        }  # fmt: skip
+        dims, source = ("layer", "head"), f"{self.source}, Table 1"
+        return {
+            f"value_norm_{name}": Variable(value, dims, words, "1", source)
+            for name, (value, words) in rows.items()
+        }
 
-
-def ratio_of_tokens(powers: Float64, tokens: Float64) -> Float64:
-    """[replicate, layer, head, power] sums over tokens divided by the number of tokens."""
-    return ratio(powers, tokens[:, None, None, None])
+    def _estimate(self, draws: Float64) -> Estimate:
+        return estimate(draws, documents=self.scope.documents)

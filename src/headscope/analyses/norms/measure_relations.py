@@ -14,30 +14,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from headscope.core.accumulators import (
     Counts,
     Float64,
+    Ints,
     LogBins,
     estimate,
     generator,
     ratio,
     spearman,
 )
-from headscope.core.labelled import Variable
-from headscope.core.rank_histograms import (
-    COARSE_RANK,
-    RANK,
-    around,
-    count_by_example,
-    ranked_cells,
-    ranked_counts,
-)
+from headscope.core.results import Variable
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
+from headscope.run.rank_histograms import COARSE_RANK, RankHistograms, around, count_by_example
 
 WEIGHT = LogBins(-30, 0, 16)
 NORM = LogBins(-5, 7, 64)
@@ -67,10 +60,7 @@ class Cancellation(AnalysisPart):
         self._batch = np.zeros((0, 0), np.int64)
 
     def observe(self, layer: LayerView, norm: torch.Tensor, batch: Batch) -> None:
-        """Count the chosen rows of one layer.
-
-        norm  [example, head, key]
-        """
+        """Count the chosen rows of one layer; norm [example, head, key]."""
         if layer.index == 0:
             self._choose(layer, batch)
         assert self._queries is not None
@@ -118,8 +108,7 @@ class Cancellation(AnalysisPart):
     def result(self) -> dict[str, Variable]:
         """The correlation by category, and the histogram it comes from."""
         fine, coarse = self.pairs.counts, self.coarse_pairs.sums
-        documents = self.scope.documents
-        correlation = around(spearman(fine), spearman(coarse), documents=documents)
+        correlation = around(spearman(fine), spearman(coarse), documents=self.scope.documents)
         which = "all" if self.rows is None else f"{self.rows} sampled"
         source = "Kobayashi et al. 2020, Table 2"
         return {
@@ -136,25 +125,20 @@ class Cancellation(AnalysisPart):
 
     def coords(self) -> dict[str, Any]:
         """Lower edges of the histogram's bins."""
-        return {
-            "attention_bin": DRAWN_WEIGHT.edges()[:-1],
-            "value_norm_bin": DRAWN_NORM.edges()[:-1],
-        }
+        bins = {"attention_bin": DRAWN_WEIGHT, "value_norm_bin": DRAWN_NORM}
+        return {name: each.edges()[:-1] for name, each in bins.items()}
 
 
 class FrequencyRelation(AnalysisPart):
-    """Histograms of frequency rank against what a token occurrence gets, over heads and layers."""
+    """Frequency rank against what a token occurrence gets, mean over heads and layers."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.ranked_norm = Counts.zeros(len(RANK), len(TOKEN_NORM))
-        self.ranked_weight = Counts.zeros(len(RANK), len(TOKEN_WEIGHT))
-        self.coarse_ranked_norm = scope.sums(len(COARSE_RANK), len(COARSE_TOKEN_NORM))
-        self.coarse_ranked_weight = scope.sums(len(COARSE_RANK), len(COARSE_TOKEN_WEIGHT))
+        self.norm = RankHistograms(scope, 1, TOKEN_NORM, COARSE_TOKEN_NORM)
+        self.weight = RankHistograms(scope, 1, TOKEN_WEIGHT, COARSE_TOKEN_WEIGHT)
         self.profile = scope.sums(len(QUANTITIES), len(COARSE_RANK))
         self.profile_tokens = scope.sums(len(COARSE_RANK))
-        self._norm: Float64 = np.zeros((0, 0))
-        self._weight: Float64 = np.zeros((0, 0))
+        self._both: Float64 = np.zeros((0, 0, 0))  # [example, quantity, token] of a batch
 
     def observe(
         self, layer: LayerView, norm: torch.Tensor, columns: torch.Tensor, batch: Batch
@@ -164,45 +148,32 @@ class FrequencyRelation(AnalysisPart):
         norm, columns  [example, head, key]
         """
         if layer.index == 0:
-            self._norm, self._weight = (np.zeros(batch.input_ids.shape) for _ in range(2))
+            self._both = np.zeros((len(norm), len(QUANTITIES), norm.shape[-1]))
         heads = self.scope.layers * self.scope.heads
-        self._norm += to_float64(norm.sum(1)) / heads
-        self._weight += to_float64(columns.sum(1)) / heads / batch.lengths[:, None]
+        self._both[:, 0] += to_float64(norm.sum(1)) / heads
+        self._both[:, 1] += to_float64(columns.sum(1)) / heads / batch.lengths[:, None]
 
     def finish(self, batch: Batch) -> None:
         """Count every real token under its rank."""
-        ranks = self.scope.frequency_rank
-        if ranks is None:
+        if self.scope.frequency_rank is None:
             return
-        weights = batch.bootstrap
         mask = batch.mask.cpu().numpy()
-        rank = ranks[batch.input_ids.cpu().numpy()]  # [example, token]
-        for values, fine, coarse, bins, coarse_bins in (
-            (self._norm, self.ranked_norm, self.coarse_ranked_norm, TOKEN_NORM, COARSE_TOKEN_NORM),
-            (
-                self._weight, self.ranked_weight, self.coarse_ranked_weight, TOKEN_WEIGHT,
-                COARSE_TOKEN_WEIGHT,
-            ),
-        ):  # fmt: skip
-            fine.add(ranked_cells(rank, values, bins)[mask])
-            coarse.add(ranked_counts(rank, values, coarse_bins, mask), weights)
+        self.norm.add(0, self._both[:, 0], mask, batch)
+        self.weight.add(0, self._both[:, 1], mask, batch)
+        rank = self.scope.frequency_rank[batch.input_ids.cpu().numpy()]  # [example, token]
         place = COARSE_RANK.index(rank)[..., None] == np.arange(len(COARSE_RANK))
         place = place & mask[..., None]  # [example, token, rank_bin]
-        both = np.stack([self._norm, self._weight], 1)  # [example, quantity, token]
-        self.profile.add(both @ place, weights)
-        self.profile_tokens.add(place.sum(1) * 1.0, weights)
+        self.profile.add(self._both @ place, batch.bootstrap)
+        self.profile_tokens.add(place.sum(1) * 1.0, batch.bootstrap)
 
     def result(self) -> dict[str, Variable]:
         """The two correlations, and the mean of each quantity by octave of the rank."""
-        documents = self.scope.documents
         if self.scope.frequency_rank is None:
             return {}
-        fine = np.array([spearman(self.ranked_norm.counts), spearman(self.ranked_weight.counts)])
-        coarse = np.stack(
-            [spearman(self.coarse_ranked_norm.sums), spearman(self.coarse_ranked_weight.sums)], -1
-        )  # [replicate + 1, quantity]
+        documents, source = self.scope.documents, "Kobayashi et al. 2020"
+        found = [histograms.correlations() for histograms in (self.norm, self.weight)]
+        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
-        source = "Kobayashi et al. 2020"
         return {
             "spearman_frequency": Variable(
                 around(fine, coarse, documents=documents), ("quantity",),
@@ -222,7 +193,7 @@ class FrequencyRelation(AnalysisPart):
         return {"quantity": QUANTITIES, "rank_bin": middles}
 
 
-def _coarser(pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _coarser(pairs: Ints) -> Ints:
     """[category, attention_bin, value_norm_bin] the fine histogram in the bins that are drawn."""
     drawn = np.zeros((len(pairs), len(DRAWN_WEIGHT), len(DRAWN_NORM)), np.int64)
     rows, columns = DRAWN_WEIGHT.coarsen(WEIGHT), DRAWN_NORM.coarsen(NORM)

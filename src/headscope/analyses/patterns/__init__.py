@@ -3,18 +3,10 @@
 from headscope.core.question import Question
 
 QUESTION = Question(
-    name="patterns",
-    package=__name__,
-    title="Classes of maps",
-    place=70,
-    measure="measure:Patterns",
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
-    terms="terms:TERMS",
-    labels="terms:LABELS",
-    shown={"change": ("share.heterogeneous",)},
+    name="patterns", package=__name__, title="Classes of maps", place=70,
+    measure="measure:Patterns", figures="figure:FIGURES", section="figure:SECTIONS",
+    terms="classes:TERMS", labels="classes:LABELS", shown={"change": ("share.heterogeneous",)},
     compared="Classes of maps",
     withheld=("confidence",),  # of the classifier
-    claims="claims:claims",
-    rules="claims:RULES",
-)
+    claims="classes:claims", rules="classes:RULES", card="typical_maps:CARD",
+)  # fmt: skip

@@ -1,13 +1,27 @@
-"""The classes of maps, and how an annotator tells them.
+"""The classes of maps: how an annotator tells them, and claims about the class of a head's maps.
 
 Kovaleva et al. (2019), section 4.1. The definitions are ours, as precise as a glance allows. They
 are asked in the order: block, line and columns, one of the two, else heterogeneous; so every map
 has one class. "Plain" is what one would mention when describing the map in one breath.
+
+A claim is about the class that most of a head's maps belong to, by the classifier behind the group
+`patterns`. The class that takes what the others leave tells nothing of a head, and is never
+claimed; nor is anything of maps that the classifier is not sure of.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from headscope.core.accumulators import Estimate
+from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.results import at, documents, estimate, group, surely
+from headscope.core.terms import KOVALEVA, OURS, Term
+from headscope.core.wording import percent
 
 
 @dataclass(frozen=True)
@@ -44,3 +58,62 @@ CLASSES = (
     ),
 )  # fmt: skip
 NAMES = tuple(c.name for c in CLASSES)
+
+TERMS = {
+    **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
+    "layer_share": Term("share of maps of a layer", "How many maps of a layer’s heads, one for "
+        "each head and input, are of the class.", KOVALEVA),
+    "model_share": Term("share of maps of a model", "The same over all layers: a bar of Kovaleva "
+        "et al.’s Figure 2.", KOVALEVA),
+    "confidence": Term("confidence of the classifier", "Mean probability that it gives to the "
+        "class it tells; how far to trust it is on its card.", OURS),
+    "typical": Term("typical map", "The map of a head that the classifier is surest to be of the "
+        "head’s class.", OURS),
+    "typical_score": Term("score of a typical map", "The classifier’s probability of the map’s "
+        "class.", OURS),
+}  # fmt: skip
+LABELS = {"share": "{choice}"}
+
+CLASS_SHARE = 0.5  # ours: of a head's maps
+CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the class that it says
+NAMED = {one.name: one.title.lower() for one in (CLASSES[3], *CLASSES[:3])}  # in a claim
+LOOKS = {
+    "block": "squares on the diagonal: attention stays within a part of the input",
+    "vertical": "columns: all tokens attend to the same few",
+    "diagonal": "a line along the diagonal: attention goes to near tokens",
+    "vertical_diagonal": "a line along the diagonal, and columns",
+}
+
+RULES = {
+    kind: LabelRule(
+        name, number="maps of the class", least=CLASS_SHARE,
+        source=f"{OURS}; classes of {KOVALEVA}, §4.1",
+        asks=f"the classifier's mean probability for the class that it tells is above "
+        f"{CLASS_SURE:g}",
+        last=kind != "block",  # how the maps look says least of a head
+    )
+    for kind, name in NAMED.items()
+}  # fmt: skip
+
+
+def claims(tree: xr.DataTree) -> list[Claim]:
+    """One claim per head and class whose share stands out, or passes its rule."""
+    dataset = group(tree, "patterns")
+    if dataset is None or "share" not in dataset:
+        return []
+    sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
+    n, made = documents(tree, dataset["share"]), []
+    for kind, name in NAMED.items():
+        share = estimate(dataset, "share", pattern=kind)
+        if np.isfinite(share.value).any():
+            made += claims_where(
+                Estimate(np.where(sure, share.value, np.nan), share.low, share.high),
+                float(np.nanmean(share.value)), RULES[kind], partial(_said, share, kind),
+                kind=kind, name=name, n=n, analysis="patterns",
+            )  # fmt: skip
+    return made
+
+
+def _said(share: Estimate, kind: str, layer: int, head: int) -> Phrases:
+    words = percent(*at(share, layer, head))
+    return Phrases(f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}")

@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, estimate, needed
-from headscope.draw.caption_words import over
+from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
 from headscope.draw.style import DOUBLE, SINGLE, color, ramp_map
+from headscope.page.sections import SectionPlan
 
 WIDTH = 0.78  # of a bar, as a share of its place
 GAP = 0.5  # between the bars of two models
@@ -29,7 +30,7 @@ LEAST_TOLD = 0.08  # smaller parts have no room for a number
 TITLES = {one.name: one.title for one in CLASSES}
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def _panels(tree: xr.DataTree) -> list[Panel]:
     """The model as a whole and layer by layer; and how sure the classifier is."""
     patterns = needed(tree, "patterns")
     if not np.isfinite(patterns["model_share"].values).any():
@@ -37,8 +38,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return [Panel("Classes of maps, by layer", partial(_by_layer, patterns), height=0.62)]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     patterns = needed(tree, "patterns")
     sure = float(np.nanmean(patterns["confidence"].values))
     return (
@@ -62,7 +62,7 @@ def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
     return compose([panel], columns=1, width=width)
 
 
-def confusion_figure(confusions: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> Figure:
+def confusion_figure(confusions: Sequence[tuple[str, Ints]]) -> Figure:
     """What was told of maps of each class; [label, told] counts, one panel each, with its title."""
     made = [
         Panel(title, partial(_draw_confusion, counts, first=at == 0), height=1.0)
@@ -73,15 +73,13 @@ def confusion_figure(confusions: Sequence[tuple[str, npt.NDArray[np.int64]]]) ->
 
 def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
     by_layer = estimate(patterns, "layer_share").value
-    layers = len(by_layer)
-    whole = estimate(patterns, "model_share").value
+    layers, whole = len(by_layer), estimate(patterns, "model_share").value
     places = np.array([*range(layers), layers + 0.6])
     _bars(axes, places, np.concatenate([by_layer, whole[None]]), told=layers <= 16)
     layer_axis(axes, layers)
     axes.set_xlim(-0.6, layers + 1.1)
-    axes.set_xticks([*axes.get_xticks(), layers + 0.6])
-    labels = [str(int(at) + 1) for at in axes.get_xticks()[:-1]]
-    axes.set_xticklabels([*labels, "all"])
+    ticks = axes.get_xticks().tolist()
+    axes.set_xticks([*ticks, layers + 0.6], [*(str(int(at) + 1) for at in ticks), "all"])
     _key(axes)
 
 
@@ -90,18 +88,14 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
     groups = np.cumsum([at > 0 and models[at] != models[at - 1] for at in range(len(models))])
     places = np.arange(len(runs)) + GAP * groups
     _bars(axes, places, shares, told=len(runs) <= 16)
-    corpora = [_short(corpus) for _, corpus in runs]
+    corpora = [clipped(corpus, MOST_LETTERS) for _, corpus in runs]
     axes.set_xticks(places, corpora, rotation=35, ha="right", rotation_mode="anchor")
     axes.set_xlim(-0.6, places[-1] + 0.6)
     for number in range(groups[-1] + 1):
         at = groups == number
-        name = _short(models[int(np.argmax(at))])
+        name = clipped(models[int(np.argmax(at))], MOST_LETTERS)
         axes.text(places[at].mean(), 1.02, name, ha="center", va="bottom", fontsize=7)
     _key(axes)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
 def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
@@ -132,7 +126,7 @@ def _key(axes: Axes) -> None:
     axes.add_artist(key).set_clip_on(False)
 
 
-def _draw_confusion(counts: npt.NDArray[np.int64], axes: Axes, *, first: bool) -> None:
+def _draw_confusion(counts: Ints, axes: Axes, *, first: bool) -> None:
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)  # of each label
     axes.imshow(shares, cmap=ramp_map(), vmin=0, vmax=1)
     for (row, column), count in np.ndenumerate(counts):
@@ -145,9 +139,16 @@ def _draw_confusion(counts: npt.NDArray[np.int64], axes: Axes, *, first: bool) -
     axes.set_xlabel("told by the classifier")
     if first:
         axes.set_ylabel("labelled by eye")
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
-PICTURE = Picture("patterns", "Classes of maps", ("patterns",), panels, caption, columns=1)
+PICTURE = Picture("patterns", "Classes of maps", ("patterns",), _panels, _caption, columns=1)
 FIGURES = (PICTURE,)
+SECTIONS = (
+    SectionPlan(
+        id="patterns", title="Classes of maps", pictures=("patterns",),
+        text="A map with a few columns says where a head rests, one along the diagonal that it "
+        "looks nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is "
+        "the most that can depend on what the words are (Kovaleva et al. 2019).",
+    ),
+)  # fmt: skip

@@ -1,17 +1,21 @@
-"""Claims about where heads look: neighbours, special tokens, punctuation; roles and label rules."""
+"""Words and claims about where heads look: neighbours, special tokens, punctuation; their roles."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
 from headscope.core.head_attention import (
+    NEXT,
     OFFSETS,
+    ORDER,
     POSITION,
+    PREVIOUS,
+    SELF,
     SHARED_PART,
     SPECIAL,
     SPECIALS,
@@ -23,9 +27,8 @@ from headscope.core.head_attention import (
     special_name,
     uniform_share,
 )
-from headscope.core.head_roles import ORDER
 from headscope.core.results import at, group, surely
-from headscope.core.terms import OURS
+from headscope.core.terms import CLARK, OURS, Term
 from headscope.core.wording import percent
 
 NAME = "surface"
@@ -33,6 +36,26 @@ KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
 ASKS = {"first": "the tokenizer has no [CLS]"}
 
+TERMS = {
+    SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
+    PREVIOUS: Term(
+        "previous token", "Attention of a token to the one before it; the first token has none and "
+        "counts as 0.", f"{CLARK}, §3.1",
+    ),
+    NEXT: Term(
+        "next token", "Attention of a token to the one after it; the last token has none and "
+        "counts as 0.", f"{CLARK}, §3.1",
+    ),
+    "sep_from_sep": Term(
+        "[SEP] from [SEP]", "The attention that separator tokens themselves give to separators.",
+        f"{CLARK}, §3.2",
+    ),
+    "sep_from_other": Term(
+        "[SEP] from other tokens", "The attention that all tokens but the separators give to "
+        "separators.", f"{CLARK}, §3.2",
+    ),
+}  # fmt: skip
+LABELS = {"attention": "attention to {choice}"}
 RULES = {
     kind: LabelRule(
         target.name, number=target.number or f"attention to {target.goal}", least=target.least,
@@ -55,9 +78,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     return [claim for kind in KINDS for claim in _to_target(tree, kind)]
 
 
-def roles(
-    tree: xr.DataTree, *, by_value: bool, broad_nats: float | None
-) -> dict[str, npt.NDArray[np.bool_]]:
+def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
     """Role → [layer, head] which heads have it, by their largest target."""
     if group(tree, NAME) is None:
         return {}
@@ -83,12 +104,11 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
 
     def say(layer: int, head: int) -> Phrases:
         words = percent(*at(share, layer, head))
-        if float(share.value[layer, head]) > POSITION:
-            return Phrases(f"{name} {words}", f"attends to {goal}, {words}")
-        usual = percent(reference, np.nan, np.nan)
-        return Phrases(
-            f"{name} {words}", f"gives {goal} {words} of its attention, where {usual} is ordinary"
-        )
+        sentence = f"attends to {goal}, {words}"
+        if float(share.value[layer, head]) <= POSITION:
+            usual = percent(reference)
+            sentence = f"gives {goal} {words} of its attention, where {usual} is ordinary"
+        return Phrases(f"{name} {words}", sentence)
 
     return claims_where(
         share, reference, RULES[kind], say,

@@ -11,20 +11,21 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.head_attention import OFFSETS, TARGETS
+from headscope.core.head_attention import NEIGHBOURS, TARGETS
 from headscope.core.results import estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
 from headscope.draw.panel import Panel, Picture
+from headscope.page.sections import SectionPlan
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
+def _panels(tree: xr.DataTree) -> list[Panel]:
     """Three panels: positions; special tokens and punctuation; who attends to [SEP]."""
     cls, sep = special(tree, "cls"), special(tree, "sep")
-    opening = [("cls", cls)] if _present(tree, "cls") else [("first", "first token")]
-    kinds = [*opening, ("sep", sep), ("punctuation", "punctuation")]
+    opening = ("cls", cls) if _present(tree, "cls") else ("first", TARGETS["first"].name)
+    kinds = [opening, ("sep", sep), ("punctuation", TARGETS["punctuation"].name)]
     wanted = [
-        ("To neighbours", [(word, TARGETS[word].name) for word, k in OFFSETS.items() if k]),
+        ("To neighbours", [(word, TARGETS[word].name) for word in NEIGHBOURS]),
         ("To special tokens", kinds),
         (
             f"To {sep}, by who attends",
@@ -37,8 +38,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     array = needed(tree, "surface")["attention"]
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
@@ -66,6 +66,14 @@ def _draw(tree: xr.DataTree, series: list[tuple[str, str]], axes: Axes) -> None:
 
 
 PICTURE = Picture(
-    "surface_by_layer", "Where each layer looks", ("surface",), panels, caption, columns=3
+    "surface_by_layer", "Where each layer looks", ("surface",), _panels, _caption, columns=3
 )
 FIGURES = (PICTURE,)
+SECTIONS = (
+    SectionPlan(
+        id="surface", title="Where each layer looks", pictures=("surface_by_layer",),
+        text="The plainest thing that a head can do is to look at a neighbour or to rest on a "
+        "special token. A few heads with high marks do one thing only; a high line means that "
+        "the whole layer does it.",
+    ),
+)  # fmt: skip

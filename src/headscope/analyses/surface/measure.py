@@ -17,10 +17,10 @@ import xarray as xr
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
 from headscope.core.head_attention import OFFSETS
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope
+from headscope.run.analysis import Analysis, Scope, check_option
 
 TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
 
@@ -39,8 +39,7 @@ class Surface(Analysis):
 
     def __init__(self, scope: Scope, *, edge_tokens: str = "count") -> None:
         super().__init__(scope)
-        if edge_tokens not in ("count", "leave_out"):
-            raise ValueError(f"edge_tokens is {edge_tokens!r}; wanted 'count' or 'leave_out'")
+        check_option("edge_tokens", edge_tokens, ("count", "leave_out"))
         self.leave_out = edge_tokens == "leave_out"
         self.total = self.sums(scope.layers, scope.heads, len(TARGETS))
         self.count = self.sums(len(TARGETS))

@@ -9,7 +9,6 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ from headscope.corpus.annotate.annotation_cache import (
     read_cache,
     write_cache,
 )
-from headscope.corpus.annotate.spacy_annotator import SpacyAnnotator, installed_pipelines
-from headscope.corpus.annotate.stanza_annotator import StanzaAnnotator
-from headscope.corpus.document import Corpus, Document, Passage
+from headscope.corpus.annotate.parsers import annotator_of
+from headscope.corpus.document import Corpus, Document, Passage, is_unicode
 from headscope.errors import InputError
 
 Progress = Callable[[int], None]
@@ -177,7 +175,9 @@ def pieces(passages: Sequence[Passage]) -> list[Piece]:
     result: list[Piece] = []
     for kind, group in groupby(passages, key=_kind):
         if kind == "running":
-            result += [Piece(run, tuple(_cut(_joined(run)))) for run in _runs(list(group))]
+            for run in _runs(list(group)):
+                text = " ".join(passage.text or "" for passage in run)
+                result.append(Piece(run, tuple(_cut(text))))
         elif kind == "alone":
             result += [
                 Piece((p,), tuple(t for text in _texts(p) for t in _cut(text))) for p in group
@@ -189,25 +189,13 @@ def pieces(passages: Sequence[Passage]) -> list[Piece]:
 
 def _kind(passage: Passage) -> str:
     texts = _texts(passage)
-    if not texts or not all(map(_valid, texts)):
+    if not texts or not is_unicode(*texts):
         return "left"
     return "running" if passage.packable and passage.text_pair is None else "alone"
 
 
 def _texts(passage: Passage) -> list[str]:
     return [text for text in (passage.text, passage.text_pair) if text]
-
-
-def _valid(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _joined(run: Sequence[Passage]) -> str:
-    return " ".join(passage.text or "" for passage in run)
 
 
 def _runs(passages: Sequence[Passage]) -> Iterator[tuple[Passage, ...]]:
@@ -245,34 +233,3 @@ def _cut(text: str) -> list[str]:
         text, MOST, expand_tabs=False, replace_whitespace=False,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
-
-
-WANTED = "wanted spacy:MODEL or stanza:LANG, say spacy:en_core_web_sm"
-
-
-def annotator_of(name: str) -> Annotator:
-    """The annotator that a name on the command line stands for; nothing is loaded yet.
-
-    raises  InputError for an unknown kind, or with the command that installs what is missing
-    """
-    library, _, model = name.partition(":")
-    if not model or library not in ("spacy", "stanza"):
-        raise InputError(f"no annotator {name!r}; {WANTED}")
-    if library == "spacy":
-        return SpacyAnnotator.of(model)
-    return StanzaAnnotator.of(model)
-
-
-def installed_parsers() -> list[str]:
-    """What `annotator_of` would take here, with versions; spaCy's pipelines and stanza as such."""
-    pipelines = sorted(installed_pipelines().items()) if _version("spacy") else []
-    stanza = _version("stanza")
-    found = [f"spacy:{name} {version}" for name, version in pipelines]
-    return [*found, *([f"stanza {stanza}"] if stanza else [])]
-
-
-def _version(library: str) -> str | None:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return None

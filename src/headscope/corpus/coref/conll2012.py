@@ -19,7 +19,7 @@ from headscope.corpus.coref.mentions import (
     with_kinds,
 )
 from headscope.corpus.document import Mention, Passage, Word
-from headscope.corpus.files import FileLine, LineFault, read_lines
+from headscope.corpus.files import Fault, FileLine, read_lines
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -54,8 +54,8 @@ def documents(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
         name = block.name(label)
         try:
             passage = _passage(block, name)
-        except LineFault as fault:
-            passage = Passage(name, fault=f"{path}:{fault.line}: {fault}")
+        except Fault as fault:
+            passage = Passage(name, fault=f"{path}:{fault.at}: {fault}")
         yield f"{label}:{block.line}", passage
 
 
@@ -107,10 +107,9 @@ class _ConllRow(NamedTuple):
 
 def _passage(block: _Block, name: str) -> Passage:
     if block.begin is None:
-        raise LineFault(f"found no {BEGIN!r} before this line; wanted one", line=block.line)
+        raise Fault(f"found no {BEGIN!r} before this line; wanted one", at=block.line)
     for line in (block.begin, *block.lines):
-        if line.fault:
-            raise LineFault(line.fault, line=line.number)
+        line.check()
     words: list[Word] = []
     tags: list[Tag] = []
     mentions: list[Mention] = []
@@ -120,11 +119,12 @@ def _passage(block: _Block, name: str) -> Passage:
         mentions += _mentions(rows, start=len(words))
         forms = (row.columns[FORM] for row in rows)
         words += [Word(FORMS.get(form, form)) for form in forms]
-        tags += [Tag(xpos=_tag(row)) for row in rows]
+        given = (row.columns[TAG] for row in rows)
+        tags += [Tag(xpos=None if tag in EMPTY else tag) for tag in given]
     if block.end is None:
-        raise LineFault(f"found no {END!r} for this document; wanted one", line=block.line)
+        raise Fault(f"found no {END!r} for this document; wanted one", at=block.line)
     if not words:
-        raise LineFault(f"found no row in this document; wanted {WANTED}", line=block.line)
+        raise Fault(f"found no row in this document; wanted {WANTED}", at=block.line)
     return Passage(
         name, words=tuple(words), mentions=with_kinds(mentions, words, tags, starts=starts)
     )
@@ -136,9 +136,9 @@ def _sentences(lines: Sequence[FileLine]) -> Iterator[list[_ConllRow]]:
         for row in rows:
             columns, wanted = len(row.columns), len(rows[0].columns)
             if columns != wanted:
-                raise LineFault(
+                raise Fault(
                     f"found {columns} columns; wanted {wanted} as in the sentence's first row",
-                    line=row.line,
+                    at=row.line,
                 )
         if rows:
             yield rows
@@ -147,15 +147,11 @@ def _sentences(lines: Sequence[FileLine]) -> Iterator[list[_ConllRow]]:
 def _row(line: FileLine) -> _ConllRow:
     columns = line.text.split("\t") if "\t" in line.text else line.text.split()
     if len(columns) < LEAST_COLUMNS:
-        raise LineFault(
+        raise Fault(
             f"found {len(columns)} columns; wanted at least {LEAST_COLUMNS} ({WANTED})",
-            line=line.number,
+            at=line.number,
         )
     return _ConllRow(line.number, [column.strip() for column in columns])
-
-
-def _tag(row: _ConllRow) -> str | None:
-    return None if row.columns[TAG] in EMPTY else row.columns[TAG]
 
 
 def _mentions(rows: Sequence[_ConllRow], *, start: int) -> list[Mention]:
@@ -163,7 +159,7 @@ def _mentions(rows: Sequence[_ConllRow], *, start: int) -> list[Mention]:
     try:
         spans = paired(mark for place, row in enumerate(rows) for mark in _marks(row, place))
     except BracketFault as fault:
-        raise LineFault(f"coreference {fault.reason}", line=rows[fault.place].line) from fault
+        raise Fault(f"coreference {fault.reason}", at=rows[fault.at].line) from fault
     tree = _tree(rows) if spans else None
     tags = [row.columns[TAG] for row in rows]
     forms = [row.columns[FORM] for row in rows]
@@ -182,9 +178,9 @@ def _marks(row: _ConllRow, place: int) -> Iterator[Mark]:
     for piece in cell.split("|") if cell not in EMPTY else ():
         bracket = BRACKET.fullmatch(piece)
         if not bracket or not (bracket["opens"] or bracket["shuts"]):
-            raise LineFault(
+            raise Fault(
                 f"found {cell!r} as coreference; wanted brackets like (12|(3), 12) or -",
-                line=row.line,
+                at=row.line,
             )
         yield Mark(place, bracket["name"], bool(bracket["opens"]), bool(bracket["shuts"]))
 
@@ -203,9 +199,9 @@ def _tree(rows: Sequence[_ConllRow]) -> Tree | None:
     except (ValueError, RecursionError):
         whole = False
     if not whole:
-        raise LineFault(
+        raise Fault(
             "the parse brackets of this sentence do not make a tree; wanted (TOP(S(NP* and so on, "
             "one * a row",
-            line=rows[0].line,
+            at=rows[0].line,
         )
     return tree

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from headscope.corpus.conllu import ConlluRow, ConlluSentence, SentenceFault, misc
+from headscope.corpus.conllu import ConlluRow, ConlluSentence, misc
 from headscope.corpus.coref.mentions import BracketFault, BracketSpan, Mark, Tag, paired, with_kinds
 from headscope.corpus.document import Mention, Passage, Word
+from headscope.corpus.files import Fault
 
 
 def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
@@ -26,8 +27,8 @@ def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
             return Passage(name, fault=sentence.fault)
         try:
             local = read_mentions(sentence.rows, sentence.words, fields=sentence.entity_fields)
-        except SentenceFault as fault:
-            return Passage(name, fault=sentence.lines[fault.row] + fault.reason)
+        except Fault as fault:
+            return Passage(name, fault=sentence.lines[fault.at] + fault.reason)
         start = len(words)
         starts.add(start)
         mentions += [
@@ -59,7 +60,7 @@ def read_mentions(
     a mention of them alone (a zero mention) is left out. Of a discontinuous mention (`e5[1/2]`)
     only the first part is kept. `kind` is left open.
 
-    raises  SentenceFault for brackets that cannot be read or do not match within the sentence
+    raises  Fault for brackets that cannot be read or do not match within the sentence
     """
     # Empty nodes (8.1) carry marks too; multiword ranges do not.
     nodes = [
@@ -77,7 +78,7 @@ def read_mentions(
         ]
         spans = paired(marks)
     except BracketFault as fault:
-        raise SentenceFault(f"Entity {fault.reason}", row=nodes[fault.place]) from fault
+        raise Fault(f"Entity {fault.reason}", at=nodes[fault.at]) from fault
     mentions = (_mention(span, word_of=word_of, words=words, fields=fields) for span in spans)
     # Leaving out empty nodes can shorten a mention, hence the order once more.
     return tuple(sorted(filter(None, mentions), key=lambda m: (m.first, -m.last)))
@@ -86,7 +87,7 @@ def read_mentions(
 def _marks(entity: str, node: int) -> Iterator[Mark]:
     brackets = list(BRACKET.finditer(entity))
     if "".join(bracket[0] for bracket in brackets) != entity:
-        raise BracketFault(f"{entity} is not a row of brackets like (e1-person-1-", place=node)
+        raise BracketFault(f"{entity} is not a row of brackets like (e1-person-1-", at=node)
     for bracket in brackets:
         content = bracket["opened"] or ""
         name = (content or bracket["closed"]).split("-")[0]

@@ -8,18 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from headscope.corpus.document import Mention, Word
+from headscope.corpus.files import Fault
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
 
 
-class BracketFault(ValueError):
+class BracketFault(Fault):
     """What is wrong with a bracket, and at which place (as in its mark)."""
-
-    def __init__(self, reason: str, *, place: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.place = place
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
                 raise BracketFault(
                     f"bracket {mark.name!r} is closed but not open; wanted ({mark.name} before it "
                     "in the sentence",
-                    place=mark.place,
+                    at=mark.place,
                 )
             begun = opened[mark.name].pop()
             spans.append(BracketSpan(begun.place, mark.place, mark.name, begun.content))
@@ -70,7 +66,7 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
         first = min(left, key=lambda mark: mark.place)
         raise BracketFault(
             f"bracket {first.name!r} is not closed in its sentence; wanted {first.name}) behind it",
-            place=first.place,
+            at=first.place,
         )
     return sorted(spans, key=lambda span: (span.first, -span.last))
 

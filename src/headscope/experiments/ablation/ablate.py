@@ -6,49 +6,50 @@ run["ablation"]["difference"]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.examples.measure import capture_maps
 from headscope.core.results import printable
-from headscope.corpus.document import Example
+from headscope.corpus.packing import batches
 from headscope.errors import InputError
-from headscope.experiments.ablation.effects import effects
-from headscope.experiments.ablation.replace import WAYS, StandIn
-from headscope.experiments.ablation.result import AblatedTask, Answers, ablation_result
-from headscope.experiments.ablation.task_wording import most_moved
+from headscope.experiments.ablation.effects import Answers, effects
+from headscope.experiments.ablation.findings import most_moved
+from headscope.experiments.ablation.result import ablation_result
 from headscope.experiments.ablation.variant_answers import (
     BATCH_TOKENS,
     Way,
     answering,
     choose_way,
-    mean_mixtures,
     small_batches,
     sweep,
 )
 from headscope.experiments.ablation.variants import (
+    WAYS,
+    StandIn,
     Variant,
     check,
+    mean_mixtures,
     pairs,
     single_heads,
     whole_layers,
 )
-from headscope.experiments.input_maps import LONGEST, capture_maps
 from headscope.model.linears import linears
 from headscope.run.analysis import Scope
+from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_experiment
-from headscope.run.finished_run import Run
 from headscope.run.life_cycle import Meter, RunInProgress
-from headscope.run.store import State
+from headscope.run.store import Run, State
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData, TaskExample
 from headscope.tasks.task_model import TaskModel
 
 SHOWN = 4  # examples of which maps are kept
+LONGEST = 400  # characters of an example where it is named
 PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a run can go on
 
 
@@ -56,7 +57,7 @@ PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a
 class AblationSettings:
     """Settings of an ablation.
 
-    replacement   one of replace.WAYS
+    replacement   one of variants.WAYS
     groups        heads to be off together, each ((layer, head), …) from 0
     pairs         also every two of so many heads: those that change the loss most when alone
     max_length    tokens of an example at most
@@ -73,7 +74,6 @@ class AblationSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises InputError for what cannot be."""
         if self.replacement not in WAYS:
             raise InputError(
                 f"no replacement called {self.replacement!r}; there are {', '.join(WAYS)}"
@@ -93,37 +93,31 @@ def ablate(
     *,
     output: str | Path | None = None,
     settings: AblationSettings | None = None,
-    asked_linears: str = "auto",
-    overwrite: bool = False,
-    command: Sequence[str] = (),
-    progress: Callable[[int, int], None] | None = None,
+    execution: Execution | None = None,
 ) -> Run:
     """Switches off every head, every layer and the groups that were named, one after the other.
 
-    output         run folder; an interrupted run of the same spec there goes on. None: in memory
-    asked_linears  "auto", "onednn" or "stock"
-    progress       called as progress(examples_done, examples); with pairs each is done twice
-    raises         InputError and its kinds before anything is computed
+    output     run folder; an interrupted run of the same spec there goes on. None: in memory
+    execution  its progress is called with examples done, and all; with pairs each is done twice
+    raises     InputError and its kinds before anything is computed
     """
-    settings = settings or AblationSettings()
+    settings, execution = settings or AblationSettings(), execution or Execution()
     shape = model.model.shape
     groups = [frozenset(group) for group in settings.groups]
     check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
-    meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), progress)
+    meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)
     work = _AblationRun(model, encoded, data, settings, groups, meter)
     request = ExperimentRequest(
         "ablate", model.model, corpus=of_task(data), examples=encoded.examples,
         settings=asdict(settings), seed=settings.seed, replicates=settings.replicates,
-        cut=encoded.cut, line=command, linears=asked_linears, batch_tokens=settings.batch_tokens,
+        cut=encoded.cut, batch_tokens=settings.batch_tokens,
     )  # fmt: skip
-    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, execution=execution)
 
 
 @dataclass
 class _AblationRun:
-    """The computation behind `ablate`."""
-
     model: TaskModel
     encoded: EncodedTask
     data: TaskData
@@ -145,18 +139,16 @@ class _AblationRun:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
-            about = {"replacement": settings.replacement, "way": way.name, "way_reason": way.reason}
-            found = ablation_result(self._asking(), answers, about=about)
+            found = ablation_result(
+                self.model.task, self.encoded.labels, answers, layers=shape.layers,
+                heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],
+                texts=[_text(row) for row in self.data.rows], replicates=settings.replicates,
+                seed=settings.seed, about={
+                    "replacement": settings.replacement, "way": way.name, "way_reason": way.reason,
+                },
+            )  # fmt: skip
             maps = self._maps(found)
         return {"ablation": found} | ({} if maps is None else {"examples": maps})
-
-    def _asking(self) -> AblatedTask:
-        model, examples, settings = self.model.model, self.encoded.examples, self.settings
-        return AblatedTask(
-            self.model.task, [e.id for e in examples], [_text(row) for row in self.data.rows],
-            self.encoded.labels, model.shape.layers, model.shape.heads, self.groups,
-            settings.replicates, settings.seed,
-        )  # fmt: skip
 
     def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
@@ -170,7 +162,12 @@ class _AblationRun:
     def _stand_in(self) -> StandIn:
         if self.settings.replacement != "mean":
             return StandIn(self.settings.replacement)
-        return StandIn("mean", mean_mixtures(self.model.model, self.encoded.examples))
+        model, examples = self.model.model, self.encoded.examples
+        shown = (
+            model.batch([examples[at] for at in places])
+            for places in batches(examples, budget=BATCH_TOKENS)
+        )
+        return StandIn("mean", mean_mixtures(model.network, shown))
 
     def _pairs(self, answers: Answers) -> list[Variant]:
         """Every two of the heads that change the loss most; answers of the single heads first."""
@@ -183,22 +180,19 @@ class _AblationRun:
         return [pair for pair in pairs(sorted(most)) if pair not in there]
 
     def _answers(
-        self,
-        run: RunInProgress,
-        variants: Sequence[Variant],
-        stand_in: StandIn,
-        way: Way,
-        *,
+        self, run: RunInProgress, variants: Sequence[Variant], stand_in: StandIn, way: Way, *,
         first: int,
-    ) -> Answers:
+    ) -> Answers:  # fmt: skip
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
         found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
             small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
-            tokens = partial(_tokens, examples)
-            for number, some in enumerate(in_parts(small, tokens, tokens=PART_TOKENS)):
+            parts = in_parts(
+                small, lambda places: sum(len(examples[at]) for at in places), tokens=PART_TOKENS
+            )
+            for number, some in enumerate(parts):
 
                 def make(some: list[list[int]] = some) -> State:
                     told = [sweep(model, examples, at, variants, answers) for at in some]
@@ -208,10 +202,6 @@ class _AblationRun:
                 found[:, at] = run.part(first + number, make)["answers"]
                 self.meter.advance(len(at))
         return found
-
-
-def _tokens(examples: Sequence[Example], places: Sequence[int]) -> int:
-    return sum(len(examples[at]) for at in places)
 
 
 def _text(row: TaskExample) -> str:

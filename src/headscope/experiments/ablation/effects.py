@@ -10,8 +10,7 @@ expected not to be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,13 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 from scipy.stats import binomtest, false_discovery_control, norm
 
-from headscope.core.accumulators import CONFIDENCE, Estimate, estimate, spread
+from headscope.core.accumulators import CONFIDENCE, Array, Estimate, Float64, estimate, spread
 from headscope.tasks.metrics import predicted, resampled
 from headscope.tasks.task import Task
 
-Array = npt.NDArray[np.float64]
+Answers = npt.NDArray[np.floating[Any]]
+Labels = Array
 LEVEL = 0.05  # of the false discovery rate
-HELPFUL, HARMFUL, INDIFFERENT, UNKNOWN = "helpful", "harmful", "indifferent", "unknown"
 _WITHIN = float(norm.ppf(0.5 + CONFIDENCE / 2))
 
 
@@ -33,25 +32,32 @@ _WITHIN = float(norm.ppf(0.5 + CONFIDENCE / 2))
 class Effects:
     """What becomes of the score and the loss in each variant.
 
-    score, loss              [variant] with the heads off
-    difference               [variant] score less that of the whole model, paired bootstrap
-    loss_difference          [variant] likewise; normal approximation
-    p, q                     [variant] that the difference in score is none; q is corrected
-    loss_p, loss_q           [variant] of the difference in loss
-    lost, gained             [variant] right answers that became wrong, and wrong ones that became
-                             right; NaN in a regression
+    score, loss      [variant] with the heads off
+    difference       [variant] score less that of the whole model, paired bootstrap
+    loss_difference  [variant] likewise; normal approximation
+    p, loss_p        [variant] that the difference in score, in loss, is none
+    lost, gained     [variant] right answers that became wrong, and wrong ones that became right;
+                     NaN in a regression
     """
 
-    score: Array
+    score: Float64
     difference: Estimate
-    loss: Array
+    loss: Float64
     loss_difference: Estimate
-    p: Array
-    q: Array
-    loss_p: Array
-    loss_q: Array
-    lost: Array
-    gained: Array
+    p: Float64
+    loss_p: Float64
+    lost: Float64
+    gained: Float64
+
+    @property
+    def q(self) -> Float64:
+        """[variant] p, corrected within these variants."""
+        return corrected(self.p)
+
+    @property
+    def loss_q(self) -> Float64:
+        """[variant] p of the loss, corrected within these variants."""
+        return corrected(self.loss_p)
 
     @property
     def verdict(self) -> list[str]:
@@ -64,45 +70,62 @@ class Effects:
         return verdicts(-self.loss_difference.value, self.loss_q)
 
     def of(self, places: slice) -> Effects:
-        """Some of the variants, corrected as a family of their own."""
-        kept: dict[str, Any] = {f.name: _of(getattr(self, f.name), places) for f in fields(self)}
-        kept |= {"q": corrected(kept["p"]), "loss_q": corrected(kept["loss_p"])}
+        """Some of the variants: a family of their own."""
+        kept: dict[str, Any] = {
+            name: part.map(lambda end: end[places]) if isinstance(part, Estimate) else part[places]
+            for name, part in vars(self).items()
+        }
         return Effects(**kept)
 
 
 def effects(
-    task: Task, labels: npt.NDArray[np.generic], answers: npt.NDArray[np.floating], *,
-    replicates: int, seed: int = 0,
-) -> Effects:  # fmt: skip
+    task: Task, labels: Labels, answers: Answers, *, replicates: int, seed: int = 0
+) -> Effects:
     """Compares every variant with the whole model.
 
     labels   [example]
     answers  [variant + 1, example, output] logits; first the whole model's
     """
-    given = [a[:, 0] if task.is_regression else a for a in answers]
+    given = numbers_told(task, answers)
     losses = np.stack([losses_of(task, labels, a) for a in given])  # [variant + 1, example]
     draws = np.stack(
         [resampled(task, labels, a, replicates=replicates, seed=seed) for a in given], 1
     )  # [replicate + 1, variant + 1]
     apart = draws[:, 1:] - draws[:, :1]  # [replicate + 1, variant]
-    lost, gained = _changed(task, labels, given)
-    if task.metrics[0] == "accuracy":
-        p = np.array([_coin(a, b) for a, b in zip(lost, gained, strict=True)])
+    if task.is_regression:
+        lost = gained = np.full(len(given) - 1, np.nan)
     else:
-        p = _by_spread(apart)
+        right = np.stack([predicted(task, a) == labels for a in given])  # [variant + 1, example]
+        lost, gained = (
+            (one & other).sum(1).astype(np.float64)
+            for one, other in ((right[:1], ~right[1:]), (~right[:1], right[1:]))
+        )
+    if task.metrics[0] == "accuracy":
+        moved = lost + gained  # McNemar's exact test; 1 where nothing changed
+        p = np.array([
+            binomtest(int(fell), int(many)).pvalue if many else 1.0
+            for fell, many in zip(lost, moved, strict=True)
+        ])  # fmt: skip
+    else:
+        p = _two_sided(apart[0], spread(apart[1:]))
     more = losses[1:] - losses[:1]  # [variant, example]
-    loss_difference = _mean_with_interval(more)
-    loss_p = _two_sided(loss_difference.value, _standard_error(more))
+    mean, error = more.mean(1), np.full(len(more), np.nan)
+    if len(labels) > 1:
+        error = more.std(1, ddof=1) / np.sqrt(len(labels))
     return Effects(
         score=draws[0, 1:], difference=estimate(apart, documents=len(labels)),
-        loss=losses[1:].mean(1), loss_difference=loss_difference,
-        p=p, q=corrected(p), loss_p=loss_p, loss_q=corrected(loss_p), lost=lost, gained=gained,
+        loss=losses[1:].mean(1),
+        loss_difference=Estimate(mean, mean - _WITHIN * error, mean + _WITHIN * error),
+        p=p, loss_p=_two_sided(mean, error), lost=lost, gained=gained,
     )  # fmt: skip
 
 
-def losses_of(
-    task: Task, labels: npt.NDArray[np.generic], answers: npt.NDArray[np.floating]
-) -> Array:
+def numbers_told(task: Task, answers: Answers) -> Answers:
+    """[…, example, class] logits as they are; of a regression [..., example], its one output."""
+    return answers[..., 0] if task.is_regression else answers
+
+
+def losses_of(task: Task, labels: Labels, answers: Answers) -> Float64:
     """[example] cross-entropy in nats, or the squared error of a regression.
 
     answers  [example, class] logits, or [example] predictions of a regression
@@ -113,20 +136,15 @@ def losses_of(
     return np.asarray(-told[np.arange(len(labels)), labels.astype(np.int64)])
 
 
-def verdicts(differences: Array, q: Array) -> list[str]:
+def verdicts(differences: Float64, q: Float64) -> list[str]:
     """What each difference says of the heads that were off."""
-    words = []
-    for difference, chance in zip(differences.tolist(), q.tolist(), strict=True):
-        if np.isnan(difference) or np.isnan(chance):
-            words.append(UNKNOWN)
-        elif chance >= LEVEL:
-            words.append(INDIFFERENT)
-        else:
-            words.append(HELPFUL if difference < 0 else HARMFUL)
+    unknown = np.isnan(differences) | np.isnan(q)
+    cases = [unknown, q >= LEVEL, differences < 0]
+    words: list[str] = np.select(cases, ["unknown", "indifferent", "helpful"], "harmful").tolist()
     return words
 
 
-def corrected(p: Array) -> Array:
+def corrected(p: Float64) -> Float64:
     """p as Benjamini and Hochberg adjust them; NaN stays and does not count."""
     out = np.full_like(p, np.nan)
     there = ~np.isnan(p)
@@ -135,62 +153,7 @@ def corrected(p: Array) -> Array:
     return out
 
 
-def baseline(
-    task: Task, labels: npt.NDArray[np.generic], whole: npt.NDArray[np.floating], *,
-    replicates: int, seed: int = 0,
-) -> Estimate:  # fmt: skip
-    """The whole model's score; whole [example, output]."""
-    given = whole[:, 0] if task.is_regression else whole
-    draws = resampled(task, labels, given, replicates=replicates, seed=seed)
-    return estimate(draws, documents=len(labels))
-
-
-# --- chance ---------------------------------------------------------------------------------
-
-
-def _changed(
-    task: Task, labels: npt.NDArray[np.generic], answers: Sequence[npt.NDArray[np.floating]]
-) -> tuple[Array, Array]:
-    """[variant] right answers that became wrong, and the reverse."""
-    if task.is_regression:
-        none = np.full(len(answers) - 1, np.nan)
-        return none, none
-    right = np.stack([predicted(task, a) == labels for a in answers])  # [variant + 1, example]
-    lost, gained = right[:1] & ~right[1:], ~right[:1] & right[1:]
-    return lost.sum(1).astype(np.float64), gained.sum(1).astype(np.float64)
-
-
-def _coin(lost: float, gained: float) -> float:
-    """Two-sided p of McNemar's exact test; 1 where nothing changed."""
-    changed = int(lost + gained)
-    return float(binomtest(int(lost), changed).pvalue) if changed else 1.0
-
-
-def _by_spread(apart: Array) -> Array:
-    """[variant] two-sided p of differences [replicate + 1, variant] by their spread."""
-    return _two_sided(apart[0], spread(apart[1:]))
-
-
-def _two_sided(differences: Array, errors: Array) -> Array:
+def _two_sided(differences: Float64, errors: Float64) -> Float64:
     """Normal approximation; 1 where the difference is 0, NaN where it has no error."""
     z = np.divide(differences, errors, out=np.full_like(differences, np.nan), where=errors > 0)
     return np.where(differences == 0, 1.0, 2 * norm.sf(np.abs(z)))
-
-
-def _standard_error(values: Array) -> Array:
-    """[variant] of the mean of values [variant, example]."""
-    examples = values.shape[1]
-    if examples < 2:
-        return np.full(len(values), np.nan)
-    return np.asarray(values.std(1, ddof=1) / np.sqrt(examples))
-
-
-def _mean_with_interval(values: Array) -> Estimate:
-    mean, half = values.mean(1), _WITHIN * _standard_error(values)
-    return Estimate(mean, mean - half, mean + half)
-
-
-def _of(value: Array | Estimate, places: slice) -> Array | Estimate:
-    if isinstance(value, Estimate):
-        return Estimate(value.value[places], value.low[places], value.high[places])
-    return value[places]

@@ -11,33 +11,31 @@ import math
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.question import in_run, parts
-from headscope.core.results import estimate, group, head_name, printable
+from headscope.core.results import Floats, at, estimate, head_name, needed, printable
 from headscope.core.wording import capital, fixed
-from headscope.experiments.ablation.task_wording import (
-    RANDOM,
+from headscope.experiments.ablation.terms import (
+    SURE,
     best_order,
+    by_chance,
+    change_text,
     chosen_orders,
+    class_names,
     in_percent,
     metric_name,
-    moves,
+    order_name,
     points_text,
     score_text,
     task_name,
-    verdict_counts,
+    verdict_text,
 )
 
 NAMED = 3  # heads that a sentence names
-SURE = ("helpful", "harmful")
-ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
 
 
 def ablation_findings(tree: xr.DataTree) -> list[str]:
     """What switching heads off did, in sentences."""
-    ablation = group(tree, "ablation")
-    if ablation is None:
-        return []
+    ablation = needed(tree, "ablation")
     sentences = [
         whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
         extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
@@ -48,24 +46,13 @@ def ablation_findings(tree: xr.DataTree) -> list[str]:
 
 def pruning_findings(tree: xr.DataTree) -> list[str]:
     """What removing heads did, in sentences."""
-    pruning = group(tree, "pruning")
-    if pruning is None:
-        return []
-    return [sentence for sentence in (can_go_finding(pruning), half_finding(pruning)) if sentence]
+    pruning = needed(tree, "pruning")
+    return [can_go_finding(pruning), half_finding(pruning)]
 
 
 def task_findings(tree: xr.DataTree) -> list[str]:
     """All sentences that a run about a task allows: of its questions, by their place."""
     return [sentence for part in parts("findings", in_run(tree)) for sentence in part(tree)]
-
-
-def question(tree: xr.DataTree) -> tuple[str, str]:
-    """What a run about a task asks, before and after the name of its model."""
-    if (ablation := group(tree, "ablation")) is not None:
-        return "Which heads of ", f" does {task_name(ablation)} need?"
-    if (pruning := group(tree, "pruning")) is not None:
-        return "How many heads of ", f" can {task_name(pruning)} do without?"
-    return "Which heads of ", " matter?"
 
 
 # --- heads switched off ---------------------------------------------------------------------
@@ -82,46 +69,44 @@ def whole_finding(ablation: xr.Dataset) -> str:
 
 def verdict_finding(ablation: xr.Dataset) -> str:
     """How many heads are helpful, harmful, indifferent by the score."""
-    counts = verdict_counts(ablation)
     many = ablation["verdict"].size
-    words = ", ".join(f"{count} {word}" for word, count in counts.items())
     return (
-        f"Of {many} heads by {metric_name(ablation)}: {words} (q < 0.05, corrected for {many} "
-        f"heads by Benjamini and Hochberg).{_named(ablation, '')}"
+        f"Of {many} heads by {metric_name(ablation)}: {verdict_text(ablation)} (q < 0.05, "
+        f"corrected for {many} heads by Benjamini and Hochberg).{_named(ablation, '')}"
     )
 
 
 def loss_finding(ablation: xr.Dataset) -> str:
     """The same by the loss, which is finer."""
-    counts = verdict_counts(ablation, "loss_verdict")
-    words = ", ".join(f"{count} {word}" for word, count in counts.items())
+    words = verdict_text(ablation, "loss_verdict")
     return f"By the loss, to which every example counts: {words}.{_named(ablation, 'loss_')}"
 
 
 def extremes_finding(ablation: xr.Dataset) -> str:
     """The largest fall and the largest rise, and whether a rise is more than chance."""
-    apart = estimate(ablation, "difference")
+    apart = estimate(ablation, "difference").map(np.ravel)
     if not np.isfinite(apart.value).any():
         return ""
-    heads = ablation.sizes["head"]
+    heads, metric = ablation.sizes["head"], metric_name(ablation)
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
+    if low == high:
+        return f"No head changes {metric}."
+    fall, rise = (
+        f"{head_name(unit, heads)} ({change_text(ablation, *at(apart, unit))})"
+        for unit in (low, high)
+    )
     mean = points_text(ablation, float(np.nanmean(apart.value)), signed=True)
-    fall = f"{head_name(low, heads)} ({change_text(ablation, _at(apart, low))})"
-    rise = f"{head_name(high, heads)} ({change_text(ablation, _at(apart, high))})"
-    q = float(ablation["q"].values.ravel()[high])
-    up = float(apart.value.ravel()[high]) > 0
+    q, up = float(ablation["q"].values.ravel()[high]), float(apart.value[high]) > 0
     if not up:
         verdict = "no head’s absence raises it"
     elif q < 0.05:
         verdict = f"that rise is more than chance (q = {fixed(q, 3)})"
     else:
         verdict = f"that rise is not told from chance (q = {fixed(q, 2)})"
-    if low == high:
-        return f"No head changes {metric_name(ablation)}."
     return (
-        f"{capital(metric_name(ablation))} falls most without {fall} and "
-        f"{'rises most' if up else 'least'} without {rise}; mean over heads {mean}. Kovaleva et "
-        f"al. (2019) find on every task a head whose absence helps: here {verdict}."
+        f"{capital(metric)} falls most without {fall} and {'rises most' if up else 'least'} "
+        f"without {rise}; mean over heads {mean}. Kovaleva et al. (2019) find on every task a head "
+        f"whose absence helps: here {verdict}."
     )
 
 
@@ -130,20 +115,22 @@ def layers_finding(ablation: xr.Dataset) -> str:
     apart = estimate(ablation, "layer_difference")
     if not np.isfinite(apart.value).any():
         return ""
+
+    def told(layer: int) -> str:
+        return f"layer {layer + 1} ({change_text(ablation, *at(apart, layer))})"
+
     words = ablation["layer_verdict"].values.tolist()
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
-    counts = verdict_counts(ablation, "layer_verdict")
-    told = ", ".join(f"{count} {word}" for word, count in counts.items())
-    most = f"most is lost without layer {low + 1} ({change_text(ablation, _at(apart, low))})"
+    most = f"most is lost without {told(low)}"
     if float(apart.value[low]) >= 0:
         most = "without none of them is anything lost"
-    best = f"least without layer {high + 1} ({change_text(ablation, _at(apart, high))})"
-    named = [
-        f"layer {at + 1} ({change_text(ablation, _at(apart, at))})"
-        for at in np.argsort(-np.abs(apart.value), kind="stable") if words[at] in SURE
-    ]  # fmt: skip
-    sure = f" Not indifferent: {', '.join(named[:NAMED])}." if named else ""
-    return f"Of {len(words)} layers, each without all its heads: {told}; {most}, {best}.{sure}"
+    order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
+    named = [told(layer) for layer in order if words[layer] in SURE][:NAMED]
+    sure = f" Not indifferent: {', '.join(named)}." if named else ""
+    return (
+        f"Of {len(words)} layers, each without all its heads: "
+        f"{verdict_text(ablation, 'layer_verdict')}; {most}, least without {told(high)}.{sure}"
+    )
 
 
 def answers_finding(ablation: xr.Dataset) -> str:
@@ -167,34 +154,35 @@ def groups_finding(ablation: xr.Dataset) -> str:
     beyond = ablation["group_interaction"].values
     if not np.isfinite(beyond).any():
         return ""
-    at = int(np.nanargmax(np.abs(beyond)))
-    name = printable(ablation["group"].values[at])
-    way = "stand in for each other" if beyond[at] < 0 else "do partly the same harm or good"
-    amount = points_text(ablation, float(beyond[at]), signed=True)
+    most = int(np.nanargmax(np.abs(beyond)))
+    name = printable(ablation["group"].values[most])
+    way = "stand in for each other" if beyond[most] < 0 else "do partly the same harm or good"
+    amount = points_text(ablation, float(beyond[most]), signed=True)
     return (
         f"Of {len(beyond)} groups of heads, {name} changes the score most beyond the sum of its "
         f"heads alone, by {amount} (no interval): as if they {way}."
     )
 
 
-def most_frequent(ablation: xr.Dataset) -> tuple[str, str] | None:
-    """The most frequent class and its share; None where the score is no accuracy."""
-    classes = [name for name in str(ablation.attrs["classes"]).split("\n") if name]
-    if str(ablation.attrs["metric"]) != "accuracy" or not classes:
-        return None
-    counts = np.bincount(ablation["label"].values.astype(np.int64), minlength=len(classes))
-    share = 100 * counts.max() / counts.sum()
-    return classes[int(counts.argmax())], f"{fixed(share, 1)} %"
+def _named(ablation: xr.Dataset, start: str) -> str:
+    """` Helpful: L2·H9 (−1.4 points […]).`, those that change most first."""
+    words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
+    apart = estimate(ablation, f"{start}difference").map(np.ravel)
+    order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
+    write = _loss_text if start else change_text
+    sentences = []
+    for word in SURE:
+        units = [unit for unit in order if words[unit] == word]
+        told = [f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
+                for unit in units[:NAMED]]  # fmt: skip
+        more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
+        sentences += [f" {capital(word)}: {', '.join(told)}{more}."] if told else []
+    return "".join(sentences)
 
 
-def change_text(result: xr.Dataset, apart: Estimate) -> str:
-    """A difference of scores with its interval: `−1.4 points [−2.5, −0.3]`."""
-    scale, digits = (100, 1) if in_percent(result) else (1, 3)
-    low, high = float(apart.low), float(apart.high)
-    text = points_text(result, float(apart.value), signed=True)
-    if not math.isfinite(low):
-        return text
-    return f"{text} [{fixed(scale * low, digits)}, {fixed(scale * high, digits)}]"
+def _loss_text(_: xr.Dataset, value: float, low: float, high: float) -> str:
+    ends = f" [{fixed(low, 3)}, {fixed(high, 3)}]" if math.isfinite(low) else ""
+    return f"loss {'+' if value > 0 else ''}{fixed(value, 3)}{ends}"
 
 
 # --- heads removed --------------------------------------------------------------------------
@@ -203,84 +191,69 @@ def change_text(result: xr.Dataset, apart: Estimate) -> str:
 def can_go_finding(pruning: xr.Dataset) -> str:
     """How many heads can go in each order, and what the other half of the examples says of it."""
     allowed = points_text(pruning, float(pruning.attrs["allowance"]))
-    best, total = best_order(pruning), int(pruning.attrs["heads"])
-    told = [f"{_count(pruning, name)} {order_name(name)}" for name in chosen_orders(pruning)]
-    chance = [int(pruning["can_go"].values[at]) for at in _by_chance(pruning)]
+    can, best = pruning["can_go"], best_order(pruning)
+    told = [f"{int(can.sel(order=name))} {order_name(name)}" for name in chosen_orders(pruning)]
+    chance = can.values[by_chance(pruning)].astype(int).tolist()
     if chance:
         ends = sorted({min(chance), max(chance)})
         told.append(f"{' to '.join(map(str, ends))} in random order")
     half = int(pruning["can_go_half"].sel(order=best))
-    apart = estimate(pruning, "held_out", order=best)
+    cost = at(estimate(pruning, "held_out", order=best))
     held = (
         f" Chosen by one half of the examples, {half} can go ({order_name(best)}), which costs the "
-        f"other half {change_text(pruning, apart)}."
-        if np.isfinite(apart.value) else ""
+        f"other half {change_text(pruning, *cost)}."
+        if math.isfinite(cost[0]) else ""
     )  # fmt: skip
     return (
-        f"Of {total} heads so many can go with {metric_name(pruning)} on {task_name(pruning)} at "
-        f"most {allowed} lower: {', '.join(told)}.{held}"
+        f"Of {int(pruning.attrs['heads'])} heads so many can go with {metric_name(pruning)} on "
+        f"{task_name(pruning)} at most {allowed} lower: {', '.join(told)}.{held}"
     )
 
 
 def half_finding(pruning: xr.Dataset) -> str:
     """What half the heads cost, and what they would cost in random order."""
     removed, total = pruning["removed"].values, int(pruning.attrs["heads"])
-    at = int(np.argmin(np.abs(removed - total / 2)))
-    best = best_order(pruning)
-    apart = estimate(pruning, "difference", order=best, removed=int(removed[at]))
+    point = int(np.argmin(np.abs(removed - total / 2)))
+    best, count = best_order(pruning), int(removed[point])
+    apart = at(estimate(pruning, "difference", order=best, removed=count))
     base = float(pruning["score"].values[0, 0])
     whole = f"{fixed(100 * base, 1)} %" if in_percent(pruning) else fixed(base, 3)
     told = (
-        f"The whole model has {whole}; {int(removed[at])} heads gone change that by "
-        f"{change_text(pruning, apart)} ({order_name(best)})"
+        f"The whole model has {whole}; {count} heads gone change that by "
+        f"{change_text(pruning, *apart)} ({order_name(best)})"
     )
-    chance = _by_chance(pruning)
-    if not chance:
+    chance = pruning["difference"].values[by_chance(pruning), point]
+    if not len(chance):
         return f"{told}."
-    mean = float(pruning["difference"].values[chance, at].mean())
-    return f"{told}, in random order by {points_text(pruning, mean, signed=True)} on average."
+    mean = points_text(pruning, float(chance.mean()), signed=True)
+    return f"{told}, in random order by {mean} on average."
 
 
-def order_name(name: str) -> str:
-    """An order of removal in words."""
-    return ORDERS.get(name, f"by {printable(name)}" if not name.startswith(RANDOM) else name)
+# --- the examples ---------------------------------------------------------------------------
 
 
-# --- details --------------------------------------------------------------------------------
+def most_frequent(ablation: xr.Dataset) -> tuple[str, str] | None:
+    """The most frequent class and its share; None where the score is no accuracy."""
+    classes = class_names(ablation)
+    if str(ablation.attrs["metric"]) != "accuracy" or not classes:
+        return None
+    counts = np.bincount(ablation["label"].values.astype(np.int64), minlength=len(classes))
+    share = 100 * counts.max() / counts.sum()
+    return classes[int(counts.argmax())], f"{fixed(share, 1)} %"
 
 
-def _named(ablation: xr.Dataset, start: str) -> str:
-    """` Helpful: L2·H9 (−1.4 points […]).`, those that change most first."""
-    words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
-    apart = estimate(ablation, f"{start}difference")
-    order = np.argsort(-np.abs(apart.value.ravel()), kind="stable")
-    sentences = []
-    for word in SURE:
-        units = [int(at) for at in order if words[at] == word]
-        told = [f"{head_name(at, heads)} ({_told(ablation, start, _at(apart, at))})"
-                for at in units[:NAMED]]  # fmt: skip
-        more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
-        sentences += [f" {capital(word)}: {', '.join(told)}{more}."] if told else []
-    return "".join(sentences)
+def moves(ablation: xr.Dataset) -> Floats:
+    """[example] how many single heads change the answer; of a regression, the mean size of what
+    a head changes.
+    """
+    after = ablation["prediction"].transpose("layer", "head", "example").values
+    apart = np.abs(after - ablation["baseline_prediction"].values)  # [layer, head, example]
+    if ablation.attrs["classes"]:
+        return np.asarray((apart > 0).sum((0, 1)), np.float64)
+    return np.asarray(apart.mean((0, 1)), np.float64)
 
 
-def _told(ablation: xr.Dataset, start: str, apart: Estimate) -> str:
-    if not start:
-        return change_text(ablation, apart)
-    value, low, high = (float(part) for part in (apart.value, apart.low, apart.high))
-    plus = "loss +" if value > 0 else "loss "
-    ends = f" [{fixed(low, 3)}, {fixed(high, 3)}]" if math.isfinite(low) else ""
-    return f"{plus}{fixed(value, 3)}{ends}"
-
-
-def _at(parts: Estimate, place: int) -> Estimate:
-    return Estimate(*(part.ravel()[place] for part in (parts.value, parts.low, parts.high)))
-
-
-def _count(pruning: xr.Dataset, name: str) -> int:
-    return int(pruning["can_go"].sel(order=name))
-
-
-def _by_chance(pruning: xr.Dataset) -> list[int]:
-    names = [str(name) for name in pruning["order"].values]
-    return [at for at, name in enumerate(names) if name.startswith(RANDOM)]
+def most_moved(ablation: xr.Dataset) -> list[int]:
+    """Places of the examples whose answers single heads change, those that most change first."""
+    size = moves(ablation)
+    return [place for place in np.argsort(-size, kind="stable").tolist() if size[place] > 0]

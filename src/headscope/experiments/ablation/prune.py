@@ -1,8 +1,8 @@
 """Finds how many heads a task can do without, and which.
 
-    asked = Pruning(model, choosing, scoring, settings)
-    run = prune(asked)                                # the curves: run["pruning"]
-    write_pruned(asked, run["pruning"], "pruned")     # a checkpoint without the heads
+    run = prune(Pruning(model, choosing, scoring, settings))  # the curves: run["pruning"]
+    order, heads = chosen_heads(run["pruning"])
+    write_pruned(model.model, run, order, heads, folder)  # a checkpoint without the heads
 
 Heads are chosen by some examples and scored on others. `removal_curves` has the orders, and
 `pruned_checkpoint` what it means to remove a head.
@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.accumulators import Float64
 from headscope.errors import InputError
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
 from headscope.experiments.ablation.removal_curves import (
@@ -30,18 +30,13 @@ from headscope.experiments.ablation.removal_curves import (
     pruning_result,
     random,
 )
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.task_wording import RANDOM
-from headscope.experiments.ablation.variant_answers import (
-    BATCH_TOKENS,
-    batch_of,
-    choose_way,
-)
-from headscope.experiments.ablation.variants import Head, single_heads
+from headscope.experiments.ablation.terms import RANDOM
+from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, choose_way
+from headscope.experiments.ablation.variants import Head, StandIn, single_heads
+from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
-from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
-from headscope.run.store import State
+from headscope.run.store import Run, State
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -73,7 +68,6 @@ class PruningSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises InputError for what cannot be."""
         unknown = [name for name in self.orders if name not in ORDERS]
         if unknown or not set(self.orders) - {"random"}:
             raise InputError(
@@ -100,17 +94,18 @@ class Pruning:
     choosing: TaskData
     scoring: TaskData
     settings: PruningSettings = field(default_factory=PruningSettings)
-    importance: npt.NDArray[np.float64] | None = None
+    importance: Float64 | None = None
     importance_name: str = "given"
-    asked_linears: str = "auto"
 
     @property
     def names(self) -> list[str]:
         """What the orders are called in the result; random ones are numbered from 1."""
-        named = {"given": [self.importance_name]}
-        named["random"] = [f"{RANDOM}{number + 1}" for number in range(self.settings.draws)]
-        return [name for kind in ORDERS if kind in self.settings.orders
-                for name in named.get(kind, [kind])]  # fmt: skip
+        named = {
+            "given": [self.importance_name],
+            "random": [f"{RANDOM}{draw + 1}" for draw in range(self.settings.draws)],
+        }
+        kinds = [kind for kind in ORDERS if kind in self.settings.orders]
+        return [name for kind in kinds for name in named.get(kind, [kind])]
 
     @property
     def step(self) -> int:
@@ -123,8 +118,7 @@ def prune(
     asked: Pruning,
     *,
     output: str | Path | None = None,
-    overwrite: bool = False,
-    command: Sequence[str] = (),
+    execution: Execution | None = None,
     told: Callable[[str], object] = lambda _: None,
 ) -> Run:
     """Removes the heads in several orders and scores the model on the way.
@@ -135,8 +129,7 @@ def prune(
             importance of another size, or more heads to remove than there are
     """
     model, settings = asked.model.model, asked.settings
-    shape = model.shape
-    projections_of(model.network, layers=shape.layers)
+    projections_of(model.network, layers=model.shape.layers)
     _check(asked)
     choosing, scoring = (
         encode(asked.model, data, max_length=settings.max_length)
@@ -148,11 +141,11 @@ def prune(
     }  # fmt: skip
     request = ExperimentRequest(
         "prune", model, corpus=of_task(asked.scoring), examples=scoring.examples, settings=spec,
-        seed=settings.seed, replicates=settings.replicates, cut=scoring.cut, line=command,
-        linears=asked.asked_linears, batch_tokens=settings.batch_tokens,
+        seed=settings.seed, replicates=settings.replicates, cut=scoring.cut,
+        batch_tokens=settings.batch_tokens,
     )  # fmt: skip
     work = _PruningRun(asked, choosing, scoring, told)
-    return run_experiment(request, work.compute, output=output, overwrite=overwrite)
+    return run_experiment(request, work.compute, output=output, execution=execution)
 
 
 @dataclass
@@ -165,20 +158,16 @@ class _PruningRun:
     told: Callable[[str], object]
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
-        """The group `pruning`."""
         asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
-        shape = model.shape
-        variants = single_heads(shape.layers, shape.heads)
-        zero = StandIn("zero")
-        way = choose_way(model, self.choosing.examples, variants, zero)
-        batch = batch_of(model, self.choosing.examples[:2])
-        check_disabled(
-            model.network, batch, variants[-1] | variants[0], layers=shape.layers,
-            per_layer=shape.heads,
-        )  # fmt: skip
+        layers, heads = model.shape.layers, model.shape.heads
+        variants = single_heads(layers, heads)
+        way = choose_way(model, self.choosing.examples, variants, StandIn("zero"))
+        batch = model.batch(self.choosing.examples[:2])
+        ends = variants[-1] | variants[0]
+        check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
         pruner = Pruner(asked.model, self.choosing, way, run.linears, settings.batch_tokens)
         orders = self._orders(pruner, run)
-        steps = counts(len(pruner.heads), asked.step, also=settings.remove)
+        steps = counts(layers * heads, asked.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
             self.told(f"scoring {name}")
@@ -190,7 +179,7 @@ class _PruningRun:
             answers.append(run.part(100 + number, make)["answers"])
         curves = Curves(
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
-            (shape.layers, shape.heads), orders, steps, np.stack(answers),
+            (layers, heads), orders, steps, np.stack(answers),
         )  # fmt: skip
         found = pruning_result(
             curves, allowance=settings.allowance / 100, replicates=settings.replicates,
@@ -203,7 +192,7 @@ class _PruningRun:
         return {"pruning": found}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        """Every order by its name; random ones are numbered from 1."""
+        """Every order by its name, as in `Pruning.names`."""
         asked, settings = self.asked, self.asked.settings
         found: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
@@ -223,9 +212,9 @@ class _PruningRun:
         if "given" in settings.orders and asked.importance is not None:
             found[asked.importance_name] = given(asked.importance)
         if "random" in settings.orders:
-            for number in range(settings.draws):
-                name = f"{RANDOM}{number + 1}"
-                found[name] = random(pruner.heads, seed=settings.seed + number)
+            for draw in range(settings.draws):
+                order = random(pruner.heads, seed=settings.seed + draw)
+                found[f"{RANDOM}{draw + 1}"] = order
         return found
 
     def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
@@ -239,16 +228,16 @@ class _PruningRun:
 
 
 def _check(asked: Pruning) -> None:
-    shape = asked.model.model.shape
-    wanted, found = (shape.layers, shape.heads), asked.importance
-    if (asked.settings.remove or 0) > wanted[0] * wanted[1]:
+    layers, heads = asked.model.model.shape.layers, asked.model.model.shape.heads
+    found = asked.importance
+    if (asked.settings.remove or 0) > layers * heads:
         raise InputError(
-            f"found {asked.settings.remove} heads to remove; the model has {wanted[0] * wanted[1]}"
+            f"found {asked.settings.remove} heads to remove; the model has {layers * heads}"
         )
     if "given" in asked.settings.orders and found is None:
         raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
-    if found is not None and found.shape != wanted:
+    if found is not None and found.shape != (layers, heads):
         raise InputError(
             f"the importance is of {found.shape[0]} layers of {found.shape[1]} heads; wanted "
-            f"{wanted[0]} of {wanted[1]}: that of the same model"
+            f"{layers} of {heads}: that of the same model"
         )

@@ -9,12 +9,12 @@ what that costs; `pruned.svg` and `.png` show it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import nn
@@ -22,18 +22,19 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 import headscope
-from headscope.core.results import estimate, head_name
+from headscope.core.accumulators import Estimate
+from headscope.core.card_part import named_ends
+from headscope.core.results import at, estimate, head_name, json_number
+from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.task_wording import best_order
+from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variant_answers import naive
-from headscope.experiments.ablation.variants import Head, Variant, heads_in
-from headscope.experiments.finetune.checkpoint_folder import put_folder, replaceable
+from headscope.experiments.ablation.variants import Head, StandIn, Variant, heads_in
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly, weights_sha256
-from headscope.model.families import find_sites, registered
+from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
-from headscope.run.finished_run import Run
+from headscope.run.store import Run
 
 TOLERANCE = 1e-4  # of the largest logit
 NOTE = "pruned.json"
@@ -63,7 +64,11 @@ def disable(network: PreTrainedModel, heads: Variant, *, layers: int, per_layer:
     per_layer  heads of a layer
     """
     for layer, projection in enumerate(projections_of(network, layers=layers)):
-        _switch_off(projection, heads_in(heads, layer), per_layer)
+        weight, off = projection.weight.data, heads_in(heads, layer)
+        if isinstance(projection, Conv1D):
+            weight.view(per_layer, -1, weight.shape[1])[off] = 0  # [head, dim, model]
+        else:
+            weight.view(weight.shape[0], per_layer, -1)[:, off] = 0  # [model, head, dim]
 
 
 @contextmanager
@@ -72,16 +77,14 @@ def disabled(
 ) -> Iterator[None]:
     """Inside the context the heads are switched off; afterwards the weights are what they were."""
     projections = projections_of(network, layers=layers)
-    changed = [(p, layer) for layer, p in enumerate(projections) if heads_in(heads, layer)]
-    before = [projection.weight.detach().clone() for projection, _ in changed]
+    before = {layer: projections[layer].weight.detach().clone() for layer, _ in heads}
     try:
-        for projection, layer in changed:
-            _switch_off(projection, heads_in(heads, layer), per_layer)
+        disable(network, heads, layers=layers, per_layer=per_layer)
         yield
     finally:
         with torch.no_grad():
-            for (projection, _), weight in zip(changed, before, strict=True):
-                projection.weight.copy_(weight)
+            for layer, weight in before.items():
+                projections[layer].weight.copy_(weight)
 
 
 def check_disabled(
@@ -90,7 +93,7 @@ def check_disabled(
     """Raises ModelError unless the model without the heads answers as with them replaced by 0."""
     wanted = naive(network, batch, [heads], StandIn("zero"))[1]
     with disabled(network, heads, layers=layers, per_layer=per_layer):
-        found = forward(network, batch.input_ids, batch.mask, batch.segment_ids).logits
+        found = forward(network, *batch.inputs).logits
     gap = float((found - wanted).abs().max())
     if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
         raise ModelError(
@@ -98,15 +101,6 @@ def check_disabled(
             "one whose heads add nothing: its output projection is not what headscope takes for "
             "it; please report this model"
         )
-
-
-def _switch_off(projection: nn.Linear | Conv1D, heads: list[int], per_layer: int) -> None:
-    weight = projection.weight.data
-    model = weight.shape[1 if isinstance(projection, Conv1D) else 0]
-    if isinstance(projection, Conv1D):
-        weight.view(per_layer, -1, model)[heads] = 0  # [head, dim, model]
-    else:
-        weight.view(model, per_layer, -1)[:, heads] = 0  # [model, head, dim]
 
 
 # --- the folder -------------------------------------------------------------------------------
@@ -133,43 +127,32 @@ def chosen_heads(
     order = best_order(pruning) if order is None else order
     if order not in names:
         raise InputError(f"no order {order!r} among {', '.join(names)}")
-    at = names.index(order)
-    count = int(pruning["can_go"].values[at]) if remove is None else remove
-    turns = pruning["turn"].values[..., at]  # [layer, head]
-    return order, [(int(layer), int(head)) for layer, head in zip(*(turns < count).nonzero(),
-                                                                  strict=True)]  # fmt: skip
+    chosen = pruning.sel(order=order)
+    count = int(chosen["can_go"]) if remove is None else remove
+    turns = chosen["turn"].transpose("layer", "head").values
+    return order, [(layer, head) for layer, head in np.argwhere(turns < count).tolist()]
 
 
 def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """What pruned.json says."""
     found, model = run["pruning"], run.manifest["model"]
-    at = [str(name) for name in found["order"].values].index(order)
-    removed = [int(n) for n in found["removed"].values]
-    apart = estimate(found, "difference", order=order, removed=len(heads))
-    held = estimate(found, "held_out", order=order)
+    scores = found["score"].sel(order=order).values.astype(float).tolist()
+    gone = [layer * model["heads"] + head for layer, head in sorted(heads)]
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
         "task": found.attrs["task"], "metric": found.attrs["metric"],
-        "removed": [
-            head_name(layer * model["heads"] + head, model["heads"])
-            for layer, head in sorted(heads)
-        ],
+        "removed": [head_name(unit, model["heads"]) for unit in gone],
         "removed_from_0": [list(head) for head in sorted(heads)],
-        "heads": int(found.attrs["heads"]),
-        "order": order,
-        "chosen_by": found.attrs["chosen_by"],
+        "heads": int(found.attrs["heads"]), "order": order, "chosen_by": found.attrs["chosen_by"],
         "score": {
-            "heads_gone": len(heads), "examples": int(found.attrs["examples"]),
-            "before": float(found["score"].values[at, 0]),
-            "difference": _numbers(apart),
+            "heads_gone": len(heads), "examples": int(found.attrs["examples"]), "before": scores[0],
+            "difference": _numbers(estimate(found, "difference", order=order, removed=len(heads))),
         },
         "held_out": {
-            "heads_gone": int(found["can_go_half"].values[at]), "difference": _numbers(held),
+            "heads_gone": int(found["can_go_half"].sel(order=order)),
+            "difference": _numbers(estimate(found, "held_out", order=order)),
         },
-        "curve": {
-            "heads_gone": removed,
-            "score": [float(x) for x in found["score"].values[at]],
-        },
+        "curve": {"heads_gone": found["removed"].values.astype(int).tolist(), "score": scores},
         "headscope": headscope.__version__,
     }  # fmt: skip
 
@@ -202,7 +185,6 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
     return folder
 
 
-def _numbers(parts: Any) -> dict[str, float | None]:
+def _numbers(parts: Estimate) -> dict[str, float | None]:
     """A value and its interval; None for what does not exist."""
-    named = {"value": parts.value, "ci_low": parts.low, "ci_high": parts.high}
-    return {name: float(x) if math.isfinite(x) else None for name, x in named.items()}
+    return {name: json_number(end) for name, end in named_ends(at(parts)).items()}

@@ -1,4 +1,4 @@
-"""Removes heads one after another in several orders, and scores the model on the way.
+"""Orders in which heads are removed one after another, and the scores of the model on the way.
 
 alone    by how little the loss rises without each head, the others being there
 greedy   step by step: of the heads that looked least needed, those without which the loss rises
@@ -12,29 +12,21 @@ kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate, estimate, generator, halves
-from headscope.core.labelled import Variable, labelled
-from headscope.core.results import printable
-from headscope.experiments.ablation.effects import losses_of
+from headscope.core.accumulators import Array, Estimate, Float64, estimate, generator, halves
+from headscope.core.results import Variable, labelled, printable
+from headscope.errors import InputError
+from headscope.experiments.ablation.effects import losses_of, numbers_told
 from headscope.experiments.ablation.pruned_checkpoint import disabled
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.variant_answers import (
-    Answers,
-    Way,
-    answering,
-    small_batches,
-    sweep,
-)
-from headscope.experiments.ablation.variants import Head, Variant
+from headscope.experiments.ablation.variant_answers import Way, answering, small_batches, sweep
+from headscope.experiments.ablation.variants import Head, StandIn, Variant
 from headscope.model.linears import linears
 from headscope.tasks.metrics import main_score, resampled
 from headscope.tasks.predict import EncodedTask, outputs
@@ -42,10 +34,7 @@ from headscope.tasks.task import Task
 from headscope.tasks.task_model import TaskModel
 
 LOOKED_AT = 3  # ours: greedy looks at so many times the heads of a step
-Told = Callable[[], object]
 OURS = "headscope"
-MICHEL = "Michel et al. 2019"
-Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,6 @@ class Pruner:
     way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
-    told          called after each look at the examples
     """
 
     model: TaskModel
@@ -63,7 +51,6 @@ class Pruner:
     way: Way
     kind: str = "stock"
     batch_tokens: int = 2048
-    told: Told = lambda: None
 
     @property
     def heads(self) -> list[Head]:
@@ -73,22 +60,19 @@ class Pruner:
 
     def rises_without(self, heads: Sequence[Head], removed: Sequence[Head]) -> list[float]:
         """[head] by how much the mean loss rises without each of these, others being gone."""
-        model, examples = self.model.model, self.choosing.examples
+        model, task, examples = self.model.model, self.model.task, self.choosing.examples
         variants: list[Variant] = [frozenset({head}) for head in heads]
-        total = np.zeros(len(heads) + 1)
-        with self._without(removed), self._answers() as answers:
-            for places in small_batches(examples, variants, batch_tokens=self.batch_tokens):
-                told = sweep(model, examples, places, variants, answers)
-                given = told[..., 0] if self.model.task.is_regression else told
+        total, size = np.zeros(len(heads) + 1), self.batch_tokens
+        off = answering(model.network, self.way, StandIn("zero"), batch_tokens=size)
+        with self._without(removed), off as answers:
+            for places in small_batches(examples, variants, batch_tokens=size):
+                given = numbers_told(task, sweep(model, examples, places, variants, answers))
                 labels = self.choosing.labels[places]
-                total += [losses_of(self.model.task, labels, a).sum() for a in given]
-                self.told()
+                total += [losses_of(task, labels, a).sum() for a in given]
         rises: list[float] = ((total[1:] - total[0]) / len(examples)).tolist()
         return rises
 
-    def answers_without(
-        self, scoring: EncodedTask, removed: Sequence[Head]
-    ) -> npt.NDArray[np.float64]:
+    def answers_without(self, scoring: EncodedTask, removed: Sequence[Head]) -> Float64:
         """[example, class] or [example] what the model answers once these heads are gone."""
         with self._without(removed):
             return outputs(self.model, scoring, batch_tokens=self.batch_tokens)
@@ -100,13 +84,6 @@ class Pruner:
         gone = disabled(network, frozenset(removed), layers=shape.layers, per_layer=shape.heads)
         with gone, linears(network, self.kind):  # packed weights are those of that moment
             yield
-
-    @contextmanager
-    def _answers(self) -> Iterator[Answers]:
-        zero = StandIn("zero")
-        network = self.model.model.network
-        with answering(network, self.way, zero, batch_tokens=self.batch_tokens) as answers:
-            yield answers
 
 
 def alone(pruner: Pruner) -> dict[Head, float]:
@@ -133,17 +110,17 @@ def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[He
     return order
 
 
-def given(importance: npt.NDArray[np.float64]) -> list[Head]:
+def given(importance: Float64) -> list[Head]:
     """All heads, least important first; importance [layer, head], NaN counts as 0."""
     flat = np.nan_to_num(importance).ravel()  # [unit]
     heads = importance.shape[1]
-    return [divmod(int(unit), heads) for unit in np.argsort(flat, kind="stable")]
+    return [divmod(unit, heads) for unit in np.argsort(flat, kind="stable").tolist()]
 
 
 def random(heads: Sequence[Head], *, seed: int) -> list[Head]:
     """All heads in an order drawn by the seed."""
     drawn = generator(seed, "order of removal").permutation(len(heads))
-    return [heads[int(at)] for at in drawn]
+    return [heads[at] for at in drawn.tolist()]
 
 
 def counts(heads: int, step: int, *, also: int | None = None) -> list[int]:
@@ -158,8 +135,6 @@ def counts(heads: int, step: int, *, also: int | None = None) -> list[int]:
 class Curves:
     """Answers along several orders.
 
-    labels   [example]
-    ids      [example]
     shape    layers, heads
     orders   name → all heads, those that go first coming first
     removed  [point] how many heads are gone; 0 first
@@ -167,7 +142,7 @@ class Curves:
     """
 
     task: Task
-    labels: npt.NDArray[Any]
+    labels: Array
     ids: Sequence[str]
     shape: tuple[int, int]
     orders: Mapping[str, Sequence[Head]]
@@ -188,25 +163,24 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
     apart = estimate(draws - draws[..., :1], documents=len(labels))
     can_go = _most(apart.value, curves.removed, allowance)
     in_half, held_out = _held_out(curves, allowance=allowance, replicates=replicates, seed=seed)
-    metric, order = task.metrics[0], ("order",)
-    both = ("order", "removed")
+    turns = np.full((*curves.shape, len(curves.orders)), np.nan)  # [layer, head, order]
+    for at, order in enumerate(curves.orders.values()):
+        for turn, (layer, head) in enumerate(order):
+            turns[layer, head, at] = turn
+    metric, single, both = task.metrics[0], ("order",), ("order", "removed")
+    other = f"change of {metric} on the other half with as many heads gone"
+    rows: dict[str, tuple[Any, tuple[str, ...], str, str]] = {
+        "score": (draws[0], both, f"{metric} once heads are gone", "Michel et al. 2019"),
+        "difference": (apart, both, f"change of {metric} once heads are gone", OURS),
+        "can_go": (can_go, single, "most heads gone within the allowance", OURS),
+        "can_go_half": (in_half, single, "the same, chosen on half of the examples", OURS),
+        "held_out": (held_out, single, other, OURS),
+        "turn": (turns, ("layer", "head", "order"), "heads removed before this one", OURS),
+    }
     variables = {
-        "score": Variable(draws[0], both, f"{metric} once heads are gone", "1", MICHEL),
-        "difference": Variable(apart, both, f"change of {metric} once heads are gone", "1", OURS),
-        "can_go": Variable(
-            can_go.astype(np.float64), order, "most heads gone within the allowance", "1", OURS
-        ),
-        "can_go_half": Variable(
-            in_half.astype(np.float64), order, "the same, chosen on half of the examples", "1", OURS
-        ),
-        "held_out": Variable(
-            held_out, order, f"change of {metric} on the other half with as many heads gone", "1",
-            OURS,
-        ),
-        "turn": Variable(
-            _turns(curves), ("layer", "head", "order"), "heads removed before this one", "1", OURS
-        ),
-    }  # fmt: skip
+        name: Variable(value, dims, words, "1", source)
+        for name, (value, dims, words, source) in rows.items()
+    }
     found = labelled(
         variables, coords={"order": list(curves.orders), "removed": list(curves.removed)}
     )
@@ -216,44 +190,37 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
     )  # fmt: skip
 
 
-def _most(differences: Float64, removed: Sequence[int], allowance: float) -> npt.NDArray[np.int64]:
+def _most(differences: Float64, removed: Sequence[int], allowance: float) -> Float64:
     """[order] the most heads gone whose difference [order, point] is within the allowance."""
     within = np.nan_to_num(differences, nan=-np.inf) >= -allowance - 1e-12
-    return np.array([max(np.array(removed)[row]) for row in within], np.int64)
+    if not within.any(1).all():  # not even with every head in its place
+        raise InputError(
+            "found a score that is undefined on these examples, wanted a number: it cannot be said "
+            "which heads can go; take more examples, or such as differ in their labels"
+        )
+    return np.asarray(np.where(within, np.array(removed, np.float64), 0).max(1))
 
 
 def _held_out(
     curves: Curves, *, allowance: float, replicates: int, seed: int
-) -> tuple[npt.NDArray[np.int64], Estimate]:
+) -> tuple[Float64, Estimate]:
     """[order] how many heads can go by one half of the examples, and what that costs the other."""
     task, labels = curves.task, curves.labels
     half = halves(curves.ids, seed=seed)
-    first, second = np.flatnonzero(half == 0), np.flatnonzero(half == 1)
-    none = np.full(len(curves.orders), np.nan)
-    if min(len(first), len(second)) < 2 or any(
-        np.ptp(labels[half == side]) == 0 for side in (0, 1)
-    ):
-        return np.zeros(len(none), np.int64), Estimate(none, none, none)
+    first, second = half == 0, half == 1
+    if min(first.sum(), second.sum()) < 2 or not (np.ptp(labels[first]) and np.ptp(labels[second])):
+        none = np.full(len(curves.orders), np.nan)
+        return np.zeros(len(none)), Estimate(none, none, none)
     scores = np.array([
         [main_score(task, labels[first], a[first]) for a in points] for points in curves.answers
     ])  # [order, point]  # fmt: skip
     can_go = _most(scores - scores[:, :1], curves.removed, allowance)
-    at = [list(curves.removed).index(int(count)) for count in can_go]
 
     def drawn(answers: Float64) -> Float64:
         return resampled(task, labels[second], answers[second], replicates=replicates, seed=seed)
 
     apart = [
-        drawn(points[chosen]) - drawn(points[0])
-        for points, chosen in zip(curves.answers, at, strict=True)
+        drawn(points[list(curves.removed).index(count)]) - drawn(points[0])
+        for points, count in zip(curves.answers, can_go.astype(int).tolist(), strict=True)
     ]
-    return can_go, estimate(np.stack(apart, 1), documents=len(second))
-
-
-def _turns(curves: Curves) -> Float64:
-    """[layer, head, order] how many heads go before each."""
-    found = np.full((*curves.shape, len(curves.orders)), np.nan)
-    for at, order in enumerate(curves.orders.values()):
-        for turn, (layer, head) in enumerate(order):
-            found[layer, head, at] = turn
-    return found
+    return can_go, estimate(np.stack(apart, 1), documents=int(second.sum()))

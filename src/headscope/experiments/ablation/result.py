@@ -1,4 +1,4 @@
-"""Makes labelled numbers of the answers of a run of `headscope ablate`.
+"""Makes labelled numbers of the answers of a run of `headscope ablate`, and tables of them.
 
 Of every head `x[layer, head]`, of every layer `layer_x[layer]`, and of groups of heads, where some
 were asked for, `group_x[group]`; x being what `Effects` has. The answers themselves are kept as
@@ -7,182 +7,216 @@ well (`prediction`), so that tables can say which examples changed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
-from headscope.core.labelled import Variable, labelled
-from headscope.core.results import printable
-from headscope.experiments.ablation.effects import Effects, baseline, effects, losses_of
-from headscope.experiments.ablation.variants import Variant, variant_name
-from headscope.tasks.metrics import predicted
+from headscope.core.accumulators import Estimate, estimate
+from headscope.core.results import LIMITS, Variable, group, head_name, labelled, printable
+from headscope.experiments.ablation.effects import (
+    Answers,
+    Effects,
+    Labels,
+    effects,
+    losses_of,
+    numbers_told,
+)
+from headscope.tasks.metrics import predicted, resampled
 from headscope.tasks.task import Task
+
+if TYPE_CHECKING:
+    from headscope.experiments.ablation.variants import Variant
 
 SOURCE = "Kovaleva et al. 2019, §4.6"
 OURS = "headscope"
+WHAT = {"": "head", "layer_": "layer", "group_": "group"}  # by the start of a variable's name
+MOVED = 0.1  # ours: of a regression, a change by this share of the labels' range is told
 
-Answers = npt.NDArray[np.floating[Any]]
-Labels = npt.NDArray[Any]
 
+def variant_name(variant: Variant, heads: int) -> str:
+    """`L4·H1 + L2·H12`, counted from 1 as in papers; a layer without heads is `L4`.
 
-@dataclass(frozen=True)
-class AblatedTask:
-    """What an ablation is computed for: the task, its examples, the groups of heads.
-
-    ids     [example]
-    texts   [example] what was read
-    labels  [example]
-    groups  further variants, after all heads and all layers
+    heads  of a layer
     """
-
-    task: Task
-    ids: Sequence[str]
-    texts: Sequence[str]
-    labels: Labels
-    layers: int
-    heads: int
-    groups: Sequence[Variant] = ()
-    replicates: int = 1000
-    seed: int = 0
-
-    @property
-    def places(self) -> dict[str, tuple[slice, tuple[str, ...], tuple[int, ...]]]:
-        """By the first part of a variable's name: which variants, and their dims and sizes."""
-        single = self.layers * self.heads
-        both = single + self.layers
-        found: dict[str, tuple[slice, tuple[str, ...], tuple[int, ...]]] = {
-            "": (slice(0, single), ("layer", "head"), (self.layers, self.heads)),
-            "layer_": (slice(single, both), ("layer",), (self.layers,)),
-        }
-        if self.groups:
-            count = len(self.groups)
-            found["group_"] = (slice(both, both + count), ("group",), (count,))
-        return found
+    words = []
+    for layer in sorted({layer for layer, _ in variant}):
+        off = sorted(head for at, head in variant if at == layer)
+        if len(off) == heads:
+            words.append(f"L{layer + 1}")
+        else:
+            words += [f"L{layer + 1}·H{head + 1}" for head in off]
+    return " + ".join(words)
 
 
 def ablation_result(
-    asking: AblatedTask, answers: Answers, *, about: Mapping[str, str]
-) -> xr.Dataset:
+    task: Task, labels: Labels, answers: Answers, *, layers: int, heads: int,
+    groups: Sequence[Variant], ids: Sequence[str], texts: Sequence[str], about: Mapping[str, str],
+    replicates: int, seed: int,
+) -> xr.Dataset:  # fmt: skip
     """The group `ablation`.
 
-    answers  [variant + 1, example, output] first the whole model's, then all heads, all layers, and
-             the groups
-    about    further attributes: the replacement, how the variants were run
+    labels      [example]
+    answers     [variant + 1, example, output] first the whole model's, then all heads, all layers,
+                and the groups
+    ids, texts  [example] what was read
+    about       further attributes: the replacement, how the variants were run
     """
-    task, labels = asking.task, asking.labels
-    how: dict[str, Any] = {"replicates": asking.replicates, "seed": asking.seed}
-    every = effects(task, labels, answers, **how)
-    whole = answers[0, :, 0] if task.is_regression else answers[0]
+    how: dict[str, Any] = {"replicates": replicates, "seed": seed}
+    every, given = effects(task, labels, answers, **how), numbers_told(task, answers)
+    baseline = estimate(resampled(task, labels, given[0], **how), documents=len(labels))
+    loss = float(losses_of(task, labels, given[0]).mean())
+    # [variant + 1, example] the class, as a small number, or the number that was told
+    told = np.stack([predicted(task, a) for a in given])
+    told = told.astype(np.float32 if task.is_regression else np.int16)
     variables = {
-        "baseline": Variable(
-            baseline(task, labels, answers[0], **how), (), f"{task.metrics[0]} of the whole model",
-            "1", SOURCE,
-        ),
-        "baseline_loss": Variable(
-            float(losses_of(task, labels, whole).mean()), (), "loss of the whole model",
-            _loss_unit(task), OURS,
-        ),
-    }  # fmt: skip
-    told = np.stack([_told(task, a) for a in answers])  # [variant + 1, example]
-    for prefix, (places, dims, sizes) in asking.places.items():
-        part = every.of(places)
-        variables |= _variables(task, part, prefix, dims, sizes)
-        predictions = told[1:][places].reshape(*sizes, -1)  # [*dims, example]
-        text = f"answer to every example, without the {_what(prefix)}"
-        variables[f"{prefix}prediction"] = Variable(
-            predictions, (*dims, "example"), text, "1", OURS
-        )
+        "baseline": Variable(baseline, (), f"{task.metrics[0]} of the whole model", "1", SOURCE),
+        "baseline_loss": Variable(loss, (), "loss of the whole model", _loss_unit(task), OURS),
+    }
+    first = 0
+    for start, sizes in (
+        ("", {"layer": layers, "head": heads}), ("layer_", {"layer": layers}),
+        ("group_", {"group": len(groups)}),
+    ):  # fmt: skip
+        count = math.prod(sizes.values())
+        places = slice(first, first + count)
+        first += count
+        if not count:
+            continue
+        variables |= _variables(task, every.of(places), start, sizes)
+        text = f"answer to every example, without the {WHAT[start]}"
+        predictions = told[1:][places].reshape(*sizes.values(), -1)  # [*dims, example]
+        dims = (*sizes, "example")
+        variables[f"{start}prediction"] = Variable(predictions, dims, text, "1", OURS)
     variables["baseline_prediction"] = Variable(told[0], ("example",), "answer", "1", OURS)
     variables["label"] = Variable(labels, ("example",), "right answer", "1", OURS)
-    if asking.groups:
-        value = _interaction(asking, every.difference.value)
+    if groups:
+        change = every.difference.value
+        alone = [sum(change[layer * heads + head] for layer, head in group_) for group_ in groups]
+        beyond = change[-len(groups) :] - np.array(alone)
         text = "change of the score beyond the sum of what each head changes alone"
-        variables["group_interaction"] = Variable(value, ("group",), text, "1", OURS)
-    names = [variant_name(variant, asking.heads) for variant in asking.groups]
-    dataset = labelled(
-        variables, coords={"example": [printable(x) for x in asking.ids], "group": names}
-    )
-    dataset = dataset.assign_coords(text=("example", list(asking.texts)))
+        variables["group_interaction"] = Variable(beyond, ("group",), text, "1", OURS)
+    coords = {
+        "example": [printable(x) for x in ids], "group": [variant_name(v, heads) for v in groups]
+    }  # fmt: skip
+    dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]
         if last in ("prediction", "label", "p"):  # in tables of their own: effects and flips
             dataset[name].attrs["tidy"] = 0
+    classes = "\n".join(printable(label) for label in task.labels)
     return dataset.assign_attrs(
-        task=printable(task.name),
-        metric=task.metrics[0],
-        classes="\n".join(printable(label) for label in task.labels),
-        **about,
+        task=printable(task.name), metric=task.metrics[0], classes=classes, **about
     )
 
 
 def _variables(
-    task: Task, part: Effects, prefix: str, dims: Sequence[str], sizes: Sequence[int]
+    task: Task, part: Effects, start: str, sizes: Mapping[str, int]
 ) -> dict[str, Variable]:
-    metric, without = task.metrics[0], f"without the {_what(prefix)}"
-    unit = _loss_unit(task)
-    bh = "corrected (Benjamini and Hochberg 1995)"
-    # name: (value, long name, unit, source)
-    rows: dict[str, tuple[Any, str, str, str]] = {
-        "score": (part.score, f"{metric} {without}", "1", SOURCE),
-        "difference": (part.difference, f"change of {metric} {without}", "1", SOURCE),
-        "p": (part.p, f"p of the change of {metric}", "1", OURS),
-        "q": (part.q, f"p of the change of {metric}, {bh}", "1", OURS),
-        "loss": (part.loss, f"loss {without}", unit, OURS),
-        "loss_difference": (part.loss_difference, f"change of the loss {without}", unit, OURS),
-        "loss_p": (part.loss_p, "p of the change of the loss", "1", OURS),
-        "loss_q": (part.loss_q, f"p of the change of the loss, {bh}", "1", OURS),
-        "verdict": (_texts(part.verdict), f"what the {_what(prefix)} is for the score", "1", OURS),
-        "loss_verdict": (
-            _texts(part.loss_verdict), f"what the {_what(prefix)} is for the loss", "1", OURS,
-        ),
-    }  # fmt: skip
-    if not task.is_regression:
-        rows["lost"] = (part.lost, f"right answers that become wrong {without}", "1", OURS)
-        rows["gained"] = (part.gained, f"wrong answers that become right {without}", "1", OURS)
-    return {
-        f"{prefix}{name}": Variable(_shaped(value, sizes), dims, text, units, source)
-        for name, (value, text, units, source) in rows.items()
+    metric, what, unit = task.metrics[0], WHAT[start], _loss_unit(task)
+    without, bh = f"without the {what}", "corrected (Benjamini and Hochberg 1995)"
+    # name of the effect: long name, unit, source
+    rows = {
+        "score": (f"{metric} {without}", "1", SOURCE),
+        "difference": (f"change of {metric} {without}", "1", SOURCE),
+        "p": (f"p of the change of {metric}", "1", OURS),
+        "q": (f"p of the change of {metric}, {bh}", "1", OURS),
+        "loss": (f"loss {without}", unit, OURS),
+        "loss_difference": (f"change of the loss {without}", unit, OURS),
+        "loss_p": ("p of the change of the loss", "1", OURS),
+        "loss_q": (f"p of the change of the loss, {bh}", "1", OURS),
+        "verdict": (f"what the {what} is for the score", "1", OURS),
+        "loss_verdict": (f"what the {what} is for the loss", "1", OURS),
     }
-
-
-def _what(prefix: str) -> str:
-    return {"": "head", "layer_": "layer", "group_": "group"}[prefix]
+    if not task.is_regression:
+        rows["lost"] = (f"right answers that become wrong {without}", "1", OURS)
+        rows["gained"] = (f"wrong answers that become right {without}", "1", OURS)
+    found, shape = {}, tuple(sizes.values())
+    for name, (text, units, source) in rows.items():
+        value: Any = getattr(part, name)
+        if isinstance(value, Estimate):
+            value = value.map(lambda end: end.reshape(shape))
+        else:
+            value = np.array(value, object if "verdict" in name else np.float64).reshape(shape)
+        found[f"{start}{name}"] = Variable(value, tuple(sizes), text, units, source)
+    return found
 
 
 def _loss_unit(task: Task) -> str:
     return "1" if task.is_regression else "nats"
 
 
-def _texts(words: Sequence[str]) -> npt.NDArray[Any]:
-    return np.array(words, dtype=object)
+def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """The tables of effects and of answers that change; none where the run has no ablation.
+
+    ablation_effects  one row per head, then per layer, then per group: name (as papers count),
+                      layer and head (from 0; missing where there is none), score, difference with
+                      ci_low and ci_high, p, q, verdict, lost, gained, loss, loss_difference with
+                      its interval, loss_p, loss_q, loss_verdict
+    ablation_flips    one row per example and variant whose answer is another than the whole
+                      model's: name, layer, head, example (its id), text, label, before, after, and
+                      change: "lost" (right before), "gained" (right now), "other" (wrong both
+                      times); of a regression the numbers, and only changes by MOVED of the labels'
+                      range or more, "nearer" or "farther"
+    """
+    ablation = group(tree, "ablation")
+    if ablation is None:
+        return {}
+    found = {}
+    for name, rows_of in (("ablation_effects", _effects), ("ablation_flips", _flips)):
+        parts = [rows_of(ablation, start, places) for start, places in _places(ablation).items()]
+        table = pd.concat(parts, ignore_index=True)
+        found[name] = table.astype({"layer": "Int64", "head": "Int64"})
+    return found
 
 
-def _shaped(value: Any, sizes: Sequence[int]) -> Any:
-    """[*sizes] from [variant]."""
-    if isinstance(value, Estimate):
-        return Estimate(*(part.reshape(sizes) for part in (value.value, value.low, value.high)))
-    return value.reshape(sizes)  # [*sizes]
+def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
+    """By the start of a variable's name: name, layer and head of each variant."""
+    layers, heads = ablation["score"].shape
+    units = np.arange(layers * heads)
+    names = [head_name(int(unit), heads) for unit in units]
+    layer_names = [f"L{layer + 1}" for layer in range(layers)]
+    found = {
+        "": pd.DataFrame({"name": names, "layer": units // heads, "head": units % heads}),
+        "layer_": pd.DataFrame({"name": layer_names, "layer": range(layers), "head": pd.NA}),
+    }
+    if "group_score" in ablation:
+        names = [str(name) for name in ablation["group"].values]
+        found["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})
+    return found
 
 
-def _told(task: Task, answers: Answers) -> npt.NDArray[Any]:
-    """[example] the class, as a small number, or the number that was told."""
-    if task.is_regression:
-        return answers[:, 0].astype(np.float32)
-    return predicted(task, answers).astype(np.int16)
+def _effects(ablation: xr.Dataset, start: str, places: pd.DataFrame) -> pd.DataFrame:
+    columns = {"score": "score"}  # name of the column: of the variable
+    for name, prefix in (("difference", ""), ("loss_difference", "loss_")):
+        columns |= {name: name, **{prefix + end[1:]: name + end for end in LIMITS}}
+    for name in ("p", "q", "lost", "gained", "loss", "loss_p", "loss_q", "verdict", "loss_verdict"):
+        columns |= {name: name} if start + name in ablation else {}
+    return places.assign(
+        **{column: ablation[start + name].values.ravel() for column, name in columns.items()}
+    )
 
 
-def _interaction(
-    asking: AblatedTask, differences: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """[group] their change less the sum of the changes of their heads, each alone."""
-    at = asking.places["group_"][0]
-    alone = [
-        sum(differences[layer * asking.heads + head] for layer, head in group)
-        for group in asking.groups
-    ]
-    return np.asarray(differences[at] - np.array(alone))
+def _flips(ablation: xr.Dataset, start: str, places: pd.DataFrame) -> pd.DataFrame:
+    before, right = ablation["baseline_prediction"].values, ablation["label"].values  # [example]
+    after = ablation[f"{start}prediction"].values.reshape(-1, len(before))  # [variant, example]
+    classes = [name for name in str(ablation.attrs["classes"]).split("\n") if name]
+    least = MOVED * float(np.ptp(right)) if not classes else 0
+    variant, example = np.nonzero(np.abs(after - before) > least)
+    found: dict[str, Any] = {
+        name: places[name].to_numpy()[variant] for name in ("name", "layer", "head")
+    }
+    found["example"] = ablation["example"].values[example]
+    if "text" in ablation.coords:
+        found["text"] = ablation["text"].values[example]
+    a, b, y = after[variant, example], before[example], right[example]  # [flip]
+    for column, told in (("label", y), ("before", b), ("after", a)):
+        found[column] = [classes[int(x)] for x in told] if classes else told
+    if classes:
+        change = np.where(b == y, "lost", np.where(a == y, "gained", "other"))
+    else:
+        change = np.where(np.abs(a - y) < np.abs(b - y), "nearer", "farther")
+    return pd.DataFrame({**found, "change": change})

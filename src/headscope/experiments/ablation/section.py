@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
-from headscope.core.results import (
-    estimate,
-    group,
-    head_name,
-    model_name,
-    printable,
-    title_name,
-)
+from headscope.core.results import at, estimate, group, head_name, model_name, printable, title_name
 from headscope.core.wording import capital
-from headscope.experiments.ablation.findings import (
-    most_frequent,
-    order_name,
-    question,
-    task_findings,
-)
-from headscope.experiments.ablation.task_wording import (
-    chosen_orders,
+from headscope.experiments.ablation.findings import most_frequent, most_moved, moves, task_findings
+from headscope.experiments.ablation.terms import (
+    by_chance,
+    class_names,
     in_percent,
     metric_name,
-    most_moved,
-    moves,
+    order_name,
     points_text,
+    score_unit,
     task_name,
 )
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
@@ -43,24 +32,28 @@ BEGUN = {"new head": "with an untrained head", "random": "with random weights", 
 
 def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
     """What a run about a task asks, and which of these words are the name of its model."""
-    before, after = question(tree)
+    before, after = "Which heads of ", " matter?"
+    if (ablation := group(tree, "ablation")) is not None:
+        after = f" does {task_name(ablation)} need?"
+    elif (pruning := group(tree, "pruning")) is not None:
+        before, after = "How many heads of ", f" can {task_name(pruning)} do without?"
     return [(before, False), (model_name(tree), True), (after, False)]
 
 
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
     """Scores of the checkpoint before and after training, and of the most frequent answer."""
     history, found = manifest.get("history"), group(tree, "ablation")
-    rows = []
-    frequent = None if found is None else most_frequent(found)
-    if frequent is not None:
-        rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
     if not isinstance(history, Mapping):
         return None
+    rows = []
+    if found is not None and (frequent := most_frequent(found)) is not None:
+        rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
     base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
-    as_share = str(history["metric"]) in ("accuracy", "f1")
+    kind = xr.Dataset(attrs={"metric": history["metric"]})
     for words, when in ((f"{base} {begun}".strip(), "before"), ("after training", "after")):
-        value, low, high = (_number(history[when][k]) for k in ("value", "ci_low", "ci_high"))
-        rows.append([Cell(words), (share if as_share else measured)(value, low, high)])
+        number = [history[when][key] for key in ("value", "ci_low", "ci_high")]
+        write = share if in_percent(kind) else measured
+        rows.append([Cell(words), write(*(math.nan if x is None else float(x) for x in number))])
     settings = ", ".join(f"{printable(k)} {printable(v)}" for k, v in history["settings"].items())
     caption = (
         f"Scores on {int(history['scored']):,} dev examples when the checkpoint was made "
@@ -68,58 +61,47 @@ def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None
         "Columns of Kovaleva et al. (2019), Table 1; that of random weights is a training of its "
         "own (finetune --from-scratch)."
     ).replace("`", "")
-    metric = capital(metric_name(xr.Dataset(attrs={"metric": history["metric"]})))
-    columns = [Column("Model"), Column(metric, "%" if as_share else "")]
+    columns = [Column("Model"), Column(capital(metric_name(kind)), "%" if in_percent(kind) else "")]
     return Table("Scores before and after training", columns, [Rows(rows)], caption)
-
-
-# --- heads switched off ---------------------------------------------------------------------
 
 
 def heads_table(ablation: xr.Dataset) -> Table:
     """The heads that change the loss most."""
-    size = np.abs(ablation["loss_difference"].values.ravel())
-    order = np.argsort(-np.nan_to_num(size), kind="stable")[:LISTED].tolist()
-    heads = ablation.sizes["head"]
-    rows = [[Cell(head_name(at, heads)), *_numbers(ablation, "", at)] for at in order]
+    heads, most = ablation.sizes["head"], _largest(ablation["loss_difference"])
+    rows = [_row(ablation, head_name(unit, heads), "", unit) for unit in most]
     caption = (
         f"The {len(rows)} heads whose absence changes the loss most. {_effects_caption(ablation)} "
         "All heads: table of heads, and tables/ablation_effects."
     )
-    return Table("Heads", _columns(ablation, "Without"), [Rows(rows)], caption)
+    return Table("Heads", _columns(ablation), [Rows(rows)], caption)
 
 
 def layers_table(ablation: xr.Dataset) -> Table:
     """Every layer."""
-    count = ablation.sizes["layer"]
-    rows = [[Cell(f"layer {at + 1}"), *_numbers(ablation, "layer_", at)] for at in range(count)]
+    layers = range(ablation.sizes["layer"])
+    rows = [_row(ablation, f"layer {layer + 1}", "layer_", layer) for layer in layers]
     caption = f"Each layer without all its heads. {_effects_caption(ablation)}"
-    return Table("Layers", _columns(ablation, "Without"), [Rows(rows)], caption)
+    return Table("Layers", _columns(ablation), [Rows(rows)], caption)
 
 
 def groups_table(ablation: xr.Dataset) -> Table | None:
     """The groups of heads that were off together, those that go beyond their heads first."""
     if "group_interaction" not in ablation:
         return None
-    beyond = ablation["group_interaction"].values
-    order = np.argsort(-np.abs(np.nan_to_num(beyond)), kind="stable")[:LISTED].tolist()
+    beyond = ablation["group_interaction"]
     rows = [
         [
-            Cell(printable(ablation["group"].values[at])),
-            *_numbers(ablation, "group_", at)[:2],
-            Cell(points_text(ablation, float(beyond[at]), signed=True).removesuffix(" points")),
+            *_row(ablation, printable(beyond["group"].values[place]), "group_", place)[:3],
+            Cell(points_text(ablation, float(beyond[place]), signed=True).removesuffix(" points")),
         ]
-        for at in order
+        for place in _largest(beyond)
     ]
-    columns = [
-        *_columns(ablation, "Without")[:3],
-        Column("Beyond its heads", _unit(ablation), "group_interaction"),
-    ]
+    last = Column("Beyond its heads", score_unit(ablation), "group_interaction")
     caption = (
         "Heads off together; the last column is the change less the sum of what each head changes "
         "alone. Below 0 they stand in for each other."
     )
-    return Table("Groups of heads", columns, [Rows(rows)], caption)
+    return Table("Groups of heads", [*_columns(ablation)[:3], last], [Rows(rows)], caption)
 
 
 def answers_table(ablation: xr.Dataset) -> Table | None:
@@ -127,56 +109,47 @@ def answers_table(ablation: xr.Dataset) -> Table | None:
     places = most_moved(ablation)[:LISTED]
     if not places:
         return None
-    classes = [name for name in str(ablation.attrs["classes"]).split("\n") if name]
-    size = moves(ablation)
+    classes, size = class_names(ablation), moves(ablation)
+    texts = ablation["text" if "text" in ablation.coords else "example"].values
 
     def told(number: float) -> Cell:
         return Cell(printable(classes[int(number)])) if classes else measured(number)
 
     rows = [
         [
-            Cell(_text(ablation, at)), told(ablation["label"].values[at]),
-            told(ablation["baseline_prediction"].values[at]),
-            Cell(str(int(size[at]))) if classes else measured(float(size[at])),
-            Cell(_who(ablation, at)),
+            Cell(printable(texts[place])), told(ablation["label"].values[place]),
+            told(ablation["baseline_prediction"].values[place]),
+            Cell(str(int(size[place]))) if classes else measured(float(size[place])),
+            Cell(_who(ablation, place)),
         ]
-        for at in places
+        for place in places
     ]  # fmt: skip
-    what = "heads change it" if classes else "mean move"
     columns = [
-        Column("Example"), Column("Right"), Column("Whole model"), Column(capital(what)),
-        Column("Most by"),
+        Column("Example"), Column("Right"), Column("Whole model"),
+        Column("Heads change it" if classes else "Mean move"), Column("Most by"),
     ]  # fmt: skip
+    which = "hang on most heads" if classes else "a head moves farthest, mean over heads"
     caption = (
-        "The answers that hang on most heads"
-        if classes
-        else "The answers that a head moves farthest, mean over heads"
+        f"The answers that {which}. The first open under Heads at work; all changes: "
+        "tables/ablation_flips."
     )
-    return Table(
-        "Answers that change", columns, [Rows(rows)],
-        f"{caption}. The first open under Heads at work; all changes: tables/ablation_flips.",
-    )  # fmt: skip
-
-
-# --- heads removed --------------------------------------------------------------------------
+    return Table("Answers that change", columns, [Rows(rows)], caption)
 
 
 def orders_table(pruning: xr.Dataset) -> Table:
     """How many heads can go in each order, and what that costs elsewhere."""
-    names = [str(name) for name in pruning["order"].values]
-    chosen = chosen_orders(pruning)
+    random = by_chance(pruning)
     rows = []
-    for name in (*chosen, *(name for name in names if name not in chosen)):
-        held = estimate(pruning, "held_out", order=name)
-        row = pruning.sel(order=name)
+    for place in (*np.flatnonzero(~random), *np.flatnonzero(random)):
+        row = pruning.isel(order=place)
         rows.append([
-            Cell(capital(order_name(name))), Cell(str(int(row["can_go"]))),
-            Cell(str(int(row["can_go_half"]))), _change(pruning, held),
+            Cell(capital(order_name(str(row["order"].values)))), Cell(str(int(row["can_go"]))),
+            Cell(str(int(row["can_go_half"]))), _change(pruning, *at(estimate(row, "held_out"))),
         ])  # fmt: skip
     allowed = points_text(pruning, float(pruning.attrs["allowance"]))
     columns = [
         Column("Order"), Column("Can go", "heads", "can_go"), Column("By one half", "heads"),
-        Column("Cost on the other", _unit(pruning)),
+        Column("Cost on the other", score_unit(pruning)),
     ]  # fmt: skip
     caption = (
         f"The most heads of {int(pruning.attrs['heads'])} that are gone at a point of the curve "
@@ -188,104 +161,74 @@ def orders_table(pruning: xr.Dataset) -> Table:
 
 
 OPENING = OpeningPlan(
-    heading=heading, findings=task_findings,
-    tables=(scores_table,), nothing="indifferent",
-)  # fmt: skip
+    heading=heading, findings=task_findings, tables=(scores_table,), nothing="indifferent"
+)
 ABLATION_SECTIONS = (
     SectionPlan(
-        id="heads-off",
-        title="Which heads does the task need?",
-        text=(
-            "A head is switched off in place, all others stay. If the score falls the head was of "
-            "use; if it rises the head was in the way; of so few examples either may be chance."
-        ),
+        id="heads-off", title="Which heads does the task need?", chapter=FINDINGS,
+        text="A head is switched off in place, all others stay. If the score falls the head was of "
+        "use; if it rises the head was in the way; of so few examples either may be chance.",
         pictures=("ablation",),
-        tables=tuple(
-            of_group("ablation", one) for one in (heads_table, layers_table, groups_table)
-        ),
-        chapter=FINDINGS,
+        tables=tuple(of_group("ablation", t) for t in (heads_table, layers_table, groups_table)),
     ),
     SectionPlan(
-        id="losses-off",
-        title="What does the loss say?",
-        text=(
-            "A score moves only where an answer flips. The loss moves with the certainty of every "
-            "answer, so it tells small effects from none."
-        ),
+        id="losses-off", title="What does the loss say?", chapter=FINDINGS,
+        text="A score moves only where an answer flips. The loss moves with the certainty of every "
+        "answer, so it tells small effects from none.",
         pictures=("ablation_loss",),
-        chapter=FINDINGS,
     ),
     SectionPlan(
-        id="answers",
-        title="Which answers hang on single heads?",
-        text=(
-            "Where an answer changes with many heads off it stood on the edge; where with one "
-            "alone, that head may have seen what it turns on."
-        ),
+        id="answers", title="Which answers hang on single heads?", chapter=FINDINGS,
+        text="Where an answer changes with many heads off it stood on the edge; where with one "
+        "alone, that head may have seen what it turns on.",
         tables=(of_group("ablation", answers_table),),
-        chapter=FINDINGS,
     ),
-)
+)  # fmt: skip
 PRUNING_SECTIONS = (
     SectionPlan(
-        id="pruning",
-        title="How many heads can go?",
-        text=(
-            "Heads are removed one after another. A curve that stays up says that the task does "
-            "not need what is gone; an order is worth something as far as it lies above random "
-            "ones."
-        ),
-        pictures=("pruning",),
-        tables=(of_group("pruning", orders_table),),
-        chapter=FINDINGS,
+        id="pruning", title="How many heads can go?", chapter=FINDINGS,
+        text="Heads are removed one after another. A curve that stays up says that the task does "
+        "not need what is gone; an order is worth something as far as it lies above random ones.",
+        pictures=("pruning",), tables=(of_group("pruning", orders_table),),
     ),
-)
+)  # fmt: skip
 
 
-# --- details --------------------------------------------------------------------------------
+def _largest(values: xr.DataArray) -> list[int]:
+    size = np.abs(np.nan_to_num(values.values.ravel()))
+    return [int(place) for place in np.argsort(-size, kind="stable")[:LISTED]]
 
 
-def _columns(ablation: xr.Dataset, name: str) -> list[Column]:
-    metric = capital(metric_name(ablation))
+def _columns(ablation: xr.Dataset) -> list[Column]:
     loss = "nats" if str(ablation["loss_difference"].attrs.get("units")) == "nats" else ""
-    flips = [] if "lost" not in ablation else [Column("Lost", term="lost"),
-                                               Column("Gained", term="gained")]  # fmt: skip
+    flips = [Column("Lost", term="lost"), Column("Gained", term="gained")]
     return [
-        Column(name), Column(metric, _unit(ablation)), Column("q", term="q"), *flips,
+        Column("Without"), Column(capital(metric_name(ablation)), score_unit(ablation)),
+        Column("q", term="q"), *(flips if "lost" in ablation else []),
         Column("Loss", loss, "loss_difference"), Column("q", term="q"),
     ]  # fmt: skip
 
 
-def _numbers(ablation: xr.Dataset, start: str, at: int) -> list[Cell]:
-    """Changes of score and loss of one variant, with what says how sure they are."""
+def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
+    """A variant's changes of score and loss, with what says how sure they are."""
 
-    def one(name: str) -> float:
-        return float(ablation[f"{start}{name}"].values.ravel()[at])
+    def one(name: str) -> tuple[float, float, float]:
+        return at(estimate(ablation, f"{start}{name}").map(np.ravel), place)
 
-    def ends(name: str) -> Estimate:
-        parts = estimate(ablation, f"{start}{name}")
-        return Estimate(*(p.ravel()[at] for p in (parts.value, parts.low, parts.high)))
-
-    flips = [Cell(str(int(one(n)))) for n in ("lost", "gained") if f"{start}{n}" in ablation]
-    loss = ends("loss_difference")
+    flips = [Cell(str(int(one(n)[0]))) for n in ("lost", "gained") if f"{start}{n}" in ablation]
     return [
-        _change(ablation, ends("difference")), p_cell(one("q")), *flips,
-        _signed(float(loss.value), float(loss.low), float(loss.high)), p_cell(one("loss_q")),
+        Cell(name), _change(ablation, *one("difference")), p_cell(one("q")[0]), *flips,
+        _signed(*one("loss_difference")), p_cell(one("loss_q")[0]),
     ]  # fmt: skip
 
 
-def _change(result: xr.Dataset, apart: Estimate) -> Cell:
-    value, low, high = (float(part) for part in (apart.value, apart.low, apart.high))
-    return points(value, low, high) if in_percent(result) else _signed(value, low, high)
+def _change(result: xr.Dataset, value: float, low: float, high: float) -> Cell:
+    return (points if in_percent(result) else _signed)(value, low, high)
 
 
 def _signed(value: float, low: float, high: float) -> Cell:
     cell = measured(value, low, high)
     return Cell(f"+{cell.text}", cell.small) if value > 0 else cell
-
-
-def _unit(result: xr.Dataset) -> str:
-    return "points" if in_percent(result) else ""
 
 
 def _effects_caption(ablation: xr.Dataset) -> str:
@@ -297,22 +240,13 @@ def _effects_caption(ablation: xr.Dataset) -> str:
     )
 
 
-def _text(ablation: xr.Dataset, at: int) -> str:
-    name = "text" if "text" in ablation.coords else "example"
-    return printable(ablation[name].values[at])
-
-
-def _who(ablation: xr.Dataset, at: int, *, most: int = 3) -> str:
+def _who(ablation: xr.Dataset, place: int, *, most: int = 3) -> str:
     """The heads without which an answer moves farthest; of classes, those that flip it first."""
-    after = ablation["prediction"].isel(example=at).transpose("layer", "head").values
-    apart = np.abs(after - ablation["baseline_prediction"].values[at]).ravel()  # [unit]
+    after = ablation["prediction"].isel(example=place).transpose("layer", "head").values
+    apart = np.abs(after - ablation["baseline_prediction"].values[place]).ravel()  # [unit]
     if ablation.attrs["classes"]:  # of those that flip it, the ones that matter most to the loss
         size = np.abs(ablation["loss_difference"].transpose("layer", "head").values.ravel())
         apart = (apart > 0) * (1 + size)
     order = [int(unit) for unit in np.argsort(-apart, kind="stable") if apart[unit] > 0]
     named = ", ".join(head_name(unit, after.shape[1]) for unit in order[:most])
     return f"{named}, …" if len(order) > most else named
-
-
-def _number(value: object) -> float:
-    return float("nan") if value is None else float(str(value))

@@ -13,89 +13,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from headscope.core.reversible import Reversible
 from headscope.errors import ModelError
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.variants import Variant, heads_in
+from headscope.experiments.ablation.variants import StandIn, Variant, heads_in
 from headscope.model.attention import AttentionCall, listening, visible
 from headscope.model.batch import Batch
-from headscope.model.families import find_sites
+from headscope.model.families.sites import find_sites
+from headscope.model.instrument import Reversible
 from headscope.model.model import forward
 
 
-@dataclass
 class WholePass:
-    """What one batch gave in the whole model.
+    """The pass of the whole model, which keeps what one batch gives.
 
-    logits     [example, output]
-    outputs    by layer, what its module returned: the hidden states [example, token, model], or a
-               tuple that begins with them
-    mixtures   by layer [example, query, head, dim] Σ_j α_ij v_j
-    stand_ins  by layer [example, query, head, dim] what may stand in for each head
-    """
-
-    logits: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    outputs: list[Any] = field(default_factory=list)
-    mixtures: list[torch.Tensor] = field(default_factory=list)
-    stand_ins: list[torch.Tensor] = field(default_factory=list)
-
-
-class NetworkPass(Protocol):
-    """One forward pass of the network."""
-
-    def layer(self, run: Callable[[], Any], /) -> Any:
-        """What the module of the next layer returns; `run` runs it."""
-
-    def mixture(self, call: AttentionCall, /) -> torch.Tensor:
-        """[example, query, head, dim] what the attention function gives in this layer."""
-
-
-class WatchedPass:
-    """The pass of the whole model.
-
-    regular      whether attention k was called while layer k ran, so far
+    logits       [example, output]
+    outputs      by layer, what its module returned: the hidden states [example, token, model], or a
+                 tuple that begins with them
+    mixtures     by layer [example, query, head, dim] Σ_j α_ij v_j
+    stand_ins    by layer [example, query, head, dim] what may stand in for each head
     projections  by layer, the linear maps inside attention that ran before its function was called
+    regular      whether attention k was called while layer k ran, so far
     """
 
-    def __init__(self, kept: WholePass, stand_in: StandIn) -> None:
-        self.kept, self.stand_in = kept, stand_in
-        self.regular = True
+    logits: torch.Tensor
+
+    def __init__(self, stand_in: StandIn) -> None:
+        self.stand_in, self.regular, self._inside = stand_in, True, False
+        self.outputs: list[Any] = []
+        self.mixtures: list[torch.Tensor] = []
+        self.stand_ins: list[torch.Tensor] = []
         self.projections: list[list[nn.Linear | Conv1D]] = [[]]
-        self._inside = False
 
     def layer(self, run: Callable[[], Any]) -> Any:
-        """Runs and keeps it."""
+        """What the module of the next layer returns; `run` runs it."""
         self._inside = True
-        self.kept.outputs.append(run())
+        self.outputs.append(run())
         self._inside = False
-        return self.kept.outputs[-1]
+        return self.outputs[-1]
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """Computes and keeps it, and what may stand in for it."""
-        kept = self.kept
-        layer = len(kept.mixtures)
-        self.regular &= self._inside and layer == len(kept.outputs)
+        """[example, query, head, dim] what the attention function gives in this layer."""
+        layer = len(self.mixtures)
+        self.regular &= self._inside and layer == len(self.outputs)
         self.projections.append([])
         mask = visible(call.mask, call.attention)
         instead = self.stand_in.mixture(layer, slice(None), call.values, mask)
-        kept.stand_ins.append(instead.transpose(1, 2))  # [example, query, head, dim]
-        kept.mixtures.append(call.mix().transpose(1, 2).contiguous())
-        return kept.mixtures[-1]
+        self.stand_ins.append(instead.transpose(1, 2))  # [example, query, head, dim]
+        self.mixtures.append(call.mix().transpose(1, 2).contiguous())
+        return self.mixtures[-1]
 
     @contextmanager
     def projections_of(self, attentions: set[nn.Module]) -> Iterator[None]:
         """Inside the context the linear maps that run in these modules are noted."""
 
         def note(module: Any, _args: Any, _output: Any) -> None:
-            if self._inside and len(self.kept.mixtures) == len(self.kept.outputs):
+            if self._inside and len(self.mixtures) == len(self.outputs):
                 self.projections[-1].append(module)
 
         inside = {m for a in attentions for m in a.modules() if isinstance(m, nn.Linear | Conv1D)}
@@ -121,17 +101,20 @@ class VariantPass:
         self.at += 1
         if self.at < self.start:
             return self._repeated(self.kept.outputs[self.start - 1])
-        if self.at == self.start:
-            with ExitStack() as stack:
-                for module in self.projections:
-                    stack.enter_context(instead_of(module, _nothing(module)))
-                return run()
-        return run()
+        with ExitStack() as stack:
+            for module in self.projections if self.at == self.start else ():
+                stack.enter_context(instead_of(module, _nothing(module)))
+            return run()
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """In the changed layer the kept mixtures, else computed; with heads switched off."""
+        """[row, query, head, dim] in the changed layer what was kept, else computed; heads off."""
         if self.at == self.start:
-            return self._ready()
+            mixed, instead = self.kept.mixtures[self.start], self.kept.stand_ins[self.start]
+            rows = mixed.repeat(len(self.variants), 1, 1, 1, 1)  # [variant, example, …]
+            for at, variant in enumerate(self.variants):
+                heads = heads_in(variant, self.start)
+                rows[at][:, :, heads] = instead[:, :, heads]
+            return rows.flatten(0, 1)
         mixed = call.mix().transpose(1, 2).contiguous()  # [row, query, head, dim]
         mask = visible(call.mask, call.attention)
         rows = mixed.view(len(self.variants), -1, *mixed.shape[1:])  # [variant, example, …]
@@ -143,15 +126,6 @@ class VariantPass:
                 instead = self.stand_in.mixture(self.at, heads, own, seen)
                 rows[at][:, :, heads] = instead.transpose(1, 2)  # [example, query, head, dim]
         return mixed
-
-    def _ready(self) -> torch.Tensor:
-        """[row, query, head, dim] the mixtures of the changed layer."""
-        mixed, instead = self.kept.mixtures[self.start], self.kept.stand_ins[self.start]
-        rows = mixed.repeat(len(self.variants), 1, 1, 1, 1)  # [variant, example, query, head, dim]
-        for at, variant in enumerate(self.variants):
-            heads = heads_in(variant, self.start)
-            rows[at][:, :, heads] = instead[:, :, heads]
-        return rows.flatten(0, 1)  # [row, query, head, dim]
 
     def _repeated(self, output: Any) -> Any:
         """What a layer returned, for every variant."""
@@ -184,9 +158,6 @@ def _nothing(module: nn.Linear | Conv1D) -> Callable[[torch.Tensor], torch.Tenso
     return forward
 
 
-# --- the variants of a network ----------------------------------------------------------------
-
-
 class SharedPrefix(Reversible):
     """Runs the variants of a network while the context is open.
 
@@ -203,13 +174,13 @@ class SharedPrefix(Reversible):
             raise ModelError("the modules of whole layers are not known")
         self.blocks = list(dict.fromkeys(site.block for site in sites if site.block is not None))
         self.attentions = {site.attention for site in sites}
-        self._pass: NetworkPass | None = None
+        self._pass: WholePass | VariantPass | None = None
 
     def _open(self, stack: ExitStack) -> None:
         """Listen to the attention function and take hold of the layers' modules."""
         stack.enter_context(listening(self.network, self, alone=True))
         for block in self.blocks:
-            stack.enter_context(instead_of(block, self._of_block(block.forward)))
+            stack.enter_context(instead_of(block, partial(self._layer, block.forward)))
 
     def _forget(self) -> None:
         self._pass = None
@@ -219,18 +190,15 @@ class SharedPrefix(Reversible):
 
         raises  ModelError unless each layer's module ran its attention once, in order
         """
-        watch = WatchedPass(WholePass(), self.stand_in)
-        self._pass = watch
-        with watch.projections_of(self.attentions):
-            answer = forward(self.network, batch.input_ids, batch.mask, batch.segment_ids)
-        kept = watch.kept
-        if not (watch.regular and len(kept.outputs) == len(kept.mixtures) > 0):
+        self._pass = kept = WholePass(self.stand_in)
+        with kept.projections_of(self.attentions):
+            answer = forward(self.network, *batch.inputs)
+        if not (kept.regular and len(kept.outputs) == len(kept.mixtures) > 0):
             raise ModelError(
                 f"{type(self.network).__name__} ran {len(kept.mixtures)} attentions in "
                 f"{len(kept.outputs)} layers; wanted one in each, in order"
             )
         kept.logits = answer.logits
-        self.projections = watch.projections
         return kept
 
     def variants(
@@ -238,19 +206,15 @@ class SharedPrefix(Reversible):
     ) -> torch.Tensor:
         """[variant, example, output] the logits of variants whose lowest layer is `start`."""
         copies = len(variants)
-        projections = self.projections[start] if self.skip else []
+        projections = kept.projections[start] if self.skip else []
         self._pass = VariantPass(kept, self.stand_in, start, variants, projections)
-        inputs = (batch.input_ids, batch.mask, batch.segment_ids)
-        answer = forward(self.network, *(t.repeat(copies, 1) for t in inputs))
-        logits: torch.Tensor = answer.logits
+        repeated = (tensor.repeat(copies, 1) for tensor in batch.inputs)
+        logits: torch.Tensor = forward(self.network, *repeated).logits
         return logits.view(copies, len(kept.logits), -1)  # [variant, example, output]
 
-    def _of_block(self, own: Callable[..., Any]) -> Callable[..., Any]:
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            assert self._pass is not None
-            return self._pass.layer(lambda: own(*args, **kwargs))
-
-        return forward
+    def _layer(self, own: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        assert self._pass is not None
+        return self._pass.layer(partial(own, *args, **kwargs))
 
     def before(self, call: AttentionCall) -> None:
         """Mix the values as this pass has it."""

@@ -1,62 +1,153 @@
-"""The words of the results on heads that are switched off, explained."""
+"""The words of the results on heads that are switched off: explained, and how they are written."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
+from headscope.core.wording import fixed, number, percent
+from headscope.tasks.task import GLUE
 
 TERMS = {
-    "ablation": Term(
-        "ablation",
-        "Switching a head or layer off to see what becomes of a task: its attention becomes even "
-        "(1/L on the L real tokens), or what it gives 0, or its mean over the data. Told is "
-        "the score without it less that of the whole model, in points where it is a share.",
-        f"{KOVALEVA}, §4.6",
-    ),
-    "loss_difference": Term(
-        "change of the loss",
+    "ablation": Term("ablation", "Switching a head or layer off to see what becomes of a task: its "
+        "attention becomes even (1/L on the L real tokens), or what it gives 0, or its mean over "
+        "the data. Told is the score without it less that of the whole model, in points where it "
+        "is a share.", f"{KOVALEVA}, §4.6"),
+    "loss_difference": Term("change of the loss",
         "The mean cross-entropy (of a regression, squared error) with the head off less that of "
-        "the whole model; above 0 the model has become worse.",
-        OURS,
-    ),
-    "helpful": Term(
-        "helpful", "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"
-    ),
-    "harmful": Term(
-        "harmful", "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"
-    ),
-    "indifferent": Term(
-        "indifferent",
-        "What becomes of the score without the head cannot be told from chance on so many "
-        "examples; that is no proof that nothing happens.",
-        OURS,
-    ),
-    "q": Term(
-        "q",
+        "the whole model; above 0 the model has become worse.", OURS),
+    "helpful": Term("helpful",
+        "The score falls without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
+    "harmful": Term("harmful",
+        "The score rises without the head, by more than chance.", f"{KOVALEVA}, §4.6"),
+    "indifferent": Term("indifferent", "What becomes of the score without the head cannot be told "
+        "from chance on so many examples; that is no proof that nothing happens.", OURS),
+    "q": Term("q",
         "The p of a difference, corrected for looking at many heads: of those with q < 0.05, 5 % "
-        "are expected to be false alarms.",
-        f"{BENJAMINI}; of single accuracies, {MCNEMAR}",
-    ),
+        "are expected to be false alarms.", f"{BENJAMINI}; of single accuracies, {MCNEMAR}"),
     "lost": Term("lost", "Right answers that become wrong without the head.", OURS),
     "gained": Term("gained", "Wrong answers that become right without the head.", OURS),
-    "group_interaction": Term(
-        "interaction",
-        "The change of the score with several heads off less the sum of what each changes alone: "
-        "below 0 they stand in for each other.",
-        OURS,
-    ),
-    "can_go": Term(
-        "heads that can go",
-        "The most heads that are gone, the least needed first, at a point of the curve where the "
-        "score has fallen by no more than is allowed; before it the curve may dip below.",
-        f"{MICHEL}; the measure is ours",
-    ),
-}
+    "group_interaction": Term("interaction", "The change of the score with several heads off less "
+        "the sum of what each changes alone: below 0 they stand in for each other.", OURS),
+    "can_go": Term("heads that can go", "The most heads that are gone, the least needed first, at "
+        "a point of the curve where the score has fallen by no more than is allowed; before it the "
+        "curve may dip below.", f"{MICHEL}; the measure is ours"),
+}  # fmt: skip
 ABLATION_LABELS = {
     "score": "score without the head",
     "difference": "change of the score without the head",
     "q": "q of the change of the score",
     "loss_q": "q of the change of the loss",
 }
-PRUNING_LABELS = {
-    "turn": "heads removed before this one, {choice}",
-}
+PRUNING_LABELS = {"turn": "heads removed before this one, {choice}"}
+VERDICTS = ("helpful", "harmful", "indifferent", "unknown")
+SURE = VERDICTS[:2]
+RANDOM = "random "  # how the names of random orders of removal begin
+ORDERS = {"greedy": "greedy", "alone": "least needed alone"}
+METRICS = {
+    "matthews": "Matthews’ correlation", "pearson": "Pearson’s r", "spearman": "Spearman’s ρ",
+    "f1": "F1",
+}  # fmt: skip
+
+
+def order_name(name: str) -> str:
+    """An order of removal in words."""
+    return ORDERS.get(name, f"by {printable(name)}" if not name.startswith(RANDOM) else name)
+
+
+def best_order(pruning: xr.Dataset) -> str:
+    """The order in which most heads can go, random ones left out; the first of equals."""
+    names = chosen_orders(pruning)
+    can = [float(pruning["can_go"].sel(order=name)) for name in names]
+    return names[int(np.argmax(can))]
+
+
+def chosen_orders(pruning: xr.Dataset) -> list[str]:
+    """The orders of removal that are not random."""
+    names = [str(name) for name in pruning["order"].values]
+    return [name for name in names if not name.startswith(RANDOM)]
+
+
+def by_chance(pruning: xr.Dataset) -> npt.NDArray[np.bool_]:
+    """[order] whether an order of removal is random."""
+    return np.array([str(name).startswith(RANDOM) for name in pruning["order"].values])
+
+
+def verdict_counts(ablation: xr.Dataset, variable: str = "verdict") -> dict[str, int]:
+    """How many are helpful, harmful, indifferent; `unknown` only where there are some."""
+    counts = Counter(str(word) for word in ablation[variable].values.ravel())
+    return {word: counts[word] for word in VERDICTS if counts[word] or word != "unknown"}
+
+
+def verdict_text(ablation: xr.Dataset, variable: str = "verdict") -> str:
+    """`1 helpful, 0 harmful, 71 indifferent`."""
+    counts = verdict_counts(ablation, variable)
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def remarks(tree: xr.DataTree) -> list[list[str]]:
+    """[unit] what each head is for the task, `helpful by the loss`; none where it is not known."""
+    ablation, (layers, heads) = group(tree, "ablation"), shape(tree)
+    if ablation is None:
+        return [[]] * (layers * heads)
+    by = {"verdict": metric_name(ablation), "loss_verdict": "the loss"}
+    words = zip(*(ablation[name].values.ravel() for name in by), strict=True)  # [unit, by]
+    return [
+        [f"{word} by {what}" for word, what in zip(told, by.values(), strict=True) if word in SURE]
+        for told in words
+    ]
+
+
+def class_names(ablation: xr.Dataset) -> list[str]:
+    """The classes of the task; none in a regression."""
+    return [name for name in str(ablation.attrs["classes"]).split("\n") if name]
+
+
+def metric_name(result: xr.Dataset) -> str:
+    """The score's name in running text."""
+    metric = str(result.attrs["metric"])
+    return METRICS.get(metric, metric)
+
+
+def task_name(result: xr.Dataset) -> str:
+    """The name of the task as papers write it, `SST-2`; a task of the user keeps its name."""
+    name = str(result.attrs["task"])
+    return {"cola": "CoLA"}.get(name, name.upper()) if name in GLUE else name
+
+
+def in_percent(result: xr.Dataset) -> bool:
+    """Whether the score is a share, written in percent, and its changes in points."""
+    return str(result.attrs["metric"]) in ("accuracy", "f1")
+
+
+def score_unit(result: xr.Dataset) -> str:
+    """What changes of the score are counted in: points, or nothing."""
+    return "points" if in_percent(result) else ""
+
+
+def score_text(ablation: xr.Dataset) -> str:
+    """The whole model's score with its interval, `87 % [85, 89]` or `0.83 [0.80, 0.85]`."""
+    return (percent if in_percent(ablation) else number)(*at(estimate(ablation, "baseline")))
+
+
+def points_text(result: xr.Dataset, value: float, *, signed: bool = False) -> str:
+    """A difference of scores: `0.5 points` of a share, else as it is; signed with + or −."""
+    share = in_percent(result)
+    text = fixed(100 * value if share else value, 1 if share else 3)
+    plus = "+" if signed and float(text.replace("−", "-")) > 0 else ""
+    return f"{plus}{text} points" if share else f"{plus}{text}"
+
+
+def change_text(result: xr.Dataset, value: float, low: float, high: float) -> str:
+    """A difference of scores with its interval: `−1.4 points [−2.5, −0.3]`."""
+    text = points_text(result, value, signed=True)
+    if not math.isfinite(low):
+        return text
+    ends = (points_text(result, end).removesuffix(" points") for end in (low, high))
+    return f"{text} [{', '.join(ends)}]"

@@ -9,7 +9,7 @@ families for which `SharedPrefix` does not work, which is checked against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +20,8 @@ from transformers import PreTrainedModel
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import ModelError
-from headscope.experiments.ablation.replace import MeanMixtures, StandIn
 from headscope.experiments.ablation.shared_prefix import SharedPrefix
-from headscope.experiments.ablation.variants import Variant, lowest_layer
+from headscope.experiments.ablation.variants import StandIn, Variant, lowest_layer
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.model import Model, evaluating, forward
@@ -47,17 +46,6 @@ class Way:
 WAYS = (Way("shared"), Way("shared with projections"), Way("naive"))
 
 
-def mean_mixtures(
-    model: Model, examples: Sequence[Example], *, batch_tokens: int = BATCH_TOKENS
-) -> torch.Tensor:
-    """[layer, head, dim] every head's mean mixture, for `StandIn("mean", …)`."""
-    found = MeanMixtures(model)
-    with evaluating(model.network):
-        for places in batches(examples, budget=batch_tokens):
-            found.add(batch_of(model, [examples[at] for at in places]))
-    return found.means()
-
-
 def choose_way(
     model: Model, examples: Sequence[Example], variants: Sequence[Variant], stand_in: StandIn
 ) -> Way:
@@ -66,15 +54,20 @@ def choose_way(
     raises  ModelError if the whole model answers with what is no number
     """
     by_length = sorted(examples, key=len)
-    batch = batch_of(model, [by_length[0], by_length[len(by_length) // 2]])
-    layers = sorted({lowest_layer(v) for v in variants})
-    few = {layers[0], layers[len(layers) // 2], layers[-1]}
-    tried = [next(v for v in variants if lowest_layer(v) == layer) for layer in sorted(few)]
-    tried.append(max(variants, key=len))  # most heads at once, maybe in several layers
+    batch = model.batch([by_length[0], by_length[len(by_length) // 2]])
+    by_layer = {lowest_layer(variant): variant for variant in reversed(variants)}
+    layers = sorted(by_layer)
+    few = sorted({layers[0], layers[len(layers) // 2], layers[-1]})
+    # The last: most heads at once, maybe in several layers.
+    tried = [*(by_layer[layer] for layer in few), max(variants, key=len)]
     reasons = []
     with evaluating(model.network):
         wanted = naive(model.network, batch, tried, stand_in)
-        check_numbers(wanted[0], model.name)
+        if not wanted[0].isfinite().all():
+            raise ModelError(
+                f"{model.name!r} answers with NaN or infinity; wanted numbers: its training may "
+                "have diverged (a lower rate, float32), or its weights are damaged"
+            )
         largest = float(wanted.abs().max())
         allowed = max(TOLERANCE, 8 * torch.finfo(wanted.dtype).eps) * max(largest, 1)
         for way in WAYS[:-1]:
@@ -90,24 +83,12 @@ def choose_way(
     return Way(WAYS[-1].name, reasons[-1])
 
 
-def check_numbers(logits: torch.Tensor, name: str) -> None:
-    """Raises ModelError for answers of the whole model, [example, output], that are no numbers."""
-    if not logits.isfinite().all():
-        raise ModelError(
-            f"{name!r} answers with NaN or infinity; wanted numbers: its training may have "
-            "diverged (a lower rate, float32), or its weights are damaged"
-        )
-
-
 def sweep(
-    model: Model,
-    examples: Sequence[Example],
-    places: Sequence[int],
-    variants: Sequence[Variant],
+    model: Model, examples: Sequence[Example], places: Sequence[int], variants: Sequence[Variant],
     answers: Answers,
-) -> npt.NDArray[np.float32]:
+) -> npt.NDArray[np.float32]:  # fmt: skip
     """[variant + 1, place, output] the logits of the examples at some places, from one batch."""
-    batch = batch_of(model, [examples[at] for at in places])
+    batch = model.batch([examples[at] for at in places])
     return answers(batch, variants).float().cpu().numpy()
 
 
@@ -128,11 +109,8 @@ def answering(
     if way.name == "naive":
         yield lambda batch, variants: naive(network, batch, variants, stand_in)
         return
-    skip = way.name == "shared"
-    prefix: AbstractContextManager[SharedPrefix]
-    prefix = SharedPrefix(network, stand_in, skip_projections=skip)
-    with prefix as opened:
-        yield lambda batch, variants: _shared(opened, batch, variants, batch_tokens)
+    with SharedPrefix(network, stand_in, skip_projections=way.name == "shared") as prefix:
+        yield lambda batch, variants: _shared(prefix, batch, variants, batch_tokens)
 
 
 def _shared(
@@ -151,14 +129,6 @@ def _shared(
     return found  # [variant + 1, example, output]
 
 
-def batch_of(model: Model, examples: Sequence[Example]) -> Batch:
-    """The examples as a batch on the model's device."""
-    return Batch.of(examples, model.vocabulary, replicates=0, device=model.device)
-
-
-# --- the plain way ----------------------------------------------------------------------------
-
-
 def naive(
     network: PreTrainedModel, batch: Batch, variants: Sequence[Variant], stand_in: StandIn
 ) -> torch.Tensor:
@@ -167,6 +137,6 @@ def naive(
     for variant in (frozenset(), *variants):
         off = [stand_in.switching_off(variant)] if variant else []
         with Instrument(network, interventions=off):
-            answer = forward(network, batch.input_ids, batch.mask, batch.segment_ids)
+            answer = forward(network, *batch.inputs)
         found.append(answer.logits.detach())
     return torch.stack(found)  # [variant + 1, example, output]

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import xarray as xr
+from torch.nn.utils.rnn import pad_sequence
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, Ints
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
 from headscope.corpus.packing import batches
@@ -32,14 +32,14 @@ from headscope.experiments.alignment.translator import EncodedPair, PairSide, Tr
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView, norms_of_sum
 from headscope.model.linears import linears
+from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
-from headscope.run.finished_run import Run
 from headscope.run.life_cycle import RunInProgress
-from headscope.run.store import State
+from headscope.run.store import Run, State
 
 PART = 64  # pairs that are kept together
 BATCH_TOKENS = 1024  # of the longer side
-Ints = npt.NDArray[np.int64]
+STOCK = Execution(linears="stock")
 COUNTED = ("links", "possible", "sure")  # all links, and those that are right
 
 
@@ -51,8 +51,7 @@ def align(
     limit: int | None = None,
     replicates: int = 1000,
     seed: int = 0,
-    overwrite: bool = False,
-    command: Sequence[str] = (),
+    execution: Execution | None = None,
 ) -> Run:
     """Computes a run with the group `alignment`, see `result.alignment_result`.
 
@@ -75,7 +74,7 @@ def align(
             "counted": "sentence pairs", "words_from": gold.first,
         },
         counts={"skipped": len(encoded) - len(fitting)},
-        seed=seed, replicates=replicates, line=command,
+        seed=seed, replicates=replicates,
     )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
@@ -88,18 +87,16 @@ def align(
         scores = scores_of(state, ids, replicates=replicates, seed=seed)
         return {"alignment": alignment_result(scores, pairs=len(fitting))}
 
-    return run_experiment(request, compute, output=output, overwrite=overwrite)
+    return run_experiment(request, compute, output=output, execution=execution or STOCK)
 
 
 def _counts(translator: Translator, encoded: Sequence[EncodedPair], kind: str) -> State:
     """`counts_of` of a part, in batches of like length; in the order of the pairs."""
-    found: dict[int, State] = {}
+    rows = list(batches(encoded, budget=BATCH_TOKENS))
     with linears(translator.network, kind):
-        for rows in batches(encoded, budget=BATCH_TOKENS):
-            state = counts_of(translator, [encoded[row] for row in rows])
-            for at, row in enumerate(rows):
-                found[row] = {key: array[at] for key, array in state.items()}
-    return {key: np.stack([found[row][key] for row in sorted(found)]) for key in found[0]}
+        states = [counts_of(translator, [encoded[row] for row in some]) for some in rows]
+    order = np.argsort(np.concatenate(rows))
+    return {key: np.concatenate([s[key] for s in states])[order] for key in states[0]}
 
 
 def _example(one: EncodedPair) -> Example:
@@ -108,9 +105,6 @@ def _example(one: EncodedPair) -> Example:
     word = np.concatenate([one.source.word, one.target.word])
     segments = np.repeat([0, 1], [len(one.source), len(one.target)])
     return Example(one.pair.id, one.pair.id, ids, segments, word < 0, word)
-
-
-# --- links ------------------------------------------------------------------------------------
 
 
 def counts_of(translator: Translator, batch: Sequence[EncodedPair]) -> State:
@@ -152,8 +146,7 @@ def maps_of(view: LayerView) -> Float64:
     whole = norms_of_sum(weight, view.gram)[:, None]  # [example, 1, query, key]
     weights = torch.cat([weight, weight.mean(1, keepdim=True)], 1)
     both = torch.stack([weights, torch.cat([norm, whole], 1)])
-    found: Float64 = both.double().cpu().numpy()
-    return found
+    return np.asarray(both.double().cpu().numpy())
 
 
 def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) -> Ints:
@@ -174,20 +167,19 @@ def links_of(maps: Float64, source: PairSide, target: PairSide, *, later: bool) 
     merged = rows @ maps @ columns  # […, word, place]
     best = merged.argmax(-1)
     there = np.bincount(target.word[tokens], minlength=words) > 0  # a word may have no tokens
-    found: Ints = np.where((best < keys) & there, best, -1)
-    return found
+    return np.where((best < keys) & there, best, -1)
 
 
 def right(links: Ints, one: EncodedPair) -> Ints:
     """[…, COUNTED] how many links there are, how many are possible, how many are sure."""
-    words = len(one.pair.source), links.shape[-1]
+    words = links.shape[-1]
     counts = [links >= 0]
     for wanted in (one.pair.possible, one.pair.sure):
-        gold = np.zeros((words[0] + 1, words[1]), bool)  # the last row is that of no link
+        gold = np.zeros((len(one.pair.source) + 1, words), bool)  # the last row is that of no link
         for source, target in wanted:
-            if target < words[1]:
+            if target < words:
                 gold[source, target] = True
-        counts.append(gold[links, np.arange(words[1])])
+        counts.append(gold[links, np.arange(words)])
     return np.stack([c.sum(-1) for c in counts], -1)  # […, COUNTED]
 
 
@@ -196,14 +188,11 @@ def tensors(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Source ids, their mask, and what the decoder reads, all [example, token]; padded behind."""
     pad = translator.network.config.pad_token_id or 0
-    sides = ([one.source.ids for one in batch], [one.decoder_ids for one in batch])
-    ids = [np.full((len(batch), max(map(len, side))), pad, np.int64) for side in sides]
-    for array, side in zip(ids, sides, strict=True):
-        for row, found in enumerate(side):
-            array[row, : len(found)] = found
-    length = np.array([len(side) for side in sides[0]])
-    mask = np.arange(ids[0].shape[1]) < length[:, None]
-    source, seen, decoder = (
-        torch.from_numpy(a).to(translator.device) for a in (ids[0], mask, ids[1])
-    )
-    return source, seen, decoder
+
+    def padded(side: Sequence[Ints], fill: int) -> torch.Tensor:
+        rows = [torch.from_numpy(row) for row in side]
+        return pad_sequence(rows, batch_first=True, padding_value=fill).to(translator.device)
+
+    source = [one.source.ids for one in batch]
+    seen = padded([np.ones(len(ids), np.int64) for ids in source], 0).bool()
+    return padded(source, pad), seen, padded([one.decoder_ids for one in batch], pad)

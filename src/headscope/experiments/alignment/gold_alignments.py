@@ -11,12 +11,13 @@ possible, or in blocks: `SENT: 0`, then a line `S 3 4` or `P 3 4` for each link.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from headscope.core.whole_file import sha256_of
 from headscope.corpus.files import BYTE_ORDER_MARK, checked_files
 from headscope.errors import CorpusError
 
@@ -64,15 +65,12 @@ class GoldAlignments:
     @property
     def sha256(self) -> str:
         """Hex sha256 over all words and links in order."""
-        digest = hashlib.sha256()
-        for p in self.pairs:
-            parts = (p.source, p.target, sorted(p.sure), sorted(p.possible))
-            digest.update(repr(parts).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+        return sha256_of(
+            repr((p.source, p.target, sorted(p.sure), sorted(p.possible))) for p in self.pairs
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(NamedTuple):
     """A link as it is written: on which line of the file, in which pair."""
 
     line: int
@@ -95,11 +93,17 @@ def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
     first = _first(files[2], written, texts)
     kept: list[tuple[set[Word], set[Word]]] = [(set(), set()) for _ in texts]  # sure, possible
     for link in written:
-        _check(files[2], link, texts[link.pair], first)
         word = (link.source - first, link.target - first)
-        kept[link.pair][1].add(word)
-        if link.sure:
-            kept[link.pair][0].add(word)
+        lengths = [len(side) for side in texts[link.pair]]
+        if word[0] >= lengths[0] or word[1] >= lengths[1]:
+            raise CorpusError(
+                f"{files[2]}:{link.line}: found a link of word {link.source} to word "
+                f"{link.target}; wanted words {first} to {lengths[0] - 1 + first} of the source "
+                f"(first) and {first} to {lengths[1] - 1 + first} of the target of pair "
+                f"{link.pair + 1}"
+            )
+        for links in kept[link.pair][0 if link.sure else 1 :]:
+            links.add(word)
     pairs = tuple(
         SentencePair(str(at + 1), *texts[at], frozenset(sure), frozenset(possible))
         for at, (sure, possible) in enumerate(kept)
@@ -111,10 +115,10 @@ def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
 # --- which files ----------------------------------------------------------------------------
 
 
-def _found(paths: Sequence[Path]) -> tuple[tuple[Path, Path, Path], tuple[str, str] | None]:
+def _found(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, str] | None]:
     """Source, target and links; and the languages, where the names tell them."""
     if len(paths) == 3:
-        return _three(*paths), None
+        return checked_files(paths), None
     if len(paths) != 1 or not paths[0].is_dir():
         raise CorpusError(f"found {', '.join(map(str, paths)) or 'nothing'}; {WANTED}")
     folder = paths[0]
@@ -122,19 +126,14 @@ def _found(paths: Sequence[Path]) -> tuple[tuple[Path, Path, Path], tuple[str, s
     for name in sorted((p.name for p in folder.iterdir()), key=lambda n: (-len(n), n)):
         if named := _RWTH.fullmatch(name):
             languages = (named[1].lower(), named[2].lower())
-            return _three(*(folder / one for one in (*languages, name))), languages
+            return checked_files(folder / one for one in (*languages, name)), languages
     stems = sorted(p.with_suffix("") for p in folder.glob("*.src"))
     found = [(s, p) for s in stems for end in _ENDINGS if (p := Path(f"{s}{end}")).is_file()]
     if len(found) != 1:
         many = f"{len(found)} sets of files" if found else "no such files"
         raise CorpusError(f"found {many} in {folder}; {WANTED}")
     stem, links = found[0]
-    return _three(Path(f"{stem}.src"), Path(f"{stem}.tgt"), links), None
-
-
-def _three(*paths: Path) -> tuple[Path, Path, Path]:
-    source, target, links = checked_files(paths)
-    return source, target, links
+    return checked_files([f"{stem}.src", f"{stem}.tgt", links]), None
 
 
 def _lines(path: Path) -> list[str]:
@@ -151,14 +150,13 @@ def _lines(path: Path) -> list[str]:
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-# --- texts ----------------------------------------------------------------------------------
-
-
 def _texts(
     files: Sequence[Path], source: Sequence[str], target: Sequence[str]
 ) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """[line] words of both sides; a line that is empty on both is no pair."""
-    sides = [[_words(line) for line in side] for side in (source, target)]
+    # not split(): that would cut at no-break spaces too
+    sides = [[tuple(filter(None, re.split(r"[ \t]", line))) for line in side]
+             for side in (source, target)]  # fmt: skip
     for side in sides:
         while side and not side[-1]:
             side.pop()
@@ -174,16 +172,7 @@ def _texts(
     return list(zip(*sides, strict=True))
 
 
-def _words(line: str) -> tuple[str, ...]:
-    # not split(): that would cut at no-break spaces too
-    return tuple(word for word in re.split(r"[ \t]", line) if word)
-
-
-# --- links ----------------------------------------------------------------------------------
-
-
 def _links(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
-    """All links as they are written."""
     long = next((row for row in rows if row.strip()), "").startswith("SENT")
     return _in_blocks(path, rows, pairs) if long else _on_lines(path, rows, pairs)
 
@@ -195,35 +184,35 @@ def _on_lines(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
             f"found {len(rows)} lines in {path} for {pairs} pairs of sentences; wanted a line for "
             "each pair, empty where it has no links"
         )
+    wanted = "links SOURCE-TARGET (sure) or SOURCEpTARGET (possible), such as 3-4 or 3p4"
     for at, row in enumerate(rows[:pairs]):
         for text in row.split():
             if (link := _LINK.fullmatch(text)) is None:
-                raise CorpusError(
-                    f"{path}:{at + 1}: found {text[:40]!r}; wanted links SOURCE-TARGET (sure) or "
-                    "SOURCEpTARGET (possible), such as 3-4 or 3p4"
-                )
+                raise _wrong(path, at + 1, text, wanted)
             yield _Link(at + 1, at, int(link[1]), int(link[3]), link[2] == "-")
 
 
 def _in_blocks(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
     """`SENT: 0`, then `S 3 4` and `P 3 5`."""
     first = at = -1
+    wanted = (
+        "SENT: NUMBER, or S or P with a word of the source and one of the target, such as S 3 4"
+    )
     for number, text in enumerate((row.strip() for row in rows), start=1):
         if sentence := _SENTENCE.fullmatch(text):
             first = int(sentence[1]) if first < 0 else first
             at, before = int(sentence[1]) - first, at
             if first > 1 or not before < at < pairs:
-                raise CorpusError(
-                    f"{path}:{number}: found {text[:40]!r}; wanted the {pairs} pairs in order, "
-                    "counted from 0 or from 1"
-                )
+                order = f"the {pairs} pairs in order, counted from 0 or from 1"
+                raise _wrong(path, number, text, order)
         elif row := _ROW.fullmatch(text):
             yield _Link(number, at, int(row[2]), int(row[3]), row[1] == "S")
         elif text:
-            raise CorpusError(
-                f"{path}:{number}: found {text[:40]!r}; wanted SENT: NUMBER, or S or P with a word "
-                "of the source and one of the target, such as S 3 4"
-            )
+            raise _wrong(path, number, text, wanted)
+
+
+def _wrong(path: Path, line: int, text: str, wanted: str) -> CorpusError:
+    return CorpusError(f"{path}:{line}: found {text[:40]!r}; wanted {wanted}")
 
 
 def _first(path: Path, links: Iterable[_Link], texts: Sequence[tuple[Sequence[str], ...]]) -> int:
@@ -239,14 +228,3 @@ def _first(path: Path, links: Iterable[_Link], texts: Sequence[tuple[Sequence[st
             "or from 1; wanted links SOURCE-TARGET of all pairs"
         )
     return 0 if zero else 1
-
-
-def _check(path: Path, link: _Link, texts: tuple[Sequence[str], Sequence[str]], first: int) -> None:
-    lengths = [len(side) for side in texts]
-    inside = (link.source - first < lengths[0], link.target - first < lengths[1])
-    if not all(inside):
-        raise CorpusError(
-            f"{path}:{link.line}: found a link of word {link.source} to word {link.target}; wanted "
-            f"words {first} to {lengths[0] - 1 + first} of the source (first) and {first} to "
-            f"{lengths[1] - 1 + first} of the target of pair {link.pair + 1}"
-        )

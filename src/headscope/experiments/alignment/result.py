@@ -15,8 +15,16 @@ import numpy.typing as npt
 import xarray as xr
 from scipy.stats import rankdata
 
-from headscope.core.accumulators import Float64, bootstrap_weights, estimate, halves, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.accumulators import (
+    Float64,
+    Ints,
+    bootstrap_weights,
+    correlation,
+    estimate,
+    halves,
+    ratio,
+)
+from headscope.core.results import Variable, labelled
 from headscope.run.store import State
 
 PAPER = "Kobayashi et al. 2020, §5"
@@ -33,43 +41,39 @@ def alignment_result(scores: AlignmentScores, *, pairs: int) -> xr.Dataset:
     measure  by weight α, or by norm ‖αf(x)‖; of a layer, by the mean weight of its heads, or by the
              norm of the sum of their vectors
     """
-    both = ("setting", "measure")
+    setting, both = ("setting",), ("setting", "measure")
+    rate, highest = "alignment error rate", "of the highest mean norm"
+    together = f"{{}} of {rate} and mean norm over heads"
     rows = {
-        "aer": (scores.head, ("layer", "head", *both), "alignment error rate of a head"),
-        "layer_aer": (scores.layer, ("layer", *both), "alignment error rate of a layer"),
-        "mean_layer_aer": (scores.layer.mean(1), both, "alignment error rate, mean of layers"),
-        "best_aer": (scores.best, both, "alignment error rate of the best layer"),
+        "aer": (scores.head, ("layer", "head", *both), f"{rate} of a head"),
+        "layer_aer": (scores.layer, ("layer", *both), f"{rate} of a layer"),
+        "mean_layer_aer": (scores.layer.mean(1), both, f"{rate}, mean of layers"),
+        "best_aer": (scores.best, both, f"{rate} of the best layer"),
         "highest_norm_layer_aer": (
-            scores.highest_norm_layer, ("setting",),
-            "alignment error rate of the layer of the highest mean norm",
+            scores.highest_norm_layer, setting, f"{rate} of the layer {highest}",
         ),
         "highest_norm_head_aer": (
-            scores.highest_norm_head, ("setting",),
-            "alignment error rate of the head of the highest mean norm",
+            scores.highest_norm_head, setting, f"{rate} of the head {highest}",
         ),
         "mean_norm": (scores.norm, ("layer", "head"), "mean weighted norm ‖αf(x)‖"),
-        **{
-            name: (
-                scores.correlation(name), ("setting",),
-                f"{sign} of alignment error rate and mean norm over heads",
-            )
-            for name, sign in (("spearman", "Spearman’s ρ"), ("pearson", "Pearson’s r"))
-        },
+        "spearman": (
+            scores.correlation("spearman"), setting, together.format("Spearman’s ρ"),
+        ),
+        "pearson": (scores.correlation("pearson"), setting, together.format("Pearson’s r")),
+        "held_out": (
+            scores.held_out, both,
+            f"{rate} of the best layer, chosen on one half and scored on the other",
+        ),
     }  # fmt: skip
     variables = {
-        name: Variable(estimate(draws, documents=pairs), dims, text, "1", PAPER)
+        name: Variable(
+            estimate(draws, documents=pairs), dims, text, "1", OURS if name == "held_out" else PAPER
+        )
         for name, (draws, dims, text) in rows.items()
     }
-    held_out = "alignment error rate of the best layer, chosen on one half and scored on the other"
-    found = estimate(scores.held_out, documents=pairs)
-    variables["held_out"] = Variable(found, both, held_out, "1", OURS)
-    best = "the layer of the lowest alignment error rate"
+    best = f"the layer of the lowest {rate}"
     variables["best_layer"] = Variable(scores.best_layer, both, best, "1", PAPER)
-    coords = {"setting": SETTINGS, "measure": MEASURES}
-    return labelled(variables, coords=coords)
-
-
-# --- error rates ------------------------------------------------------------------------------
+    return labelled(variables, coords={"setting": SETTINGS, "measure": MEASURES})
 
 
 @dataclass(frozen=True)
@@ -94,22 +98,21 @@ class AlignmentScores:
         return np.asarray(self.layer.min(1))
 
     @property
-    def best_layer(self) -> npt.NDArray[np.int64]:
+    def best_layer(self) -> Ints:
         """[setting, measure] the layer that has it."""
         return np.asarray(self.layer[0].argmin(0))
 
     @property
     def highest_norm_layer(self) -> Float64:
         """[replicate + 1, setting] by norms, of the layer whose heads have the longest vectors."""
-        at = self.norm.mean(2).argmax(1)  # [replicate + 1]
-        return np.asarray(self.layer[np.arange(len(at)), at, :, NORM])
+        return _of_highest(self.layer, self.norm.mean(2))
 
     @property
     def highest_norm_head(self) -> Float64:
         """[replicate + 1, setting] by norms, of the head with the longest vectors."""
-        by_unit = self.norm.reshape(len(self.norm), -1)  # [replicate + 1, unit]
-        at = np.unravel_index(by_unit.argmax(1), self.norm.shape[1:])
-        return np.asarray(self.head[np.arange(len(by_unit)), at[0], at[1], :, NORM])
+        rows = len(self.norm)
+        by_unit = self.head.reshape(rows, -1, *self.head.shape[3:])
+        return _of_highest(by_unit, self.norm.reshape(rows, -1))  # [replicate + 1, unit, …]
 
     def correlation(self, coefficient: str) -> Float64:
         """[replicate + 1, setting] of the heads' error rates by norms with their mean norms.
@@ -121,9 +124,14 @@ class AlignmentScores:
         aer = np.swapaxes(aer, 1, 2)  # [replicate + 1, setting, unit]
         if coefficient == "spearman":
             norm, aer = (rankdata(x, axis=-1, nan_policy="propagate") for x in (norm, aer))
-        norm, aer = (x - x.mean(-1, keepdims=True) for x in (norm, aer))
-        spread = np.sqrt((norm**2).sum(-1) * (aer**2).sum(-1))
-        return ratio((norm * aer).sum(-1), spread)
+        return correlation(norm, aer)
+
+
+def _of_highest(rates: Float64, norm: Float64) -> Float64:
+    """[replicate + 1, setting] error rates by norms, [replicate + 1, unit, setting, measure], of
+    the unit with the highest norm, [replicate + 1, unit].
+    """
+    return np.asarray(rates[np.arange(len(norm)), norm.argmax(1), :, NORM])
 
 
 def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> AlignmentScores:
@@ -132,22 +140,24 @@ def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> Al
     state  as `align.counts_of`, of pairs with these ids
     """
     weights = bootstrap_weights(ids, replicates=replicates, seed=seed)  # [pair, replicate + 1]
-    first = halves(ids, seed=seed) == 0  # [pair]
+    wanted, layer = state["wanted"], state["layer"]
     norm = ratio(
         np.einsum("pr,plh->rlh", weights, state["norm"]),
         (weights.T @ state["cells"])[:, None, None],
     )
+    first = halves(ids, seed=seed)[:, None] == 0  # [pair, 1]
+    halved = [error_rate(layer, wanted, weights * half) for half in (first, ~first)]
+    held_out = [
+        np.take_along_axis(scored, chosen.argmin(1)[:, None], 1)[:, 0]
+        for chosen, scored in (halved, halved[::-1])
+    ]  # [replicate + 1, setting, measure] each
     return AlignmentScores(
-        error_rate(state["head"], state["wanted"], weights),
-        error_rate(state["layer"], state["wanted"], weights),
-        norm,
-        _held_out(state, weights, first),
-    )
+        error_rate(state["head"], wanted, weights), error_rate(layer, wanted, weights), norm,
+        np.asarray((held_out[0] + held_out[1]) / 2),
+    )  # fmt: skip
 
 
-def error_rate(
-    counts: npt.NDArray[np.int32], wanted: npt.NDArray[np.int64], weights: Float64
-) -> Float64:
+def error_rate(counts: npt.NDArray[np.int32], wanted: Ints, weights: Float64) -> Float64:
     """[replicate + 1, …] AER of links that were counted.
 
     counts   [pair, …, COUNTED]
@@ -158,16 +168,3 @@ def error_rate(
     sure = (weights.T @ wanted).reshape(-1, *[1] * (pooled.ndim - 2))  # [replicate + 1, 1, …]
     found, possible, certain = (pooled[..., at] for at in range(3))
     return 1 - ratio(possible + certain, found + sure)
-
-
-def _held_out(state: State, weights: Float64, first: npt.NDArray[np.bool_]) -> Float64:
-    """See `AlignmentScores.held_out`."""
-    halved = [
-        error_rate(state["layer"], state["wanted"], weights * half[:, None])
-        for half in (first, ~first)
-    ]  # [replicate + 1, layer, setting, measure] each
-    both = []
-    for chosen, scored in (halved, halved[::-1]):
-        at = chosen.argmin(1)[:, None]  # [replicate + 1, 1, setting, measure]
-        both.append(np.take_along_axis(scored, at, 1)[:, 0])
-    return np.asarray((both[0] + both[1]) / 2)

@@ -1,30 +1,37 @@
-"""What a report says of word alignment: opening, a section, a table."""
+"""What a report says and draws of word alignment: opening, a section, a table, a figure."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import xarray as xr
+from matplotlib.axes import Axes
 
-from headscope.core.results import estimate, model_name
+from headscope.core.results import at, estimate, needed
 from headscope.core.wording import percent
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
+from headscope.draw.caption_words import over, with_interval
+from headscope.draw.marks import layer_bands, percent_axis
+from headscope.draw.panel import Panel, Picture
+from headscope.draw.style import color, marker
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, share
 
 WORDS = {"AWO": "the word that is generated", "AWI": "the word that is read"}
+SHORT = {"AWO": "the word generated (AWO)", "AWI": "the word read (AWI)"}
 BY = {"weight": "weights", "norm": "norms"}
+LOOK = {"weight": "mean", "norm": "strongest"}  # whose colours and marks they get
 
 
 def findings(tree: xr.DataTree) -> list[str]:
     """Of each setting: the best layer by weights and by norms."""
-    alignment = tree.children["alignment"].to_dataset()
+    alignment = needed(tree, "alignment")
     lines = []
     for setting, words in WORDS.items():
-        told = [
-            f"{_number(alignment, 'best_aer', setting=setting, measure=m)} by {name} (layer "
-            f"{_best(alignment, setting, m)})"
-            for m, name in BY.items()
-        ]
+        told = []
+        for measure, name in BY.items():
+            rate = estimate(alignment, "best_aer", setting=setting, measure=measure)
+            layer = _best_layer(alignment, setting, measure)
+            told.append(f"{percent(*at(rate))} by {name} (layer {layer})")
         lines.append(
             f"Linked to {words} ({setting}), the best layer has an alignment error rate of "
             f"{' and '.join(told)}."
@@ -32,20 +39,25 @@ def findings(tree: xr.DataTree) -> list[str]:
     return lines
 
 
+def _best_layer(alignment: xr.Dataset, setting: str, measure: str) -> int:
+    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + 1
+
+
 def _table(alignment: xr.Dataset) -> Table:
+    def cell(variable: str, **choice: str) -> Cell:
+        return share(*at(estimate(alignment, variable, **choice)))
+
     rows = []
     for setting in WORDS:
         for measure, name in BY.items():
-            at = {"setting": setting, "measure": measure}
+            of = {"setting": setting, "measure": measure}
+            highest = [
+                cell(f"highest_norm_{unit}_aer", setting=setting) for unit in ("layer", "head")
+            ]
             rows.append([
-                Cell(setting), Cell(name), _cell(alignment, "mean_layer_aer", **at),
-                _cell(alignment, "best_aer", **at), Cell(str(_best(alignment, setting, measure))),
-                _cell(alignment, "held_out", **at),
-                *(
-                    _cell(alignment, f"highest_norm_{of}_aer", setting=setting)
-                    if measure == "norm" else Cell("")
-                    for of in ("layer", "head")
-                ),
+                Cell(setting), Cell(name), cell("mean_layer_aer", **of), cell("best_aer", **of),
+                Cell(str(_best_layer(alignment, setting, measure))), cell("held_out", **of),
+                *(highest if measure == "norm" else [Cell("")] * 2),
             ])  # fmt: skip
     columns = [
         Column("Setting"), Column("By"), Column("Mean of layers", "%", "aer"),
@@ -60,38 +72,63 @@ def _table(alignment: xr.Dataset) -> Table:
     return Table("Error rates of word alignment", columns, [Rows(rows)], caption)
 
 
-def _best(alignment: xr.Dataset, setting: str, measure: str) -> int:
-    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + 1
-
-
-def _cell(alignment: xr.Dataset, variable: str, **choice: Any) -> Cell:
-    parts = estimate(alignment, variable, **choice)
-    return share(float(parts.value), float(parts.low), float(parts.high))
-
-
-def _number(alignment: xr.Dataset, variable: str, **choice: Any) -> str:
-    parts = estimate(alignment, variable, **choice)
-    return percent(float(parts.value), float(parts.low), float(parts.high))
-
-
-def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    return [("How well cross-attention aligns words in ", False), (model_name(tree), True)]
-
-
 OPENING = OpeningPlan(
-    heading=_heading, findings=findings,
-)  # fmt: skip
+    heading=heading_of("How well cross-attention aligns words in "), findings=findings
+)
 SECTIONS = (
     SectionPlan(
-        id="part-alignment",
-        title="Which layers and heads align words?",
-        text=(
-            "A word of the translation is linked to the source word that gets most of a head’s, or "
-            "a layer’s, cross-attention: by weights, or by the norms of the weighted vectors. "
-            "Links to the closing sign are left out."
-        ),
-        pictures=("alignment",),
-        tables=(of_group("alignment", _table),),
-        chapter=FINDINGS,
+        id="part-alignment", title="Which layers and heads align words?", chapter=FINDINGS,
+        text="A word of the translation is linked to the source word that gets most of a head’s, "
+        "or a layer’s, cross-attention: by weights, or by the norms of the weighted vectors. "
+        "Links to the closing sign are left out.",
+        pictures=("alignment",), tables=(of_group("alignment", _table),),
     ),
-)
+)  # fmt: skip
+
+
+# --- the figure -------------------------------------------------------------------------------
+
+
+def panels(tree: xr.DataTree) -> list[Panel]:
+    """Layers, then heads, for each setting."""
+    alignment = needed(tree, "alignment")
+    return [
+        Panel(f"{of}: {text}", partial(draw, alignment, setting))
+        for of, draw in {"Layers": _layers, "Heads": _heads}.items()
+        for setting, text in SHORT.items()
+    ]
+
+
+def caption(tree: xr.DataTree) -> str:
+    """How to read the figure."""
+    return (
+        "Alignment error rate (0 % is perfect) of cross-attention. (a, b) Of each layer: links by "
+        "the mean weight of its heads, and by the norm of the sum of their weighted vectors. "
+        "(c, d) Of each head by norms, against its mean norm ‖αf(x)‖, and Spearman’s ρ. Bands, "
+        "whiskers and brackets: 95 % intervals, bootstrap over sentence pairs; "
+        f"{over(tree)}. After Kobayashi et al. (2020), Table 3."
+    )
+
+
+def _layers(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
+    lines = [
+        (estimate(alignment, "layer_aer", setting=setting, measure=measure), word, BY[measure])
+        for measure, word in LOOK.items()
+    ]
+    layer_bands(axes, lines, "alignment error rate")
+
+
+def _heads(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
+    norm = estimate(alignment, "mean_norm")
+    aer = estimate(alignment, "aer", setting=setting, measure="norm")
+    x, word = norm.value.ravel(), LOOK["norm"]  # [unit]
+    axes.vlines(x, aer.low.ravel(), aer.high.ravel(), color=color(word), lw=0.7, alpha=0.35)
+    axes.plot(x, aer.value.ravel(), marker(word), color=color(word), ms=3.6, mew=0)
+    axes.set_xlabel("mean norm ‖αf(x)‖")
+    axes.set_xlim(0, 1.05 * float(x.max()) or 1.0)
+    percent_axis(axes, "alignment error rate", top=1.0)
+    words = with_interval("ρ", *at(estimate(alignment, "spearman", setting=setting)))
+    axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
+
+
+FIGURES = (Picture("alignment", "Which words does it align?", ("alignment",), panels, caption),)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
+from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.experiments.alignment.gold_alignments import SentencePair
 from headscope.model.checkpoint import (
@@ -29,7 +29,6 @@ from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, Shape
 
-Ints = npt.NDArray[np.int64]
 CODES = {"de": "deu", "en": "eng", "fr": "fra", "ro": "ron"}  # ISO 639-3 of what has gold links
 
 
@@ -63,7 +62,6 @@ class EncodedPair:
     decoder_ids: Ints
 
     def __len__(self) -> int:
-        """The longer side."""
         return max(len(self.source), len(self.target))
 
 
@@ -124,14 +122,10 @@ def load_translator(
     network.to(where).eval()
     _tell_languages(tokenizer, languages, given)
     digest = weights_sha256(source.place, network)
-    return readable(Translator(network, tokenizer, given, source.commit, digest))
-
-
-def readable(translator: Translator) -> Translator:
-    """The translator; raises ModelError where cross-attention or its values cannot be read."""
+    translator = Translator(network, tokenizer, given, source.commit, digest)
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(
-            f"{translator.name!r}: the vectors of {translator.architecture}’s cross-attention "
+            f"{given!r}: the vectors of {translator.architecture}’s cross-attention "
             "cannot be read, so there are no norms; wanted a Marian, BART, mBART or T5"
         )
     return translator
@@ -162,10 +156,8 @@ def _decoder_ids(network: Any, target: Ints) -> Ints:
     """What the decoder reads, by the network's own shift; else its start sign, then the target."""
     if hasattr(network, "prepare_decoder_input_ids_from_labels"):
         shifted = network.prepare_decoder_input_ids_from_labels(torch.from_numpy(target)[None])
-        found: Ints = shifted[0].cpu().numpy()
-        return found
-    start = int(network.config.decoder_start_token_id)
-    return np.concatenate([[start], target[:-1]]).astype(np.int64)
+        return np.asarray(shifted[0].cpu().numpy())
+    return np.array([network.config.decoder_start_token_id, *target[:-1]], np.int64)
 
 
 # --- tokens and words -----------------------------------------------------------------------

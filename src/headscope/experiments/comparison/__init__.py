@@ -1,23 +1,36 @@
 """Comparison of two models of one shape: what fine-tuning changes in their heads."""
 
 from headscope.core.question import Question
+from headscope.core.terms import KOVALEVA, OURS, ROMANO, Term
 
+TERMS = {
+    "cosine": Term("cosine of maps",
+        "How alike the maps of one head in two models are, taken as vectors: 1 if equal, 0 if no "
+        "weight is in the same place; mean over inputs, padding cut off.", f"{KOVALEVA}, §4.3"),
+    "cosine_padded": Term("cosine of padded maps",
+        "The same of inputs that are filled up to one length, with the rows by which padding "
+        "attends, as in the authors’ notebook.", f"{KOVALEVA}, §4.3"),
+    "model_difference": Term("difference of two models",
+        "A number in the second model minus the same in the first, on the same documents; its "
+        "interval is of the difference in each resample (paired bootstrap).", OURS),
+    "sure": Term("rose or fell for sure",
+        "The difference is outside the interval that holds all heads of a number together in 95 % "
+        "of resamples, so that looking at all of them finds none by chance.", ROMANO),
+    "gradient_norm": Term("gradient of a layer", "The length of the gradient of all parameters of "
+        "a layer, before it is cut, mean over the steps of the training.", OURS),
+    "relative_change": Term("move of a layer’s weights", "The length of the difference between a "
+        "layer’s parameters after and before training, divided by their length before.", OURS),
+}  # fmt: skip
+SIMILARITY_LABELS = {
+    "cosine": "cosine of maps with the first model’s",
+    "cosine_padded": "cosine of padded maps with the first model’s",
+    "js": "divergence from the first model’s maps",
+}
 SIMILARITY = Question(
-    package=__name__,
-    name="similarity",
-    place=320,
-    figures="figure:FIGURES",
-    section="section:SECTIONS",
-    opening="section:OPENING",
-    terms="terms:TERMS",
-    labels="terms:SIMILARITY_LABELS",
-    tables="tables:comparison_tables",
+    package=__name__, name="similarity", place=320, figures="figure:SIMILARITY_FIGURES",
+    section="section:SECTIONS", opening="section:OPENING", terms=TERMS,
+    labels=SIMILARITY_LABELS, tables="change:comparison_tables",
     findings="findings:findings",
-)
+)  # fmt: skip
 
-CHANGE = Question(
-    package=__name__,
-    name="change",
-    place=330,
-    figures="figure_change:FIGURES",
-)
+CHANGE = Question(package=__name__, name="change", place=330, figures="figure:CHANGE_FIGURES")

@@ -4,15 +4,16 @@ Both models were asked the same of the same documents, and replicate k of both i
 So the difference of their replicates is the difference in a resample: its interval is that of the
 paired bootstrap. Whoever looks at all heads finds some outside any 95 % interval; a head counts as
 changed only outside the simultaneous one, which holds all heads of a number together in 95 % of
-resamples (the studentised maximum; Romano and Wolf 2005).
+resamples (the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import (
@@ -26,11 +27,12 @@ from headscope.core.accumulators import (
     spread,
 )
 from headscope.core.head_metrics import HeadMetric, head_metrics
-from headscope.core.labelled import DRAWS, Variable, labelled
-from headscope.core.results import pick
+from headscope.core.results import DRAWS, LIMITS, Variable, group, head_name, labelled, pick, shape
 
 GRID = ("quantity", "layer", "head")
-_SOURCE = "ours"
+SIDES = {
+    "before": "in the first model", "after": "in the second", "difference": "second - first",
+}  # fmt: skip
 Results = Mapping[str, xr.Dataset]
 
 
@@ -38,13 +40,13 @@ Results = Mapping[str, xr.Dataset]
 class Quantity:
     """One number per head in both models.
 
-    before, after  [replicate + 1, layer, head]; replicates of both are of the same documents
-    few            whether there are too few replicates for tail quantiles
+    sides  before, after, difference: [replicate + 1, layer, head]; replicates of both models are
+           of the same documents
+    few    whether there are too few replicates for tail quantiles
     """
 
     metric: HeadMetric
-    before: Float64
-    after: Float64
+    sides: Mapping[str, Float64]
     few: bool
 
     def estimate(self, draws: Float64) -> Estimate:
@@ -57,7 +59,7 @@ def change_of(
 ) -> xr.Dataset | None:
     """What changes from one model's results to the other's; None where no head has a number.
 
-    before, after  results made inside `result.keeping_draws`
+    before, after  results made inside `labelled.keeping_draws`
     shape          layers and heads
     returns        before, after, difference [quantity, layer, head], simultaneous_low and _high of
                    the difference, and `sure`: 1 where it lies above 0 for sure, -1 below, else 0
@@ -67,35 +69,42 @@ def change_of(
     found = list(quantities(before, after, shape, documents=documents, replicates=replicates))
     if not found:
         return None
-    parts: dict[str, list[Estimate]] = {}
-    for one in found:
-        for name, drawn in _sides(one).items():
-            parts.setdefault(name, []).append(one.estimate(drawn))
-            parts.setdefault(f"layer_{name}", []).append(one.estimate(over_heads(drawn)))
-            parts.setdefault(f"model_{name}", []).append(
-                one.estimate(over_heads(over_heads(drawn)[:, None])[:, 0])
-            )
-    both = [simultaneous(_sides(one)["difference"], documents=one.metric.n) for one in found]
+    variables = _estimates(found)
+    both = [simultaneous(one.sides["difference"], documents=one.metric.n) for one in found]
     low, high = (np.stack(ends) for ends in zip(*both, strict=True))  # [quantity, layer, head]
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
-    variables = {name: _variable(name, stacked(few)) for name, few in parts.items()}
-    variables |= _counted(low, high, sure)
-    return _named(labelled(variables, coords={"quantity": [o.metric.key for o in found]}), found)
+    for name, end in (("simultaneous_low", low), ("simultaneous_high", high)):
+        variables[name] = _variable(end, "end of the interval that holds for all heads together")
+    variables["sure"] = _variable(sure, "1: rises for sure, -1: falls, 0: neither")
+    for name, sign in (("rose", 1), ("fell", -1)):
+        count = (sure == sign).sum((1, 2))
+        variables[name] = _variable(count, f"heads that {name} for sure", GRID[:1])
+    metrics = [one.metric for one in found]
+    dataset = labelled(variables, coords={"quantity": [metric.key for metric in metrics]})
+    coords = {
+        "label": [m.label for m in metrics], "unit": [m.unit for m in metrics],
+        "analysis": [m.place[0] for m in metrics], "n": [m.n for m in metrics],
+    }  # fmt: skip
+    named = dataset.assign_coords({name: ("quantity", values) for name, values in coords.items()})
+    return named.assign_attrs(tidy=0)  # `change` and `change_summary` are its tables
 
 
 def quantities(
     before: Results, after: Results, shape: tuple[int, int], *, documents: int, replicates: int
 ) -> Iterator[Quantity]:
     """Every number per head that both models have, with its replicates."""
-    trees = [_tree(results, shape, documents) for results in (before, after)]
-    theirs = {metric.key for metric in head_metrics(trees[1])}
-    for metric in head_metrics(trees[0]):
-        if metric.key not in theirs:
+    root = xr.Dataset(attrs={"layers": shape[0], "heads": shape[1], "documents": documents})
+    mine, theirs = (
+        {m.key: m for m in head_metrics(xr.DataTree.from_dict({"/": root, **results}))}
+        for results in (before, after)
+    )
+    for key, metric in mine.items():
+        if key not in theirs:
             continue
-        mine, other = (_draws(results, metric) for results in (before, after))
-        if mine is not None and other is not None and mine.shape == other.shape:
-            few = len(mine) <= replicates
-            yield Quantity(metric, mine, other, few)
+        first, second = (_draws(results, metric) for results in (before, after))
+        if first is not None and second is not None and first.shape == second.shape:
+            sides = {"before": first, "after": second, "difference": second - first}
+            yield Quantity(metric, sides, few=len(first) <= replicates)
 
 
 def simultaneous(draws: Float64, *, documents: int) -> tuple[Float64, Float64]:
@@ -122,64 +131,75 @@ def over_heads(draws: Float64) -> Float64:
     return ratio(np.where(there, draws, 0).sum(-1), there.sum(-1).astype(np.float64))
 
 
-def stacked(parts: list[Estimate]) -> Estimate:
-    """[quantity, …] several estimates as one."""
-    return Estimate(
-        *(np.stack([getattr(p, end) for p in parts]) for end in ("value", "low", "high"))
-    )
+def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
+    """Both models and their difference: of each head, each layer and the whole model."""
+    variables = {}
+    for side, words in SIDES.items():
+        heads = [one.sides[side] for one in found]
+        layers = [over_heads(draws) for draws in heads]
+        whole = [over_heads(draws) for draws in layers]
+        for name, drawn, mean in (
+            (side, heads, ""),
+            (f"layer_{side}", layers, ", mean over heads"),
+            (f"model_{side}", whole, ", mean over all heads"),
+        ):
+            parts = [one.estimate(draws) for one, draws in zip(found, drawn, strict=True)]
+            ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
+            value = Estimate(*map(np.stack, ends))  # [quantity, …]
+            variables[name] = _variable(value, f"{words}{mean}", GRID[: value.value.ndim])
+    return variables
 
 
-# --- steps of change_of ---------------------------------------------------------------------
-
-
-def _sides(one: Quantity) -> dict[str, Float64]:
-    return {"before": one.before, "after": one.after, "difference": one.after - one.before}
-
-
-_WORDS = {"before": "in the first model", "after": "in the second", "difference": "second - first"}
-
-
-def _variable(name: str, parts: Estimate) -> Variable:
-    scope, _, side = name.rpartition("_")
-    mean = {"": "", "layer": ", mean over heads", "model": ", mean over all heads"}[scope]
-    dims = {"": GRID, "layer": GRID[:2], "model": GRID[:1]}[scope]
-    return Variable(parts, dims, f"{_WORDS[side]}{mean}", "1", _SOURCE)
-
-
-def _counted(low: Float64, high: Float64, sure: Float64) -> dict[str, Variable]:
-    ends = {"simultaneous_low": low, "simultaneous_high": high}
-    words = "end of the interval that holds for all heads together"
-    found = {name: Variable(end, GRID, words, "1", _SOURCE) for name, end in ends.items()}
-    found["sure"] = Variable(sure, GRID, "1: rises for sure, -1: falls, 0: neither", "1", _SOURCE)
-    for name, sign in (("rose", 1), ("fell", -1)):
-        count = (sure == sign).sum((1, 2))
-        found[name] = Variable(count, GRID[:1], f"heads that {name} for sure", "1", _SOURCE)
-    return found
-
-
-def _named(dataset: xr.Dataset, found: list[Quantity]) -> xr.Dataset:
-    """The dataset with what each quantity is called, its unit and its documents."""
-    metrics = [one.metric for one in found]
-    coords = {
-        "label": [m.label for m in metrics], "unit": [m.unit for m in metrics],
-        "analysis": [m.place[0] for m in metrics], "n": [m.n for m in metrics],
-    }  # fmt: skip
-    named = dataset.assign_coords({name: ("quantity", values) for name, values in coords.items()})
-    return named.assign_attrs(tidy=0)  # `change` and `change_summary` are its tables
-
-
-def _tree(results: Results, shape: tuple[int, int], documents: int) -> xr.DataTree:
-    root = xr.Dataset(attrs={"layers": shape[0], "heads": shape[1], "documents": documents})
-    return xr.DataTree.from_dict(
-        {"/": root, **{f"/{name}": found for name, found in results.items()}}
-    )
+def _variable(value: Estimate | Float64, words: str, dims: Sequence[str] = GRID) -> Variable:
+    return Variable(value, dims, words, "1", "ours")
 
 
 def _draws(results: Results, metric: HeadMetric) -> Float64 | None:
     """[replicate + 1, layer, head]; None where the analysis gave none."""
-    group, variable, choice = metric.place
-    dataset = results[group]
+    name, variable, choice = metric.place
+    dataset = results[name]
     if variable + DRAWS not in dataset:
         return None
     drawn = pick(dataset[variable + DRAWS], **choice).transpose(..., "layer", "head")
     return np.asarray(drawn.values, np.float64)
+
+
+def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
+    """`change`, `change_by_layer`, `change_summary` and `changed_examples`; none for other runs.
+
+    Layers and heads are 0-based, as in the data; `name` counts from 1, as papers do.
+    """
+    change, similarity = group(tree, "change"), group(tree, "similarity")
+    found: dict[str, pd.DataFrame] = {}
+    if change is not None:
+        heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
+        per_layer = shape(tree)[1]
+        units = (heads["layer"] * per_layer + heads["head"]).tolist()
+        names = [head_name(unit, per_layer) for unit in units]
+        heads.insert(list(heads.columns).index("head") + 1, "name", names)
+        words = {1: "rose", -1: "fell", 0: "unsure"}
+        found["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))
+        found["change_by_layer"] = _rows(change, "layer_", GRID[:2])
+        summary = _rows(change, "model_", GRID[:1], "rose", "fell")
+        found["change_summary"] = summary.rename(
+            columns={"rose": "heads_rose", "fell": "heads_fell"}
+        )
+    if similarity is not None and similarity.sizes.get("rank", 0):
+        parts = ("id", "document", "tokens", "change", "text")
+        columns = {part: similarity[f"example_{part}"].values for part in parts}
+        found["changed_examples"] = pd.DataFrame({"rank": similarity["rank"].values + 1, **columns})
+    for name, table in found.items():
+        models = {"base": "base_model", "model": "model", "revision": "revision"}
+        if name == "changed_examples":
+            del models["revision"]
+        for place, (column, attr) in enumerate(models.items()):
+            table.insert(place, column, str(tree.attrs.get(attr, "")))
+    return found
+
+
+def _rows(change: xr.Dataset, start: str, dims: Sequence[str], *more: str) -> pd.DataFrame:
+    """Rows of every number at `dims`: both models, the difference, their intervals, and `more`."""
+    sides = [side + end for side in SIDES for end in ("", *LIMITS)]
+    table = change[[*(start + side for side in sides), *more]].to_dataframe(dim_order=list(dims))
+    table = table.reset_index().rename(columns={start + side: side for side in sides})
+    return table[["analysis", "quantity", "label", "unit", "n", *dims[1:], *sides, *more]].copy()

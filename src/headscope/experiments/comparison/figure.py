@@ -1,8 +1,8 @@
-"""Draws how alike the heads of two models are, and what each layer learned.
+"""Draws what differs between two models: maps of heads, what layers learned, numbers of heads.
 
-Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning.
-Beside the change of each layer stands how much it learned: its gradients, and how far its weights
-moved.
+Kovaleva et al. (2019), Figure 5: the cosine of each head's maps before and after fine-tuning; §4.4:
+attention to kinds of words before and after. Beside the change of each layer stands how much it
+learned: its gradients, and how far its weights moved.
 """
 
 from __future__ import annotations
@@ -14,51 +14,70 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats, estimate, group, title_name
-from headscope.core.wording import fixed
+from headscope.core.dictionary import unit_label
+from headscope.core.head_metrics import chosen_keys
+from headscope.core.results import Floats, at, estimate, needed
+from headscope.core.wording import capital, fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, with_interval
-from headscope.draw.head_grid import draw_grid, grid_height
-from headscope.draw.marks import band_line, faint_grid, head_scatter, layer_axis, percent_axis
+from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
+from headscope.draw.marks import (
+    band_line,
+    head_scatter,
+    layer_axis,
+    legend,
+    percent_axis,
+    value_axis,
+)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.experiments.comparison.findings import chance_text, depth_finding, training_finding
+from headscope.experiments.comparison.findings import (
+    base_name,
+    chance_text,
+    depth_finding,
+    kind_change,
+    kind_name,
+    kinds_there,
+    points,
+    sure_finding,
+    training_finding,
+    tuned_name,
+    words_finding,
+)
 
-HEADROOM = 1.12
+HEADROOM, WORDS_HEADROOM = 1.12, 1.1  # of an axis
 MEASURES = (
     ("gradient_norm", "Gradients", "norm of a layer’s gradient"),
     ("relative_change", "Weights", "moved, of their norm"),
 )
+OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
+
+
+# --- maps -----------------------------------------------------------------------------------
 
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """1 − cosine and divergence of each head, then layer by layer; the padded way where asked."""
-    similarity = group(tree, "similarity")
-    if similarity is None:
-        return []
-    cosine = estimate(similarity, "cosine")
-    change = _change(cosine)
+    similarity = needed(tree, "similarity")
+    change = 1 - similarity["cosine"].values
     js = estimate(similarity, "js").value
-    height = grid_height(js)
+    by_layer = partial(_by_layer, similarity, heads=True)
     found = [
-        Panel("Change of maps, 1 − cosine", partial(draw_grid, change.value), height=height),
-        Panel("Divergence (nats)", partial(draw_grid, js, unit="nats"), height=height),
-        Panel("Layer by layer", partial(_by_layer, similarity), height=height),
+        grid_panel("Change of maps, 1 − cosine", change),
+        grid_panel("Divergence (nats)", js, unit="nats"),
+        Panel("Layer by layer", by_layer, height=grid_height(js)),
     ]
     if "cosine_padded" in similarity:
-        padded = _change(estimate(similarity, "cosine_padded")).value
-        drawn = partial(draw_grid, padded)
-        found.append(Panel("1 − cosine of padded maps", drawn, height=height))
+        padded = 1 - similarity["cosine_padded"].values
+        found.append(grid_panel("1 − cosine of padded maps", padded))
     return found
 
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what held."""
-    similarity = group(tree, "similarity")
-    padded = similarity is not None and "cosine_padded" in similarity
     more = (
         " (d) The same of maps padded to one length, with the rows of padding, as in the authors’ "
         "notebook."
-        if padded
+        if "cosine_padded" in needed(tree, "similarity")
         else ""
     )
     return (
@@ -73,20 +92,14 @@ def caption(tree: xr.DataTree) -> str:
 
 def training_panels(tree: xr.DataTree) -> list[Panel]:
     """Change, gradients and moves of the weights, each by layer."""
-    similarity = group(tree, "similarity")
-    if similarity is None:
-        return []
-    there = [one for one in MEASURES if one[0] in similarity]
-    if not there:
-        return []
-    first = Panel("Attention", partial(_layer_change, similarity), height=0.8)
-    return [
-        first,
-        *(
-            Panel(title, partial(_measure, similarity, name, label), height=0.8)
-            for name, title, label in there
-        ),
+    similarity = needed(tree, "similarity")
+    learned = [
+        Panel(title, partial(_measure, similarity, name, label), height=0.8)
+        for name, title, label in MEASURES
+        if name in similarity
     ]
+    first = Panel("Attention", partial(_by_layer, similarity, heads=False), height=0.8)
+    return [first, *learned] if learned else []
 
 
 def training_caption(tree: xr.DataTree) -> str:
@@ -101,43 +114,28 @@ def training_caption(tree: xr.DataTree) -> str:
     )
 
 
-def base_name(tree: xr.DataTree) -> str:
-    """What the first model is called."""
-    return title_name(str(tree.attrs.get("base_model", "the first model")))
-
-
-def tuned_name(tree: xr.DataTree) -> str:
-    """What the second model is called."""
-    return title_name(str(tree.attrs.get("model", "the second model")))
-
-
-def _change(cosine: Estimate) -> Estimate:
+def _change(similarity: xr.Dataset, variable: str) -> Estimate:
     """1 − cosine; its interval is turned around."""
-    return Estimate(1 - cosine.value, 1 - cosine.high, 1 - cosine.low)
+    cosine = estimate(similarity, variable).map(lambda part: 1 - part)
+    return Estimate(cosine.value, cosine.high, cosine.low)
 
 
-def _layers_top(parts: Estimate) -> float:
-    return HEADROOM * float(np.nanmax(np.fmax(parts.high, parts.value), initial=0)) or 1.0
+def _top(*lines: Estimate) -> float:
+    return max(float(np.nanmax(np.fmax(one.high, one.value), initial=0)) for one in lines)
 
 
-def _by_layer(similarity: xr.Dataset, axes: Axes) -> None:
-    heads = _change(estimate(similarity, "cosine"))
-    layers = _change(estimate(similarity, "layer_cosine"))
-    head_scatter(axes, heads, "other")
-    band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, "all")
+def _layer_line(axes: Axes, layers: Estimate, word: str) -> None:
+    band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, word)
     layer_axis(axes, len(layers.value))
-    axes.set_ylim(0, _layers_top(heads))
-    axes.set_ylabel("1 − cosine")
-    faint_grid(axes)
 
 
-def _layer_change(similarity: xr.Dataset, axes: Axes) -> None:
-    layers = _change(estimate(similarity, "layer_cosine"))
-    band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, "all")
-    layer_axis(axes, len(layers.value))
-    axes.set_ylim(0, _layers_top(layers))
-    axes.set_ylabel("1 − cosine")
-    faint_grid(axes)
+def _by_layer(similarity: xr.Dataset, axes: Axes, *, heads: bool) -> None:
+    layers = highest = _change(similarity, "layer_cosine")
+    if heads:
+        highest = _change(similarity, "cosine")
+        head_scatter(axes, highest, "other")
+    _layer_line(axes, layers, "all")
+    value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)
 
 
 def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
@@ -150,27 +148,117 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
         if top < 0.1:
             axes.yaxis.set_major_formatter(lambda share, _: f"{fixed(100 * share, 1)} %")
     else:
-        axes.set_ylim(0, top)
-        axes.set_ylabel(label)
-        faint_grid(axes)
-    together = estimate(similarity, f"{name}_correlation")
-    low, high = float(together.low), float(together.high)
+        value_axis(axes, label, top=top)
+    rho, low, high = at(estimate(similarity, f"{name}_correlation"))
     low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no resample changes
-    rho = with_interval("ρ", float(together.value), low, high)
     p = float(similarity[f"{name}_p"].values)
-    told = f"{rho}, {chance_text(p)}" if np.isfinite(p) else rho
+    told = with_interval("ρ", rho, low, high) + (f", {chance_text(p)}" if np.isfinite(p) else "")
     axes.annotate(
         told, (0, 1), (2, -1), xycoords="axes fraction", textcoords="offset points", va="top",
         fontsize=6.5, color=color("muted"),
     )  # fmt: skip
 
 
-PICTURE = Picture(
-    "similarity", "How alike the heads of both models are", ("similarity",), panels, caption,
-    columns=3,
+# --- numbers of heads -----------------------------------------------------------------------
+
+
+def change_panels(tree: xr.DataTree) -> list[Panel]:
+    """One grid per number that questions show of a change (`Question.shown`)."""
+    change = needed(tree, "change")
+    known = set(change["quantity"].values.tolist())
+    return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
+
+
+def change_caption(tree: xr.DataTree) -> str:
+    """How to read the grids."""
+    return (
+        f"How numbers of heads change from {base_name(tree)} to {tuned_name(tree)}: each cell is "
+        "one head; blue rises, vermillion falls, up to the value at the end of each key; shares of "
+        "attention and of maps differ by percentage points. A head is coloured only if its change "
+        "is sure: outside the interval that in 95 % of resamples holds all heads of the grid "
+        "together; bootstrap over documents, the same documents for both models; "
+        f"{over(tree)}. {sure_finding(tree)}"
+    )
+
+
+def words_panels(tree: xr.DataTree) -> list[Panel]:
+    """One panel per kind of token: both models, layer by layer."""
+    change = needed(tree, "change")
+    lines = {
+        kind: {
+            side: estimate(change, f"layer_{side}", quantity=f"features.attention.{kind}")
+            for side in ("before", "after")
+        }
+        for kind in kinds_there(change)
+    }
+    found = []
+    for kind, both in lines.items():
+        alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
+        top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
+        drawn = partial(_before_and_after, both, points(kind_change(change, kind)), top=top)
+        found.append(Panel(f"To {kind_name(tree, kind)}", drawn, height=0.8))
+    return found
+
+
+def words_caption(tree: xr.DataTree) -> str:
+    """How to read the lines."""
+    return (
+        "The attention that a token of each kind receives from all tokens of the input, mean over "
+        "them, the largest of its kind, mean over the inputs that contain the kind and over the "
+        f"heads of each layer: {base_name(tree)} before, {tuned_name(tree)} after. Bands are "
+        f"{INTERVALS}; numbers are differences in percentage points, mean over all heads, paired "
+        "over documents; punctuation and special tokens on a scale of their own; "
+        f"{over(tree)}. {words_finding(tree)} After Kovaleva et al. (2019), §4.4."
+    )
+
+
+def _grid_panel(change: xr.Dataset, key: str) -> Panel:
+    """Heads whose change is sure, in blue or vermillion."""
+    row = change.sel(quantity=key).transpose("layer", "head")
+    sure = np.nan_to_num(row["sure"].values) != 0
+    values = np.where(sure, row["difference"].values, 0.0)
+    unit, title = str(row["unit"].values), str(row["label"].values)
+    if unit_label(unit) and unit != "probability":
+        title = f"{title} ({unit_label(unit)})"
+    short = title.replace("attention to ", "to ").replace(", all tokens", "")
+    top = signed_top(values)
+    if not values.any():
+        low, high = "", "none for sure"
+    elif unit == "probability":
+        text = fixed(100 * top, 1 if top < 0.1 else 0)
+        low, high = f"−{text}", f"+{text} points"
+    else:
+        low, high = f"−{plain(top, unit)}", f"+{plain(top, unit)}"
+    return signed_panel(capital(short), values, top=top, low_text=low, high_text=high)
+
+
+def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: float) -> None:
+    for side, parts in both.items():
+        _layer_line(axes, parts, side)
+    percent_axis(axes, "attention", top=top or 1.0)
+    axes.annotate(
+        told, (1, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", ha="right",
+        va="bottom", fontsize=6.5, color=color("muted"),
+    )  # fmt: skip
+    legend(axes, [(side, side) for side in both])
+
+
+SIMILARITY_FIGURES = (
+    Picture(
+        "similarity", "How alike the heads of both models are", ("similarity",), panels, caption,
+        columns=3,
+    ),
+    Picture(
+        "training", "Did the layers change that learned most?", ("similarity",), training_panels,
+        training_caption, columns=3,
+    ),
 )  # fmt: skip
-TRAINING = Picture(
-    "training", "Did the layers change that learned most?", ("similarity",), training_panels,
-    training_caption, columns=3,
+CHANGE_FIGURES = (
+    Picture(
+        "change", "What heads do otherwise", ("change",), change_panels, change_caption, columns=3
+    ),
+    Picture(
+        "words_change", "Do heads look at other words?", ("change",), words_panels, words_caption,
+        columns=3,
+    ),
 )  # fmt: skip
-FIGURES = (PICTURE, TRAINING)

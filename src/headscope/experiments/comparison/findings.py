@@ -1,7 +1,7 @@
-"""Says in sentences with numbers what differs between two models.
+"""Says in sentences with numbers what differs between two models, whatever it is.
 
-Three questions: do the last layers change most; is it those that learned most; do heads look at
-other words afterwards? The sentences say what was found, whatever it is.
+Do the last layers change most; is it those that learned most; do heads look at other words
+afterwards?
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import xarray as xr
 
 from headscope.core.accumulators import Estimate
 from headscope.core.head_attention import LOOK, SPREAD
-from headscope.core.results import Floats, estimate, group, shape, token_names
+from headscope.core.results import Floats, at, estimate, group, shape, title_name, token_names
 from headscope.core.wording import fixed, number
+from headscope.draw.caption_words import special
 
 LAST = 2
 CLEAR = 0.05  # of p
-KINDS = ("noun", "verb", "pronoun", "subject", "object", "negation", "punctuation", "cls", "sep")
-LINGUISTIC = KINDS[:6]
-NAMES = {
+WORDS = {
     "noun": "nouns", "verb": "verbs", "pronoun": "pronouns", "subject": "subjects",
-    "object": "objects", "negation": "negation", "punctuation": "punctuation",
+    "object": "objects", "negation": "negation",
 }  # fmt: skip
+OTHERS = ("cls", "sep", "punctuation")
 _MEASURES = {
     "gradient_norm": ("Gradients were largest", "layers with larger gradients"),
     "relative_change": ("Weights moved most", "layers whose weights moved farther"),
@@ -45,7 +45,7 @@ def depth_finding(tree: xr.DataTree) -> str:
     if not change.any():
         return "No map changed: the cosine is 1 in every layer."
     last, other, more = (
-        told(estimate(similarity, name))
+        number(*at(estimate(similarity, name)))
         for name in ("last_change", "other_change", "last_minus_other")
     )
     places = np.argsort(-change, kind="stable")[:LAST]
@@ -68,8 +68,7 @@ def training_finding(tree: xr.DataTree) -> str:
     similarity = group(tree, "similarity")
     if similarity is None:
         return ""
-    parts = [part for name in _MEASURES if (part := _beside(similarity, name))]
-    return " ".join(parts)
+    return " ".join(part for name in _MEASURES if (part := _beside(similarity, name)))
 
 
 def sure_finding(tree: xr.DataTree) -> str:
@@ -79,19 +78,16 @@ def sure_finding(tree: xr.DataTree) -> str:
         return ""
     names = token_names(tree)
     asked = {
-        f"{LOOK}.attention.sep": names["sep"] or "separators",
-        f"{LOOK}.attention.cls": names["cls"] or "the first token",
-        f"{SPREAD}.{SPREAD}.all": "",
+        f"{LOOK}.attention.sep": (f"attend to {names['sep'] or 'separators'} more", "less"),
+        f"{LOOK}.attention.cls": (f"attend to {names['cls'] or 'the first token'} more", "less"),
+        f"{SPREAD}.{SPREAD}.all": ("spread their attention wider", "less widely"),
     }
     layers, heads = shape(tree)
     parts = []
-    for key, name in asked.items():
+    for key, (more, less) in asked.items():
         if key in change["quantity"].values:
             row = change.sel(quantity=key)
-            rose, fell = int(row["rose"]), int(row["fell"])
-            what = f"attend to {name}" if name else "spread their attention"
-            ends = ("more", "less") if name else ("wider", "less widely")
-            parts.append(f"{rose} {what} {ends[0]} and {fell} {ends[1]}")
+            parts.append(f"{int(row['rose'])} {more} and {int(row['fell'])} {less}")
     if not parts:
         return ""
     return (
@@ -104,17 +100,16 @@ def words_finding(tree: xr.DataTree) -> str:
     """Whether attention to kinds of words changes, beside that to special tokens."""
     change = group(tree, "change")
     there = [] if change is None else kinds_there(change)
-    words = [kind for kind in LINGUISTIC if kind in there]
+    words = [kind for kind in WORDS if kind in there]
     if change is None or not words:
         return ""
     parts = {kind: kind_change(change, kind) for kind in there}
     moved = [kind for kind in words if _away(parts[kind])]
-    kept = [kind for kind in words if kind not in moved]
-    sentences = [f"{NAMES[kind]} {points(parts[kind])}" for kind in moved]
+    kept = [WORDS[kind] for kind in words if kind not in moved]
+    sentences = [f"{WORDS[kind]} {points(parts[kind])}" for kind in moved]
     if kept:
-        names = _listed([NAMES[kind] for kind in kept])
-        sentences.append(f"for {names} the interval holds 0")
-    others = [kind for kind in ("cls", "sep", "punctuation") if kind in there]
+        sentences.append(f"for {_listed(kept)} the interval holds 0")
+    others = [kind for kind in OTHERS if kind in there]
     beside = [f"{kind_name(tree, kind)} {points(parts[kind])}" for kind in others]
     tail = f" Beside them: {_listed(beside)}." if beside else ""
     return (
@@ -123,13 +118,24 @@ def words_finding(tree: xr.DataTree) -> str:
     )
 
 
-# --- kinds of words -------------------------------------------------------------------------
+# --- words of figures and tables --------------------------------------------------------------
+
+
+def base_name(tree: xr.DataTree) -> str:
+    """What the first model is called."""
+    return title_name(str(tree.attrs.get("base_model", "the first model")))
+
+
+def tuned_name(tree: xr.DataTree) -> str:
+    """What the second model is called."""
+    return title_name(str(tree.attrs.get("model", "the second model")))
 
 
 def kinds_there(change: xr.Dataset) -> list[str]:
     """The kinds of tokens that attention was measured to, words first."""
     known = set(change["quantity"].values.tolist())
-    return [kind for kind in KINDS if f"features.attention.{kind}" in known]
+    kinds = (*WORDS, "punctuation", "cls", "sep")
+    return [kind for kind in kinds if f"features.attention.{kind}" in known]
 
 
 def kind_change(change: xr.Dataset, kind: str) -> Estimate:
@@ -139,12 +145,12 @@ def kind_change(change: xr.Dataset, kind: str) -> Estimate:
 
 def kind_name(tree: xr.DataTree, kind: str) -> str:
     """`nouns`, or what the tokenizer calls its special token."""
-    return NAMES.get(kind) or token_names(tree).get(kind) or {"cls": "[CLS]", "sep": "[SEP]"}[kind]
+    return WORDS.get(kind) or special(tree, kind)
 
 
 def points(parts: Estimate) -> str:
     """A difference of shares in percentage points: `+0.31 [0.22, 0.41]`."""
-    value, low, high = (100 * float(part) for part in (parts.value, parts.low, parts.high))
+    value, low, high = (100 * part for part in at(parts))
     # An interval without 0 is not written with a 0 at its end.
     digits = 3 if _away(parts) and float(fixed(min(abs(low), abs(high)), 2)) == 0 else 2
     text = f"{'+' if value > 0 else ''}{fixed(value, digits)}"
@@ -156,21 +162,12 @@ def chance_text(p: float) -> str:
     return "p < 0.001" if p < 0.0005 else f"p = {fixed(p, 3)}"
 
 
-def told(parts: Estimate) -> str:
-    """A number with its interval."""
-    return number(float(parts.value), float(parts.low), float(parts.high))
-
-
-# --- details --------------------------------------------------------------------------------
-
-
 def _beside(similarity: xr.Dataset, name: str) -> str:
-    """A sentence on one measure of learning."""
     if f"{name}_correlation" not in similarity:
         return ""
     values: Floats = similarity[name].values
-    together = estimate(similarity, f"{name}_correlation")
-    p, rho = float(similarity[f"{name}_p"].values), float(together.value)
+    p = float(similarity[f"{name}_p"].values)
+    rho, *interval = at(estimate(similarity, f"{name}_correlation"))
     if math.isnan(rho):
         return ""
     beginning, these = _MEASURES[name]
@@ -178,8 +175,8 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
         verdict = f"{these} are not shown to go with change"
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
-    low, high = fixed(float(together.low), 2), fixed(float(together.high), 2)
-    ends = f" [{low}, {high}]" if math.isfinite(float(together.low)) and low != high else ""
+    low, high = (fixed(end, 2) for end in interval)
+    ends = f" [{low}, {high}]" if math.isfinite(interval[0]) and low != high else ""
     return (
         f"{beginning} in layer {int(np.argmax(values)) + 1}; rank correlation with 1 − cosine over "
         f"{len(values)} layers {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
@@ -187,7 +184,6 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
 
 
 def _away(parts: Estimate) -> bool:
-    """Whether the interval does not hold 0."""
     return bool(parts.low > 0 or parts.high < 0)
 
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
 from headscope.core.head_attention import LOOK
 from headscope.core.question import questions
-from headscope.core.results import estimate, group, printable, shape
+from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.comparison.figure import base_name, tuned_name
-from headscope.experiments.comparison.findings import findings, points
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan
+from headscope.experiments.comparison.findings import base_name, findings, points, tuned_name
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, share
 
 LISTED = 10  # examples
-NO_TRAINING = (
-    "How the second model was trained is not known: it has no finetuned.json, which headscope "
-    "finetune writes."
-)
-NO_WORDS = "This needs tags: --treebank, or --annotate with --text."
 
 
 def numbers_table(tree: xr.DataTree) -> Table | None:
@@ -56,20 +49,15 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     return Table("Both models", columns, groups, caption) if groups else None
 
 
-def examples_table(tree: xr.DataTree) -> Table | None:
+def examples_table(similarity: xr.Dataset) -> Table | None:
     """The inputs whose maps changed most."""
-    similarity = group(tree, "similarity")
-    if similarity is None or not similarity.sizes.get("rank", 0):
+    if not similarity.sizes.get("rank", 0):
         return None
     few = similarity.isel(rank=slice(LISTED))
+    parts = (few[f"example_{name}"].values.tolist() for name in ("text", "tokens", "change"))
     rows = [
         [Cell(printable(text)), Cell(str(int(tokens))), measured(float(change))]
-        for text, tokens, change in zip(
-            few["example_text"].values.tolist(),
-            few["example_tokens"].values.tolist(),
-            few["example_change"].values.tolist(),
-            strict=True,
-        )
+        for text, tokens, change in zip(*parts, strict=True)
     ]
     caption = (
         "1 − cosine, mean over all heads, of the inputs with the largest; of at least 8 tokens. "
@@ -93,28 +81,18 @@ def _rows(change: xr.Dataset) -> list[list[Cell]]:
         is_share = unit == "probability"
         name = label if is_share or not unit_label(unit) else f"{label} ({unit_label(unit)})"
         write = share if is_share else measured
+        text, _, interval = points(difference).partition(" ")
         rows.append([
-            Cell(capital(name)), write(*_ends(before)), write(*_ends(after)),
-            _in_points(difference) if is_share else measured(*_ends(difference)),
+            Cell(capital(name)), write(*at(before)), write(*at(after)),
+            Cell(text, interval) if is_share else measured(*at(difference)),
             Cell(str(int(row["rose"]))), Cell(str(int(row["fell"]))),
         ])  # fmt: skip
     return rows
 
 
-def _in_points(parts: Estimate) -> Cell:
-    text, _, interval = points(parts).partition(" ")
-    return Cell(text, interval)
-
-
-def _ends(parts: Estimate) -> tuple[float, float, float]:
-    return float(parts.value), float(parts.low), float(parts.high)
-
-
 def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    return [
-        ("What ", False), (tuned_name(tree), True), (" does otherwise than ", False),
-        (base_name(tree), True),
-    ]  # fmt: skip
+    names = (tuned_name(tree), True), (base_name(tree), True)
+    return [("What ", False), names[0], (" does otherwise than ", False), names[1]]
 
 
 def _lede(tree: xr.DataTree) -> str:
@@ -128,51 +106,33 @@ OPENING = OpeningPlan(
 )  # fmt: skip
 SECTIONS = (
     SectionPlan(
-        id="similarity",
-        title="Which heads changed?",
-        text=(
-            "A map is a vector of weights: the cosine says how much of its direction is left. What "
-            "changes is the model, as both see the same inputs."
-        ),
+        id="similarity", title="Which heads changed?", chapter=FINDINGS,
+        text="A map is a vector of weights: the cosine says how much of its direction is left. "
+        "What changes is the model, as both see the same inputs.",
         pictures=("similarity",),
-        chapter=FINDINGS,
     ),
     SectionPlan(
-        id="training",
-        title="Did those layers change that learned most?",
-        text=(
-            "If the last layers changed most only because they got larger gradients, gradients and "
-            "change should rise together."
-        ),
+        id="training", title="Did those layers change that learned most?", chapter=FINDINGS,
+        text="If the last layers changed most only because they got larger gradients, gradients "
+        "and change should rise together.",
         pictures=("training",),
-        chapter=FINDINGS,
-        absent=NO_TRAINING,
+        absent="How the second model was trained is not known: it has no finetuned.json, which "
+        "headscope finetune writes.",
     ),
     SectionPlan(
-        id="change",
-        title="What do heads do otherwise?",
+        id="change", title="What do heads do otherwise?", chapter=FINDINGS,
         text="The numbers of an atlas, for both models on the same documents.",
-        pictures=("change",),
-        tables=(numbers_table,),
-        chapter=FINDINGS,
+        pictures=("change",), tables=(numbers_table,),
     ),
     SectionPlan(
-        id="words-change",
-        title="Do heads look at other words?",
-        text=(
-            "Fine-tuning for a task that asks about language might make heads look at what matters "
-            "for it: at nouns, verbs, subjects, negation."
-        ),
+        id="words-change", title="Do heads look at other words?", chapter=FINDINGS,
+        text="Fine-tuning for a task that asks about language might make heads look at what "
+        "matters for it: at nouns, verbs, subjects, negation.",
         pictures=("words_change",),
-        chapter=FINDINGS,
-        absent=NO_WORDS,
+        absent="This needs tags: --treebank, or --annotate with --text.",
     ),
     SectionPlan(
-        id="changed-examples",
-        title="Inputs whose maps changed most",
-        text="",
-        tables=(examples_table,),
-        chapter=FINDINGS,
-        absent="",
+        id="changed-examples", title="Inputs whose maps changed most", chapter=FINDINGS, text="",
+        tables=(of_group("similarity", examples_table),), absent="",
     ),
-)
+)  # fmt: skip

@@ -1,32 +1,46 @@
-"""Measures how alike every head is to the same head of another model.
+"""Measures how alike every head is to the same head of another model, and what that goes with.
 
 Per example the cosine of the two flattened maps, special tokens included, padding cut off; then the
 mean over examples (Kovaleva et al. 2019, §4.3). Beside it the Jensen-Shannon divergence, which does
 not forgive small weights. The authors' notebook flattens maps that are padded to a fixed length,
 with the rows that padding attends by: `padded_to` gives that cosine too.
+
+They saw the last two layers change most, on all tasks but QQP. `headscope finetune` writes beside a
+checkpoint, for every layer, the mean norm of its gradients and how far its weights have moved. So
+the change of each layer stands beside its depth, and beside how much it learned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import xarray as xr
+from scipy.stats import permutation_test, rankdata
 
-from headscope.core.accumulators import Float64, Sums, estimate
-from headscope.core.labelled import Variable, labelled
+from headscope.core.accumulators import Float64, Ints, Sums, correlation, estimate, generator
+from headscope.core.results import Variable, labelled
 from headscope.errors import ModelError
-from headscope.experiments.comparison.changed_inputs import MostChanged
-from headscope.experiments.comparison.layer_change import Training, beside_training, by_depth
+from headscope.experiments.comparison.paired_inputs import MostChanged
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, compiled
 from headscope.run.analysis import Analysis, Scope, ratio_of
+from headscope.run.manifest import TRAINING_RECORD
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
 COSINE, JS = 0, 1
+LAST = 2  # layers that may change most
+MEASURES = {
+    "gradient_norm": "norm of a layer's gradients, mean over the steps of the training",
+    "relative_change": "how far a layer's weights moved, of their own norm",
+    "learning_rate": "largest learning rate of a layer",
+}
+DRAWS = 9999  # permutations; of seven layers or fewer all are tried
+Training = Mapping[str, Float64]  # MEASURES by name, [layer]; NaN where it is not known
 
 
 class Similarity(Analysis):
@@ -92,25 +106,19 @@ class Similarity(Analysis):
         return labelled(variables)
 
     def _means(self, name: str, words: str, units: str, total: Sums) -> dict[str, Variable]:
-        """The mean over examples of each head, each layer and the model."""
-        draws = ratio_of(total, self.examples)  # [replicate, layer, head]
+        draws, documents = ratio_of(total, self.examples), self.scope.documents
         kinds = {
             name: (draws, ("layer", "head"), words),
             f"layer_{name}": (draws.mean(2), ("layer",), f"{words}, mean over heads"),
             f"model_{name}": (draws.mean((1, 2)), (), f"{words}, mean over all heads"),
         }
         return {
-            key: Variable(
-                estimate(found, documents=self.scope.documents), dims, long_name, units, SOURCE
-            )
-            for key, (found, dims, long_name) in kinds.items()
-        }  # fmt: skip
+            key: Variable(estimate(drawn, documents=documents), dims, long_name, units, SOURCE)
+            for key, (drawn, dims, long_name) in kinds.items()
+        }
 
 
-# --- two maps ---------------------------------------------------------------------------------
-
-
-def alike(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int64]) -> Float64:
+def alike(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
     """[example, head, 2] the cosine of two maps taken as vectors, and their divergence.
 
     before, after  [example, head, query, key] probabilities; rows of real queries sum to 1
@@ -130,7 +138,7 @@ def alike(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int
     return np.stack([np.minimum(cosine, 1), js], -1)  # [example, head, 2]
 
 
-def _sums(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int64]) -> Float64:
+def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
     """[example, head, 4] what `kernels.alike` gives, in nats; for any device and precision."""
     queries, keys = before.shape[2:]
     n = torch.from_numpy(lengths).to(before.device)[:, None, None, None]
@@ -141,3 +149,120 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: npt.NDArray[np.int
     apart = entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2
     rows = [to_float64(part.sum(-1)) for part in (a * b, a * a, b * b, apart)]
     return np.stack([part.sum(-1) for part in rows], -1)  # [example, head, 4]
+
+
+# --- depth and training -----------------------------------------------------------------------
+
+
+def by_depth(change: Float64, *, documents: int) -> dict[str, Variable]:
+    """What says whether change grows with depth; nothing for fewer than three layers.
+
+    change  [replicate + 1, layer] 1 - cosine, mean over heads
+
+    In `last_are_first` no layer before the last two changes as much as either of them.
+    """
+    layers, source = change.shape[1], f"{SOURCE}; the statistic is ours"
+    if layers <= LAST:
+        return {}
+    last, other = change[:, -LAST:], change[:, :-LAST]
+    draws = {
+        "last_change": (last.mean(1), f"1 - cosine, mean over the last {LAST} layers"),
+        "other_change": (other.mean(1), "1 - cosine, mean over the layers before"),
+        "last_minus_other": (last.mean(1) - other.mean(1), "how much more the last layers change"),
+        "depth_correlation": (
+            rank_correlation(change, np.arange(layers, dtype=np.float64)),
+            "rank correlation of 1 - cosine with depth",
+        ),
+    }
+    found = {
+        name: Variable(estimate(drawn, documents=documents), (), words, "1", source)
+        for name, (drawn, words) in draws.items()
+    }
+    first = (last.min(1) > other.max(1))[1:]  # [replicate]
+    share = float(first.mean()) if documents > 1 and len(first) else float("nan")
+    words = "share of resamples in which the last layers change most"
+    return found | {"last_are_first": Variable(share, (), words, "probability", source)}
+
+
+def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
+    """What `headscope finetune` wrote beside a checkpoint; None where there is no record.
+
+    raises  ModelError if the record is damaged, or of a network with other layers
+    """
+    file = Path(checkpoint) / TRAINING_RECORD
+    if not file.is_file():
+        return None
+    try:
+        record = json.loads(file.read_text("utf-8"))
+        numbers = {int(row["layer"]): row for row in record["layers"] if row["layer"] is not None}
+        rows = [numbers[layer] for layer in sorted(numbers)]
+        keys = dict(zip(MEASURES, ("gradient_norm", "relative_change", "rate"), strict=True))
+        found = {
+            name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
+            for name, key in keys.items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ModelError(
+            f"{file} is no record of a training ({type(error).__name__}: {str(error)[:80]}); "
+            "make the checkpoint again with headscope finetune, or delete the file"
+        ) from error
+    if sorted(numbers) == [0] and layers > 1:  # one layer, used again and again (ALBERT)
+        return None
+    if sorted(numbers) != list(range(layers)):
+        raise ModelError(
+            f"{file} tells of {len(numbers)} layers, and the checkpoint has {layers}; wanted the "
+            "record of this checkpoint: delete the file if it is of another"
+        )
+    return found
+
+
+def beside_training(change: Float64, training: Training, *, documents: int) -> dict[str, Variable]:
+    """The numbers of the training, and how they go with the change of attention over layers.
+
+    change   [replicate + 1, layer] 1 - cosine, mean over heads
+    returns  gradient_norm, relative_change, learning_rate [layer]; and of the first two
+             NAME_correlation        Spearman's, with 1 - cosine; the interval is over documents
+             NAME_p                  how often layers in random order go together as closely
+             NAME_depth_correlation  with the layer's number
+    """
+    depth = np.arange(change.shape[1], dtype=np.float64)
+    found: dict[str, Variable] = {}
+    for name, words in MEASURES.items():
+        values = training[name]
+        if not np.isfinite(values).all():
+            continue
+        found[name] = Variable(values, ("layer",), words, "1", "ours")
+        if name == "learning_rate":
+            continue
+        together = estimate(rank_correlation(change, values), documents=documents)
+        by_chance, with_depth = chance_of(change[0], values), rank_correlation(values, depth)
+        for key, value, told in (
+            ("correlation", together, "rank correlation with 1 - cosine over layers"),
+            ("p", by_chance, "p of that correlation, layers dealt out anew"),
+            ("depth_correlation", float(with_depth), "rank correlation with depth"),
+        ):
+            found[f"{name}_{key}"] = Variable(value, (), f"{words}: {told}", "1", "ours")
+    return found
+
+
+def rank_correlation(first: Float64, second: Float64) -> Float64:
+    """[...] Spearman's correlation over the last axis, broadcast; NaN where one is constant."""
+    return correlation(rankdata(first, axis=-1), rankdata(second, axis=-1))
+
+
+def chance_of(first: Float64, second: Float64, *, seed: int = 0) -> float:
+    """How often layers in random order go together as closely, whichever way round.
+
+    NaN where one of both is constant.
+    """
+    if not np.isfinite(rank_correlation(first, second)):
+        return float("nan")
+
+    def closeness(dealt: Float64, axis: int = -1) -> Float64:
+        return rank_correlation(np.moveaxis(dealt, axis, -1), second)
+
+    found = permutation_test(
+        (first,), closeness, permutation_type="pairings", n_resamples=DRAWS, vectorized=True,
+        rng=generator(seed, "layers"),
+    )  # fmt: skip
+    return float(found.pvalue)

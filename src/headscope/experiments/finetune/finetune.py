@@ -11,8 +11,9 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +22,36 @@ import torch
 import transformers
 
 import headscope
-from headscope.core.accumulators import Float64
-from headscope.errors import RunStopped
-from headscope.experiments.finetune.checkpoint_folder import put_folder, told
-from headscope.experiments.finetune.optimization import (
-    ParameterGroup,
-    norm,
-    parts_of,
-    rates,
-    relative_change,
-)
+from headscope.core.results import json_number
+from headscope.core.whole_file import put_folder, replaceable, told
+from headscope.errors import InputError, RunStopped
+from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
 from headscope.experiments.finetune.training import (
     SAVE_SECONDS,
     Progress,
     TrainingSchedule,
     by_epoch,
     last_state,
+    precision,
     train,
 )
-from headscope.experiments.finetune.training_plan import (
-    Record,
-    TrainingPlan,
-    check,
-    finished_record,
-    spec_of,
-    training_in_progress,
-)
 from headscope.model.checkpoint import quietly
+from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.settings import fingerprint
+from headscope.run.store import RunFolder
 from headscope.tasks.metrics import resampled, score
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
 
+STATES = "states"  # in the working folder
+INSTEAD = (
+    "it is an unfinished training: give its settings to go on, delete it, or choose another folder "
+    "with -o"
+)
 REPLICATES = 1000  # of the bootstrap over dev examples
+Record = dict[str, Any]
 
 
 def finetune(
@@ -82,7 +78,7 @@ def finetune(
                  exactly this training is not made again. A training that was killed goes on from
                  its last state, at most `save_seconds` old
     rate         largest learning rate; it rises over `warm_up` (share of the steps), then falls
-    layer_decay  each layer learns by this factor more slowly than the one above; see `parts.rates`
+    layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
     progress     called with the steps done and all steps
     returns      the record, as finetuned.json holds it: `metrics.before` is the score with an
                  untrained head; `layers` has gradient_norm (mean over the steps, before it is
@@ -96,9 +92,16 @@ def finetune(
     check(plan)
     if (found := finished_record(plan)) is not None:
         return found
+
+    def write(draft: Path) -> None:
+        with quietly():
+            start.model.network.save_pretrained(draft)
+            start.model.tokenizer.save_pretrained(draft)
+        (draft / TRAINING_RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+
     with training_in_progress(plan) as states:
         record = _taught(plan, states, save_seconds=save_seconds, progress=progress)
-        _save(start, record, plan.output)
+        put_folder(plan.output, write)
         shutil.rmtree(states.parent)
     return record
 
@@ -108,29 +111,40 @@ def _taught(
 ) -> Record:
     """Trains the network in place; the record of it."""
     start, schedule, began = plan.start, plan.schedule, time.monotonic()
+    network = start.model.network
     inputs, dev = (encode(start, x, max_length=plan.max_length) for x in (plan.train, plan.dev))
     settings = plan.settings()
-    parts = parts_of(start.model.network)
+    parts = parts_of(network)
     speeds = rates(parts, rate=schedule.rate, decay=schedule.layer_decay)
-    weights = {part: _copies(parameters) for part, parameters in parts.items()}
+    initial = {name: p.detach().cpu().clone() for name, p in network.named_parameters()}
     before = measured(start, dev)
     with told(plan.output), _stoppable(plan.output, folder):
         steps = train(
             start, inputs, schedule, parts=parts, speeds=speeds, folder=folder,
             save_seconds=save_seconds, progress=progress,
         )  # fmt: skip
-    start.model.network.train(False)
+    network.train(False)
     in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
     means = by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
+    layers = []
+    for (part, parameters), gradients in zip(parts.items(), means[:, 1:].T, strict=True):
+        weights = {name: initial[name] for name in parameters}
+        layers.append({
+            "part": part.name, "layer": part.layer,
+            "parameters": sum(p.numel() for p in parameters.values()), "rate": speeds[part],
+            "weight_norm": norm(weights), "gradient_norm": json_number(gradients.mean()),
+            "gradient_norm_by_epoch": [json_number(x) for x in gradients],
+            "relative_change": json_number(relative_change(weights, parameters)),
+        })  # fmt: skip
     return {
         "fingerprint": fingerprint(spec_of(settings)),
         **settings,
         "metrics": {"before": before, "after": measured(start, dev)},
-        "layers": _layers(parts, weights, means[:, 1:], speeds),
-        "loss": [_finite(float(mean)) for mean in means[:, 0]],  # [epoch]
+        "layers": layers,
+        "loss": [json_number(mean) for mean in means[:, 0]],  # [epoch]
         "notes": _notes(plan, inputs, dev),
         "seconds": round(time.monotonic() - began, 1),
-        "versions": _versions(),
+        "versions": {x.__name__: x.__version__ for x in (headscope, torch, transformers)},
     }
 
 
@@ -145,8 +159,8 @@ def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
     drawn = resampled(model.task, encoded.labels, found, replicates=REPLICATES)[1:]
     there = drawn[np.isfinite(drawn)]
     low, high = np.quantile(there, [0.025, 0.975]) if len(there) else (np.nan, np.nan)
-    values |= {"ci_low": float(low), "ci_high": float(high)}
-    return {name: _finite(value) for name, value in values.items()}
+    values |= {"ci_low": low, "ci_high": high}
+    return {name: json_number(value) for name, value in values.items()}
 
 
 @contextmanager
@@ -161,40 +175,6 @@ def _stoppable(output: Path, folder: Path) -> Iterator[None]:
         ) from error
 
 
-# --- the record -----------------------------------------------------------------------------
-
-
-def _copies(parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
-    return {name: p.detach().cpu().clone() for name, p in parameters.items()}
-
-
-def _layers(
-    parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
-    weights: Mapping[ParameterGroup, Mapping[str, torch.Tensor]],
-    gradients: Float64,
-    speeds: Mapping[ParameterGroup, float],
-) -> list[dict[str, Any]]:
-    """A row for each part of the network; gradients [epoch, part]."""
-    return [
-        {
-            "part": part.name,
-            "layer": part.layer,
-            "parameters": sum(p.numel() for p in parameters.values()),
-            "rate": speeds[part],
-            "weight_norm": norm(weights[part]),
-            "gradient_norm": _finite(float(gradients[:, at].mean())),
-            "gradient_norm_by_epoch": [_finite(float(x)) for x in gradients[:, at]],
-            "relative_change": _finite(relative_change(weights[part], parameters)),
-        }
-        for at, (part, parameters) in enumerate(parts.items())
-    ]
-
-
-def _finite(value: float) -> float | None:
-    """For JSON, which has no NaN."""
-    return value if math.isfinite(value) else None
-
-
 def _notes(plan: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTask) -> list[str]:
     notes = [f"model: {note}" for note in plan.start.notes]
     both = (("train", plan.train, train_inputs), ("dev", plan.dev, dev_inputs))
@@ -203,19 +183,107 @@ def _notes(plan: TrainingPlan, train_inputs: EncodedTask, dev_inputs: EncodedTas
     return notes
 
 
-def _versions() -> dict[str, str]:
+@dataclass(frozen=True)
+class TrainingPlan:
+    """A request: the model, the task's data, how to train, and where the checkpoint goes."""
+
+    start: TaskModel
+    train: TaskData
+    dev: TaskData
+    output: Path
+    schedule: TrainingSchedule
+    max_length: int
+
+    def settings(self) -> Record:
+        """The request as plain values; the record of the training begins with it."""
+        start, model = self.start, self.start.model
+        data = {"train": self.train, "dev": self.dev}
+        values = {
+            "task": asdict(start.task),
+            "model": {
+                "name": model.name, "revision": model.revision, "sha256": start.origin,
+                "start_sha256": model.sha256, "architecture": model.architecture,
+                "start": start.start,
+            },
+            "data": {
+                split: {"source": one.source, "sha256": one.sha256, "examples": len(one),
+                        "rows_sha256": one.rows_sha256}
+                for split, one in data.items()
+            },
+            "settings": asdict(self.schedule)
+            | {"max_length": self.max_length, "precision": precision(model.device)},
+        }  # fmt: skip
+        plain: Record = json.loads(json.dumps(values))
+        return plain
+
+
+def spec_of(settings: Record) -> Record:
+    """The part of the settings that decides the weights: no paths and no names."""
+    model = {key: settings["model"][key] for key in ("start_sha256", "architecture", "start")}
+    rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
     return {
-        "headscope": headscope.__version__,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-    }
+        "task": settings["task"], "model": model, "rows": rows, "settings": settings["settings"],
+    }  # fmt: skip
 
 
-def _save(model: TaskModel, record: Record, output: Path) -> None:
-    def write(draft: Path) -> None:
-        with quietly():
-            model.model.network.save_pretrained(draft)
-            model.model.tokenizer.save_pretrained(draft)
-        (draft / TRAINING_RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+def working_folder(folder: Path) -> Path:
+    """Where an unfinished training keeps its state."""
+    return folder.with_name(f".{folder.name}.training")
 
-    put_folder(output, write)
+
+def check(plan: TrainingPlan) -> None:
+    """Raise InputError or RunFolderError for what cannot be trained; nothing is computed."""
+    try:
+        import accelerate  # noqa: F401  # the Trainer needs it
+    except ImportError as error:
+        raise InputError(
+            "training needs the package accelerate, which is not installed\n"
+            "pip install 'headscope[train]'"
+        ) from error
+    start, given = plan.start, (plan.start, plan.train, plan.dev)
+    if any(one.task != start.task for one in given):
+        shown = (f"{x.task.name} ({', '.join(x.task.labels)})" for x in given)
+        raise InputError(
+            "model, train and dev are of {}, {} and {}; wanted one task".format(*shown)
+        )
+    network = start.model.network
+    if network.dtype != torch.float32:
+        raise InputError(
+            f"weights of type {network.dtype}; wanted float32, in which small steps are not lost "
+            "(on a GPU products are computed in half precision anyway)"
+        )
+    if network.device.index:
+        raise InputError(
+            f"device {network.device}; wanted cpu or cuda: choose the GPU with "
+            f"CUDA_VISIBLE_DEVICES={network.device.index}"
+        )
+    if Path(start.model.name).resolve() == plan.output.resolve():
+        raise InputError(
+            f"{plan.output} is the model that is trained; choose another folder with -o"
+        )
+    replaceable(plan.output, marks=(TRAINING_RECORD,))
+
+
+def finished_record(plan: TrainingPlan) -> Record | None:
+    """The record of exactly this training, if its checkpoint is finished; else None."""
+    try:
+        record: Record = json.loads((plan.output / TRAINING_RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    same = record.get("fingerprint") == fingerprint(spec_of(plan.settings()))
+    return record if same and any(plan.output.glob("*.safetensors")) else None
+
+
+@contextmanager
+def training_in_progress(plan: TrainingPlan) -> Iterator[Path]:
+    """Hold the working folder of a training; gives the folder for its states.
+
+    raises  RunFolderError if another process trains there, or if the folder holds an unfinished
+            training of other settings
+    """
+    folder = RunFolder(working_folder(plan.output), parts=STATES)
+    spec, states = spec_of(plan.settings()), folder.path / STATES
+    manifest = {"spec": spec, "fingerprint": fingerprint(spec)}
+    begins = last_state(states) is None
+    with run_in_progress(folder, spec, lambda: manifest, overwrite=begins, instead=INSTEAD):
+        yield states

@@ -145,12 +145,10 @@ class Batches(Sampler[list[int]]):
         epoch = self.steps_done() // len(self)
         random = generator(self.seed, "order of training", str(epoch))
         order = random.permutation(len(self.lengths))
-        pools = [order[at : at + POOL * self.size] for at in range(0, len(order), POOL * self.size)]
-        sorted_pools = [pool[np.argsort(self.lengths[pool], kind="stable")] for pool in pools]
-        batches = [
-            pool[at : at + self.size].tolist()
-            for pool in sorted_pools
-            for at in range(0, len(pool), self.size)
-        ]
+        batches: list[list[int]] = []
+        for start in range(0, len(order), POOL * self.size):
+            pool = order[start : start + POOL * self.size]
+            pool = pool[np.argsort(self.lengths[pool], kind="stable")]
+            batches += [pool[at : at + self.size].tolist() for at in range(0, len(pool), self.size)]
         for at in random.permutation(len(batches)):
             yield batches[at]

@@ -6,7 +6,6 @@ part's gradient in every step.
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import shutil
@@ -14,18 +13,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from headscope.core.whole_file import write_whole
+from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
-from headscope.errors import HeadscopeError
+from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.finetune.optimization import (
     Batches,
     ParameterGroup,
@@ -38,7 +37,6 @@ from headscope.tasks.predict import EncodedTask
 from headscope.tasks.task_model import TaskModel
 
 STATE = "trainer_state.json"  # which transformers writes last: a folder with it is whole
-STEPS = "steps.csv"  # a line for each step: its number, the loss, and each part's gradient
 SAVE_SECONDS = 60.0
 LARGEST_GRADIENT = 1.0  # BERT's own scripts cut the norm of the whole gradient to this
 Progress = Callable[[int, int], None]  # steps done, all steps
@@ -58,6 +56,18 @@ class TrainingSchedule:
     warm_up: float = 0.1
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        rules = {
+            "epochs": (self.epochs >= 1, "1 or more"),
+            "batch": (self.batch >= 1, "1 or more"),
+            "rate": (self.rate > 0, "more than 0"),
+            "layer_decay": (0 < self.layer_decay <= 1, "more than 0 and at most 1"),
+            "warm_up": (0 <= self.warm_up < 1, "0 or more and less than 1"),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise InputError(f"{name} is {getattr(self, name)}; wanted {rule}")
+
 
 def train(
     model: TaskModel,
@@ -73,41 +83,39 @@ def train(
     """Trains the network in place, from the state in the folder if there is one.
 
     parts, speeds   the parameters, and how fast each part learns
-    folder          holds the state, and STEPS
+    folder          holds the state
     progress        called with the steps done and all steps
     returns         [step] its number, its loss, and the norm of each part's gradient before it
                     is cut
     """
     state = last_state(folder)
-    resumed = _steps(state)
-    with (
-        randomness_restored(),
-        quietly(),
-        StepLog(folder / STEPS, parts, resumed=resumed) as log,
-    ):
+    with randomness_restored(), quietly():
         trainer = _Trainer(
-            step_log=log,
+            parts=list(parts.values()),
             model=model.model.network,
             args=_arguments(folder, schedule, model.model.device),
-            data_collator=_Collator(model),
+            data_collator=partial(_collated, model),
             train_dataset=list(zip(encoded.examples, encoded.labels.tolist(), strict=True)),
             optimizers=(optimizer(parts, speeds), None),
             callbacks=[_TrainingWatch(save_seconds, progress)],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=None if state is None else str(state))
-    return read_steps(folder / STEPS)
+    steps: list[Any] = [x for x in trainer.state.log_history if "gradients" in x]
+    return [[entry["step"], entry["loss"], *entry["gradients"]] for entry in steps]
 
 
 class _Trainer(Trainer):
-    """The Trainer, in batches of similar length; gradients are written down before they are cut."""
+    """The Trainer, in batches of similar length; gradients are written down before they are cut.
 
-    def __init__(self, *, step_log: StepLog, **options: Any) -> None:
+    They are part of transformers' own history of the training, and so of its state on disk.
+    """
+
+    def __init__(self, *, parts: list[Mapping[str, torch.nn.Parameter]], **options: Any) -> None:
         super().__init__(**options)
-        self.step_log = step_log
+        self.parts = parts
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Batches in the order of `Batches`."""
         rows: Any = self.train_dataset
         order = Batches(
             [len(example) for example, _ in rows],
@@ -117,7 +125,6 @@ class _Trainer(Trainer):
         return DataLoader(rows, batch_sampler=order, collate_fn=self.data_collator)
 
     def training_step(self, *args: Any, **options: Any) -> torch.Tensor:
-        """One forward and backward pass."""
         loss: torch.Tensor = super().training_step(*args, **options)
         step = self.state.global_step
         if not torch.isfinite(loss):
@@ -126,7 +133,8 @@ class _Trainer(Trainer):
             )
         scaler = getattr(self.accelerator, "scaler", None)  # of float16
         scale = 1.0 if scaler is None else float(scaler.get_scale())
-        self.step_log.write(step, float(loss), scale=scale)
+        gradients: Any = [gradient_norm(part) / scale for part in self.parts]
+        self.state.log_history.append({"step": step, "loss": float(loss), "gradients": gradients})
         return loss
 
 
@@ -137,7 +145,6 @@ class _TrainingWatch(TrainerCallback):
         self.seconds, self.progress, self.saved = seconds, progress, time.monotonic()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """After every step."""
         if self.progress is not None:
             self.progress(state.global_step, state.max_steps)
         if time.monotonic() - self.saved >= self.seconds and state.global_step < state.max_steps:
@@ -148,20 +155,16 @@ class _TrainingWatch(TrainerCallback):
         self.saved = time.monotonic()
 
 
-class _Collator:
+def _collated(
+    model: TaskModel, rows: Sequence[tuple[Example, int | float]]
+) -> dict[str, torch.Tensor]:
     """Examples as a padded batch, exactly as they are evaluated."""
-
-    def __init__(self, model: TaskModel) -> None:
-        self.model = model
-
-    def __call__(self, rows: Sequence[tuple[Example, int | float]]) -> dict[str, torch.Tensor]:
-        model = self.model.model
-        batch = Batch.of([example for example, _ in rows], model.vocabulary, replicates=0)
-        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
-        if model.has_segments:
-            inputs["token_type_ids"] = batch.segment_ids
-        kind = torch.float32 if self.model.task.is_regression else torch.int64
-        return inputs | {"labels": torch.tensor([label for _, label in rows], dtype=kind)}
+    batch = Batch.of([example for example, _ in rows], model.model.vocabulary, replicates=0)
+    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.mask.long()}
+    if model.model.has_segments:
+        inputs["token_type_ids"] = batch.segment_ids
+    kind = torch.float32 if model.task.is_regression else torch.int64
+    return inputs | {"labels": torch.tensor([label for _, label in rows], dtype=kind)}
 
 
 def _arguments(folder: Path, schedule: TrainingSchedule, device: torch.device) -> TrainingArguments:
@@ -186,80 +189,18 @@ def precision(device: torch.device) -> str:
     return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
 
 
-# --- the state on disk ----------------------------------------------------------------------
-
-
 def last_state(folder: Path) -> Path | None:
     """The newest state that was written to its end; what a kill left half done is deleted."""
-    whole = []
+    whole: dict[int, Path] = {}  # by the steps behind it
     for state in folder.glob("checkpoint-*"):
-        if _steps(state) is None:
+        try:
+            whole[int(json.loads((state / STATE).read_text("utf-8"))["global_step"])] = state
+        except (OSError, ValueError, KeyError):
             shutil.rmtree(state)
-        else:
-            whole.append(state)
-    return max(whole, key=lambda state: _steps(state) or 0, default=None)
+    return whole[max(whole)] if whole else None
 
 
-def _steps(state: Path | None) -> int | None:
-    """How many steps a state has behind it; None for one that is not whole."""
-    if state is None:
-        return None
-    try:
-        return int(json.loads((state / STATE).read_text("utf-8"))["global_step"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-class StepLog:
-    """Loss and the norm of every part's gradient, as a file that grows by a line a step.
-
-    resumed  steps that the training has behind it; lines from there on are written again
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
-        *,
-        resumed: int | None,
-    ) -> None:
-        self.path, self.parts = path, parts
-        kept = [[int(row[0]), *row[1:]] for row in read_steps(path) if row[0] < (resumed or 0)]
-        header = ["step", "loss", *(part.label for part in parts)]
-        write_whole(path, lambda draft: _write_lines(draft, [header, *kept]))
-        self.file = path.open("a", newline="")
-        self.writer = csv.writer(self.file)
-
-    def write(self, step: int, loss: float, *, scale: float) -> None:
-        """The loss, and the gradients as they are now, divided by `scale`."""
-        norms = [gradient_norm(parameters) / scale for parameters in self.parts.values()]
-        self.writer.writerow([step, loss, *norms])
-        self.file.flush()
-
-    def __enter__(self) -> StepLog:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-
-def _write_lines(path: str, lines: Sequence[Sequence[object]]) -> None:
-    with open(path, "w", newline="") as file:
-        csv.writer(file).writerows(lines)
-
-
-def read_steps(path: Path) -> list[list[float]]:
-    """The lines of STEPS that are whole."""
-    if not path.is_file():
-        return []
-    with path.open(newline="") as file:
-        header, *lines = list(csv.reader(file)) or [[]]
-    return [[float(cell) for cell in line] for line in lines if len(line) == len(header)]
-
-
-def by_epoch(
-    rows: Sequence[Sequence[float]], *, epochs: int, steps: int
-) -> npt.NDArray[np.float64]:
+def by_epoch(rows: Sequence[Sequence[float]], *, epochs: int, steps: int) -> Float64:
     """[epoch, 1 + part] mean loss and mean norms over the `steps` of each epoch.
 
     Steps whose gradient overflowed (in float16 only; they are not taken) do not count.

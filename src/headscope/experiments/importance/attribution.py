@@ -22,13 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.experiments.ablation.replace import StandIn
-from headscope.experiments.ablation.shared_prefix import (
-    SharedPrefix,
-    VariantPass,
-    WatchedPass,
-    WholePass,
-)
+from headscope.experiments.ablation.shared_prefix import SharedPrefix, VariantPass, WholePass
+from headscope.experiments.ablation.variants import StandIn
 from headscope.experiments.importance.objectives import Objective
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch, to_float64
@@ -52,11 +47,6 @@ class Grown(SharedPrefix):
         super().__init__(network, StandIn("zero"))
         self.maps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
-    def __enter__(self) -> Grown:
-        """As `SharedPrefix`."""
-        super().__enter__()
-        return self
-
     def whole(self, batch: Batch) -> WholePass:
         """As `SharedPrefix`; every layer's maps, values and mask are kept too."""
         self.maps.clear()
@@ -64,7 +54,7 @@ class Grown(SharedPrefix):
 
     def before(self, call: AttentionCall) -> None:
         """As `SharedPrefix`."""
-        if isinstance(self._pass, WatchedPass):
+        if isinstance(self._pass, WholePass):
             mask = visible(call.mask, call.attention)
             self.maps.append((call.attention, call.values, mask))
         super().before(call)
@@ -77,10 +67,10 @@ class Grown(SharedPrefix):
         mixtures  [copy * example, query, head, dim]
         """
         self._pass = _Ready(
-            kept, self.stand_in, layer, [frozenset()] * copies, self.projections[layer],
+            kept, self.stand_in, layer, [frozenset()] * copies, kept.projections[layer],
             ready=mixtures,
         )  # fmt: skip
-        inputs = (t.repeat(copies, 1) for t in (batch.input_ids, batch.mask, batch.segment_ids))
+        inputs = (t.repeat(copies, 1) for t in batch.inputs)
         logits: torch.Tensor = run_network(self.network, *inputs).logits
         return logits
 
@@ -95,12 +85,11 @@ class _Ready(VariantPass):
     ready: torch.Tensor = field(default_factory=lambda: torch.empty(0))
 
     def mixture(self, call: AttentionCall) -> torch.Tensor:
-        """What is given, and above it what the layer makes of that."""
         return self.ready if self.at == self.start else call.mix().transpose(1, 2)
 
 
 def attributions(
-    grown: Grown, batch: Batch, places: Sequence[int], objective: Objective, *, steps: int
+    grown: Grown, batch: Batch, places: Sequence[int], *, objective: Objective, steps: int
 ) -> State:
     """What each example's edges are worth to its right answer.
 

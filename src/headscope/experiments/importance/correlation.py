@@ -8,19 +8,17 @@ and an ablation keeps no replicates of its losses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 from scipy.stats import rankdata
 
-from headscope.core.accumulators import Estimate, Float64, estimate, generator
-from headscope.core.labelled import Variable, labelled
-from headscope.core.results import title_name
+from headscope.core.accumulators import Float64, estimate, generator
+from headscope.core.results import Variable, labelled, title_name
 from headscope.errors import InputError
 from headscope.model.model import Model
-from headscope.run.finished_run import Run
+from headscope.run.store import Run
 
 # What becomes of the task without a head; more is worse, or more change.
 EFFECTS = ("loss", "loss_size", "score", "score_size")
@@ -47,14 +45,6 @@ class Effect:
     metric: str
     note: str = ""
 
-    @property
-    def by_name(self) -> dict[str, Float64]:
-        """The numbers of EFFECTS."""
-        return {
-            "loss": self.loss, "loss_size": np.abs(self.loss),
-            "score": self.score, "score_size": np.abs(self.score),
-        }  # fmt: skip
-
 
 def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
     """The effects in a run of `headscope ablate`.
@@ -77,8 +67,7 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
         raise InputError(
             f"{place} is of the task {found.attrs['task']}, and asked is {task}; wanted the same"
         )
-    spec = run.manifest["spec"]
-    same = spec["corpus"]["inputs_sha256"] == inputs
+    same = run.manifest["spec"]["corpus"]["inputs_sha256"] == inputs
     note = "" if same else f"the ablation is of {found.sizes['example']} examples, not the same"
     loss, score = (
         found[name].transpose("layer", "head").values for name in ("loss_difference", "difference")
@@ -108,40 +97,30 @@ def correlations(
         )
     heads = effect.loss.size
     x = given.values.reshape(heads, -1)  # [unit, method]
-    y = np.stack([effect.by_name[name].ravel() for name in EFFECTS], -1)  # [unit, effect]
-    top = max(1, round(TOP * heads))
-    over = ("method", "effect")
+    loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
+    y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
+    rng, top, over = generator(seed, "heads"), max(1, round(TOP * heads)), ("method", "effect")
+    drawn = [np.arange(heads), *(rng.integers(0, heads, heads) for _ in range(replicates))]
+    rho = estimate(np.stack([_spearman(x[at], y[at]) for at in drawn]), documents=heads)
+    tops = [np.argsort(-values, axis=0, kind="stable")[:top].T for values in (x, y)]
+    shared = np.array([[np.isin(a, b).sum() / top for b in tops[1]] for a in tops[0]])
     variables = {
         "rho": Variable(
-            _rho(x, y, replicates=replicates, seed=seed), over,
-            "rank correlation over heads with the effect of switching off", "1", SOURCE,
+            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE
         ),
         "overlap": Variable(
-            _overlap(x, y, top), over, "share of the top heads that are top by effect", "1", SOURCE
+            shared, over, "share of the top heads that are top by effect", "1", SOURCE
         ),
         "effect_of_head": Variable(
             y.reshape(*effect.loss.shape, -1), ("layer", "head", "effect"),
             "what becomes of the task without the head", "1", SOURCE,
         ),
     }  # fmt: skip
-    coords: Mapping[str, list[str]] = {
-        "method": [str(name) for name in given["method"].values], "effect": list(EFFECTS)
-    }  # fmt: skip
-    found = labelled(variables, coords=coords)
-    return found.assign_attrs(
+    methods = [str(name) for name in given["method"].values]
+    return labelled(variables, coords={"method": methods, "effect": EFFECTS}).assign_attrs(
         replacement=effect.replacement, metric=effect.metric, top=top, heads=heads,
         ablation_note=effect.note,
     )  # fmt: skip
-
-
-def _rho(x: Float64, y: Float64, *, replicates: int, seed: int) -> Estimate:
-    """[method, effect] of x [unit, method] and y [unit, effect], intervals over units."""
-    rng, units = generator(seed, "heads"), len(x)
-    draws = [_spearman(x, y)]
-    for _ in range(replicates):
-        at = rng.integers(0, units, units)
-        draws.append(_spearman(x[at], y[at]))
-    return estimate(np.stack(draws), documents=units)
 
 
 def _spearman(x: Float64, y: Float64) -> Float64:
@@ -149,15 +128,5 @@ def _spearman(x: Float64, y: Float64) -> Float64:
     a, b = (rankdata(values, axis=0) for values in (x, y))
     a, b = a - a.mean(0), b - b.mean(0)
     norms = np.sqrt((a**2).sum(0))[:, None] * np.sqrt((b**2).sum(0))
-    found = np.full(norms.shape, np.nan)
-    np.divide(a.T @ b, norms, out=found, where=norms > 0)
-    return found
-
-
-def _overlap(x: Float64, y: Float64, top: int) -> Float64:
-    """[method, effect] share of the `top` units of x that are among those of y."""
-    first, second = (
-        [set(np.argsort(-column, kind="stable")[:top].tolist()) for column in values.T]
-        for values in (x, y)
-    )
-    return np.array([[len(a & b) / top for b in second] for a in first])
+    rho: Float64 = np.divide(a.T @ b, norms, out=np.full(norms.shape, np.nan), where=norms > 0)
+    return rho

@@ -13,21 +13,22 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import Floats, estimate, head_name, needed
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
-from headscope.draw.head_grid import draw_grid, grid_height, largest, signed_grid
-from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis
+from headscope.draw.head_grid import grid_panel, largest, signed_panel
+from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis, value_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors
-from headscope.experiments.importance.findings import (
+from headscope.experiments.importance.section import (
     INSTEAD,
     effect_name,
     gradient_finding,
     method_name,
+    methods_of,
     named_units,
+    rho_of,
     scattered,
-    unit_name,
 )
 
 KINDS = ("cls", "sep", "punctuation", "other")
@@ -37,14 +38,9 @@ NAME = np.array([29.0, 8.0])  # points that the name of a head takes
 SIDES = tuple(np.array(at) for at in ((19, 0), (-19, 0), (0, 8), (0, -8), (19, 7), (-19, 7)))
 
 
-# --- gradients by layer ---------------------------------------------------------------------
-
-
 def gradient_panels(tree: xr.DataTree) -> list[Panel]:
     """Gradients and attention by layer, and how the two go together for separators."""
-    gradients = group(tree, "gradients")
-    if gradients is None:
-        return []
+    gradients = needed(tree, "gradients")
     there = [kind for kind in KINDS if _there(gradients, kind)]
     panels = [
         Panel("Gradients, |∂loss/∂α|", partial(_lines, tree, gradients, "layer_magnitude", there)),
@@ -58,18 +54,14 @@ def gradient_panels(tree: xr.DataTree) -> list[Panel]:
 
 def gradient_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what held."""
-    gradients = group(tree, "gradients")
-    assert gradients is not None
+    gradients = needed(tree, "gradients")
     name = special(tree, "sep")
-    heads = (
-        f" (c) Both for {name}, one mark per head, layers light to dark."
-        if _there(gradients, "sep")
-        else ""
-    )
+    heads = f" (c) Both for {name}, one mark per head, layers light to dark."
     return (
         f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
         "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
-        f"tokens, mean over queries; both over all heads of a layer.{heads} Bands are "
+        f"tokens, mean over queries; both over all heads of a layer."
+        f"{heads if _there(gradients, 'sep') else ''} Bands are "
         f"{INTERVALS}; {over(tree)}. {gradient_finding(tree)} After Clark et al. (2019), Figure 3."
     )
 
@@ -90,16 +82,15 @@ def _lines(
     if variable == "layer_attention":
         percent_axis(axes, "attention", top=1.0)
     else:
-        axes.set_ylim(0, HEADROOM * top or 1.0)
-        axes.set_ylabel(f"|∂loss/∂α| ({gradients['magnitude'].attrs['units']})".replace(" (1)", ""))
+        label = f"|∂loss/∂α| ({gradients['magnitude'].attrs['units']})".replace(" (1)", "")
+        value_axis(axes, label, top=HEADROOM * top or 1.0)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        faint_grid(axes)
     legend(axes, [(kind, special(tree, kind)) for kind in kinds])
 
 
 def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
-    x = estimate(gradients, "attention", category=kind).value
-    y = estimate(gradients, "magnitude", category=kind).value
+    names = ("attention", "magnitude")
+    x, y = (estimate(gradients, name, category=kind).value for name in names)
     _by_layer(axes, x, y)
     axes.set_xlim(0, 1.02 * float(np.nanmax(x)) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -110,27 +101,16 @@ def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
     faint_grid(axes)
 
 
-# --- importances ----------------------------------------------------------------------------
-
-
 def importance_panels(tree: xr.DataTree) -> list[Panel]:
     """A grid of heads for each method."""
-    importance = group(tree, "importance")
-    if importance is None:
-        return []
-    panels = []
-    for name in _methods(importance):
-        values = estimate(importance, "head_importance", method=name).value
-        title = capital(method_name(name))
-        drawn = partial(_grid, values)
-        panels.append(Panel(title, drawn, height=grid_height(values)))
-    return panels
+    importance = needed(tree, "importance")
+    values = {m: estimate(importance, "head_importance", method=m) for m in methods_of(importance)}
+    return [_grid(capital(method_name(name)), parts.value) for name, parts in values.items()]
 
 
 def importance_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    importance = group(tree, "importance")
-    assert importance is not None
+    importance = needed(tree, "importance")
     words = {
         "gradient": "the mean |∂loss/∂α| of an edge",
         "michel": "the mean of |Σ α ∂loss/∂α| (Michel et al. 2019)",
@@ -139,63 +119,55 @@ def importance_caption(tree: xr.DataTree) -> str:
         "slope_uniform": "the same on the way to even attention",
         "attattr": "the mean of the largest attribution of an edge (Hao et al. 2021)",
     }
-    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in _methods(importance))
-    slopes = any(name.startswith("slope") for name in _methods(importance))
+    methods = methods_of(importance)
+    told = "; ".join(f"{method_name(name)}: {words[name]}" for name in methods)
+    slopes = any(name.startswith("slope") for name in methods)
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
     return (
         f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
         f"{told}. Each cell is one head, darker is more, from 0 (page) to the value at the end of "
-        f"each key{signed}; "
-        f"{over(tree)}; intervals stand in the tables."
+        f"each key{signed}; {over(tree)}; intervals stand in the tables."
     )
 
 
-def _grid(values: Floats, axes: Axes) -> None:
+def _grid(title: str, values: Floats) -> Panel:
     top = largest(np.abs(values))
     text = f"{top:.2g}"
     if np.nanmin(values) < 0:
-        signed_grid(axes, values, top=top, low_text=f"−{text}", high_text=text)
-    else:
-        draw_grid(values, axes, top=top, top_text=text)
-
-
-# --- against switching off ------------------------------------------------------------------
+        return signed_panel(title, values, top=top, low_text=f"−{text}", high_text=text)
+    return grid_panel(title, values, top=top, top_text=text)
 
 
 def against_panels(tree: xr.DataTree) -> list[Panel]:
     """A scatter of heads for each method."""
-    importance = group(tree, "importance")
-    if importance is None or "rho" not in importance:
+    importance = needed(tree, "importance")
+    if "rho" not in importance:
         return []
-    panels = []
-    for name in _methods(importance):
-        parts = estimate(importance, "rho", method=name, effect="loss")
-        rho = with_interval("ρ", float(parts.value), float(parts.low), float(parts.high))
-        title = f"{capital(method_name(name))}: {rho}"
-        panels.append(
-            Panel(title, partial(_against, importance, name), height=0.74, key_above=True)
+    rho = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
+    return [
+        Panel(
+            f"{capital(method_name(name))}: {with_interval('ρ', *parts)}",
+            partial(_against, importance, name), height=0.74, key_above=True,
         )
-    return panels
+        for name, parts in rho.items()
+    ]  # fmt: skip
 
 
 def against_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    importance = group(tree, "importance")
-    assert importance is not None
-    metric = effect_name(importance, "score")
-    scores = []
-    for name in _methods(importance):
-        parts = estimate(importance, "rho", method=name, effect="score")
-        ends = (float(part) for part in (parts.value, parts.low, parts.high))
-        scores.append(with_interval(method_name(name), *ends).replace(" =", ""))
+    importance = needed(tree, "importance")
+    scores = [
+        with_interval(method_name(name), *rho_of(importance, name, "score")).replace(" =", "")
+        for name in methods_of(importance)
+    ]
     note = str(importance.attrs["ablation_note"])
     return (
         "Each mark is one head, layers light to dark: its importance by gradients across, and "
         f"upwards by how much the loss rises when it "
         f"{INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation over "
-        f"the {int(importance.attrs['heads'])} heads, "
-        f"with its 95 % interval over heads; with the {metric}: {', '.join(scores)}. Named are the "
-        f"heads that change the loss most and those most important; {over(tree)}."
+        f"the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with the "
+        f"{effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads that change "
+        f"the loss most and those most important; {over(tree)}."
         + (f" {capital(note)}." if note else "")
     )
 
@@ -233,8 +205,8 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
         place, shift = sides[int(np.argmin(cost))]
         boxes += [place - NAME / 4, place, place + NAME / 4]
         axes.annotate(
-            unit_name(importance, unit), (x[unit], y[unit]), tuple(shift), ha="center", va="center",
-            textcoords="offset points", fontsize=6.5, zorder=4,
+            head_name(unit, importance.sizes["head"]), (x[unit], y[unit]), tuple(shift),
+            ha="center", va="center", textcoords="offset points", fontsize=6.5, zorder=4,
         )  # fmt: skip
 
 
@@ -243,17 +215,13 @@ def _covered(place: Floats, points: Floats) -> int:
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 
-# --- details --------------------------------------------------------------------------------
-
-
 def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
     """A mark per head of [layer, head], and the key of layers above."""
     shades = layer_colors(len(x))
-    for layer, shade in enumerate(shades):
-        axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
     key = axes.inset_axes((0.12, 1.03, 0.36, 0.03))
     key.set_axis_off()
     for layer, shade in enumerate(shades):
+        axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, len(shades))
     for at, text, side in ((-0.03, "layer 1", "right"), (1.03, str(len(shades)), "left")):
@@ -280,20 +248,19 @@ def _power(value: float, _: object) -> str:
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _methods(importance: xr.Dataset) -> list[str]:
-    return [str(name) for name in importance["method"].values]
-
-
-GRADIENTS = Picture(
-    "gradients", "Where gradients go", ("gradients",), gradient_panels, gradient_caption, columns=3
-)
-PICTURE = Picture(
-    "importance", "Importance of heads", ("importance",), importance_panels, importance_caption,
-    columns=3,
+GRADIENT_FIGURES = (
+    Picture(
+        "gradients", "Where gradients go", ("gradients",), gradient_panels, gradient_caption,
+        columns=3,
+    ),
 )  # fmt: skip
-AGAINST = Picture(
-    "importance_against_ablation", "Importance against switching off", ("importance",),
-    against_panels, against_caption,
+FIGURES = (
+    Picture(
+        "importance", "Importance of heads", ("importance",), importance_panels,
+        importance_caption, columns=3,
+    ),
+    Picture(
+        "importance_against_ablation", "Importance against switching off", ("importance",),
+        against_panels, against_caption,
+    ),
 )  # fmt: skip
-GRADIENT_FIGURES = (GRADIENTS,)
-FIGURES = (PICTURE, AGAINST)

@@ -1,109 +1,184 @@
-"""Takes the gradients of attention of one batch and keeps their sums by category of the key.
+"""Stream the gradients of a loss with respect to attention, layer by layer, and keep nothing.
 
-Families on transformers' registry are followed by `stream`. MPNet and DeBERTa hand out their maps
-as parts of the autograd graph: their gradients are asked for there (`EagerMaps`), which is slower
-and takes more memory. When a run begins, the gradients of its two shortest inputs are compared with
-those that plain autograd keeps.
+    with following(network, observer) as stream:
+        logits = run_network(network, ids, mask).logits
+        stream.backward(losses(logits))
+
+`Streaming` reduces them layer by layer: probabilities and their gradients exist inside the
+attention function alone, nothing [example, head, query, key] becomes a part of the autograd graph,
+and no gradient is taken of the weights or below the first layer's mixtures. MPNet and DeBERTa are
+not on transformers' registry and hand out their maps as parts of the graph: their gradients are
+asked for there (`EagerMaps`), which is slower and takes more memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from headscope.core.accumulators import Float64
-from headscope.core.reversible import Reversible
-from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.experiments.ablation.variant_answers import batch_of
-from headscope.experiments.importance.objectives import Objective
-from headscope.experiments.importance.stream import LayerGradient, Observer, Streaming, frozen
-from headscope.model.attention import AttentionCall, visible
-from headscope.model.batch import CATEGORIES, Batch, to_float64
-from headscope.model.families import find_sites, registered
-from headscope.model.instrument import Instrument
-from headscope.model.model import Model, run_network
-from headscope.run.store import State
-
-TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays well below it
+from headscope.model.attention import AttentionCall, for_each_head, listening, probabilities
+from headscope.model.families.sites import find_sites, registered
+from headscope.model.instrument import Reversible
 
 
-# --- sums of one batch ------------------------------------------------------------------------
+@dataclass(frozen=True)
+class LayerGradient:
+    """One attention layer in the backward pass of one batch; nothing here may be written into.
 
-
-class GradientSums:
-    """An observer of one batch's gradients; padding is weight 0, and so are edges that are masked.
-
-    magnitude  [example, layer, head, category]  Σ |∂loss/∂α| over the edges to such keys
-    attention  [example, layer, head, category]  Σ α over the same
-    edges      [example, layer, category]        how many these are
-    product    [example, layer, head]            Σ α ∂loss/∂α over all edges, signed
-    even       [example, layer, head]            the same with 1/n for α, n being the keys that a
-                                                 query may attend to
+    attention  [example, head, query, key]  α
+    gradient   [example, head, query, key]  ∂loss/∂α, as if each α could change by itself
+    product    [example, head, query]       Σ_key α ∂loss/∂α
+    mask       what is added to the scores: [example or 1, head or 1, query, key], 0 where a key
+               may be attended to, very negative where not; None: everywhere
     """
 
-    def __init__(self, batch: Batch, *, layers: int, heads: int) -> None:
-        self.batch = batch
-        size, count = len(batch.examples), len(CATEGORIES)
-        self.magnitude = np.zeros((size, layers, heads, count))
-        self.attention = np.zeros((size, layers, heads, count))
-        self.edges = np.zeros((size, layers, count))
-        self.product, self.even = (np.zeros((size, layers, heads)) for _ in range(2))
-        self._masks: dict[int, tuple[torch.Tensor | None, torch.Tensor | None, Float64]] = {}
+    layer: int
+    attention: torch.Tensor
+    gradient: torch.Tensor
+    product: torch.Tensor
+    mask: torch.Tensor | None
 
-    def __call__(self, layer: LayerGradient) -> None:
-        """Add one layer."""
-        at, real = layer.layer, self.batch.mask
-        size = layer.gradient.abs()  # [example, head, query, key]
-        seen, edges = self._seen(layer)
-        if seen is not None:
-            size *= seen
-        self.magnitude[:, at] = self._by_category(size)
-        self.attention[:, at] = self._by_category(layer.attention)
-        self.edges[:, at] = edges
-        self.product[:, at] = to_float64((layer.product * real[:, None]).sum(-1))
-        self.even[:, at] = to_float64(self._evenly(layer.gradient, seen))
 
-    def state(self) -> State:
-        """The arrays by name."""
-        names = ("magnitude", "attention", "edges", "product", "even")
-        return {name: getattr(self, name) for name in names}
+Observer = Callable[[LayerGradient], None]
+_Given = tuple[torch.Tensor | None, dict[str, Any], Callable[..., torch.Tensor]]  # mask, options
 
-    def _by_category(self, values: torch.Tensor) -> Float64:
-        """[example, head, category] sums over real queries and the keys of each category."""
-        dtype = torch.promote_types(values.dtype, torch.float32)
-        queries = self.batch.mask[:, None, None].to(dtype)  # [example, 1, 1, query]
-        columns = queries @ values.to(dtype)  # [example, head, 1, key]
-        return to_float64(columns @ self.batch.categories[:, None].to(dtype))[:, :, 0]
 
-    def _evenly(self, gradient: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
-        """[example, head] Σ ∂loss/∂α / n over the edges, n being the keys that a query sees."""
-        real = self.batch.mask.to(gradient.dtype)  # [example, token]
-        if seen is not None:
-            rows = (gradient * seen).sum(-1) / seen.sum(-1).clamp_min(1)  # [example, head, query]
-            return (rows * real[:, None]).sum(-1)
-        columns = (real[:, None, None] @ gradient)[:, :, 0]  # [example, head, key]
-        return (columns * real[:, None]).sum(-1) / real.sum(-1, keepdim=True)
+class Streaming(Reversible):
+    """One forward and one backward pass, of which an observer sees every layer's gradients.
 
-    def _seen(self, layer: LayerGradient) -> tuple[torch.Tensor | None, Float64]:
-        """[example, 1, query, key] 1 for an edge, or None where only padding is masked; edges."""
-        key = id(layer.mask)
-        if key not in self._masks:  # layers share masks; kept, so that no other gets its id
-            real = self.batch.mask
-            seen = visible(layer.mask, layer.attention)[:, 0] & real[:, None]  # [example, q, k]
-            there = seen & real[..., None]
-            more = bool((there != real[..., None] & real[:, None]).any())
-            weights = there.to(torch.float64).sum(1, keepdim=True)  # [example, 1, key]
-            edges = to_float64(weights @ self.batch.categories.double())[:, 0]
-            kept = there[:, None].to(layer.gradient.dtype) if more else None
-            self._masks[key] = (layer.mask, kept, edges)
-        return self._masks[key][1:]
+    observer  called with the layers from the last to the first
+    network   on transformers' attention registry, and no encoder-decoder; see `following`
+    """
+
+    def __init__(self, network: PreTrainedModel, observer: Observer) -> None:
+        self.network, self.observer = network, observer
+        self.layers = 0
+        self._first: AttentionCall | None = None  # of the layer that depends on no other
+
+    def _open(self, stack: ExitStack) -> None:
+        """Listen to the attention function; freeze the weights."""
+        stack.enter_context(torch.enable_grad())
+        stack.enter_context(frozen(self.network))
+        stack.enter_context(listening(self.network, self, alone=True))
+
+    def _forget(self) -> None:
+        self._first = None
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Takes the gradient of a sum of losses and shows it, layer by layer."""
+        if self._first is None or not loss.requires_grad:
+            raise ModelError(
+                f"{type(self.network).__name__} did not call the registered attention function, or "
+                "its answer does not depend on it: gradients cannot be taken; please report this"
+            )
+        call, mixed = self._first, self._first.mixed
+        assert mixed is not None
+        (gradient,) = torch.autograd.grad(loss, [mixed])
+        with torch.no_grad():
+            of_weights = gradient @ call.values.transpose(2, 3)
+            self.show(0, call.attention, of_weights, (gradient, mixed), call.mask)
+
+    def show(
+        self,
+        layer: int,
+        attention: torch.Tensor,
+        gradient: torch.Tensor,
+        mixed: tuple[torch.Tensor, torch.Tensor],
+        mask: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """[example, head, query] Σ_key α ∂loss/∂α, after the observer has seen it.
+
+        mixed  [example, head, query, dim] the gradient of what the head mixed, and this itself
+        """
+        product: torch.Tensor = torch.linalg.vecdot(*mixed)  # Σ_key α (g · v) = g · Σ_key α v
+        self.observer(LayerGradient(layer, attention, gradient, product, mask))
+        return product
+
+    def before(self, call: AttentionCall) -> None:
+        """Mix the values so that the gradient of the weights passes by, and count the layers."""
+        layer, self.layers = self.layers, self.layers + 1
+        if any(isinstance(o, torch.Tensor) and o.requires_grad for o in call.options.values()):
+            raise ModelError(
+                f"{type(call.module).__name__} adds to its scores what depends on the layers "
+                "below: gradients of its attention cannot be taken; please report this model"
+            )
+        inputs = (call.query, call.key, call.value)
+        if any(tensor.requires_grad for tensor in inputs):
+            options = {**call.options, "scaling": call.scaling}
+            given: _Given = (call.mask, options, partial(self.show, layer))
+            call.mixed = _Attend.apply(*inputs, given)  # type: ignore[no-untyped-call]
+            return
+        if self._first is not None:
+            raise ModelError(
+                f"layer {layer + 1} of {type(self.network).__name__} does not depend on those "
+                "below it: gradients of its attention cannot be taken; please report this model"
+            )
+        with torch.no_grad():
+            call.mixed = call.mix()
+        call.mixed.requires_grad_()
+        self._first = call
+
+    def after(self, call: AttentionCall, mixed: torch.Tensor) -> None:
+        """Nothing is left to do."""
+
+
+class _Attend(torch.autograd.Function):
+    """Attention of a layer whose queries, keys and values depend on the layers below."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, given: _Given
+    ) -> torch.Tensor:
+        mask, options, _ = ctx.given = given
+        attention = probabilities(query, for_each_head(key, query), mask, **options)
+        mixed = attention @ for_each_head(value, query)
+        ctx.save_for_backward(query, key, value, attention, mixed)
+        return mixed
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        query, key, value, attention, mixed = ctx.saved_tensors
+        of_mixed, (mask, options, show) = gradients[0].contiguous(), ctx.given
+        values = for_each_head(value, query)
+        gradient = of_mixed @ values.transpose(2, 3)  # [example, head, query, key]
+        product = show(attention, gradient, (of_mixed, mixed), mask)
+        scores = gradient.sub_(product[..., None]).mul_(attention)  # through the softmax
+        keys, scaling = for_each_head(key, query), options["scaling"]
+        if (softcap := options.get("softcap")) is not None:
+            level = torch.tanh(query @ keys.transpose(2, 3) * (scaling / softcap))
+            scores *= 1 - level**2
+        to_query = (scores @ keys).mul_(scaling)
+        to_key = _gathered((scores.transpose(2, 3) @ query).mul_(scaling), key)
+        to_value = _gathered(attention.transpose(2, 3) @ of_mixed, value)
+        return to_query, to_key, to_value, None
+
+
+def _gathered(gradient: torch.Tensor, of_keys: torch.Tensor) -> torch.Tensor:
+    """[example, key-value head, key, dim] the sum over query heads that share a key head."""
+    if gradient.shape[1] == of_keys.shape[1]:
+        return gradient
+    heads = of_keys.shape[1]
+    return gradient.view(len(gradient), heads, -1, *gradient.shape[2:]).sum(2)
+
+
+@contextmanager
+def frozen(network: nn.Module) -> Iterator[None]:
+    """Inside the context no parameter asks for a gradient."""
+    asking = [p for p in network.parameters() if p.requires_grad]
+    try:
+        network.requires_grad_(False)
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_()
 
 
 # --- families that bypass the registry --------------------------------------------------------
@@ -132,13 +207,20 @@ class EagerMaps(Reversible):
 
     def _open(self, stack: ExitStack) -> None:
         """Ask for maps, and for gradients down to the embedded tokens."""
-        embeddings: Any = self.network.get_input_embeddings()
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
+
+        def keep(_network: nn.Module, _args: Any, output: Any) -> None:
+            self._maps = tuple(output.attentions or ())
+
+        embeddings: Any = self.network.get_input_embeddings()
         for hook in (
-            embeddings.register_forward_hook(_asking),
-            self.network.register_forward_pre_hook(_with_maps, with_kwargs=True),
-            self.network.register_forward_hook(self._keep),
+            embeddings.register_forward_hook(lambda *call: call[2].requires_grad_()),
+            self.network.register_forward_pre_hook(
+                lambda _, args, given: (args, {**given, "output_attentions": True}),
+                with_kwargs=True,
+            ),
+            self.network.register_forward_hook(keep),
         ):
             stack.callback(hook.remove)
 
@@ -159,72 +241,3 @@ class EagerMaps(Reversible):
                 maps, gradient = asked[layer].detach(), gradients[layer]
                 product = (maps * gradient).sum(-1)  # [example, head, query]
                 self.observer(LayerGradient(layer, maps, gradient, product, None))
-
-    def _keep(self, _network: nn.Module, _args: Any, output: Any) -> None:
-        self._maps = tuple(output.attentions or ())
-
-
-def _asking(_embeddings: nn.Module, _args: Any, output: torch.Tensor) -> torch.Tensor:
-    return output.requires_grad_()
-
-
-def _with_maps(
-    _network: nn.Module, args: Any, kwargs: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    return args, {**kwargs, "output_attentions": True}
-
-
-# --- the check when a run begins --------------------------------------------------------------
-
-
-def check_gradients(model: Model, examples: Sequence[Example], objective: Objective) -> None:
-    """Raises ModelError unless Σ α ∂loss/∂α of every head is what plain autograd gives.
-
-    Families off the registry are followed by plain autograd anyway.
-    """
-    if not registered(model.network) or model.network.config.is_encoder_decoder:
-        return
-    places = sorted(range(len(examples)), key=lambda at: len(examples[at]))[:2]
-    shape, network = model.shape, model.network
-    batch = batch_of(model, [examples[at] for at in places])
-    inputs = (batch.input_ids, batch.mask, batch.segment_ids)
-    gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
-    maps: list[torch.Tensor] = []
-
-    def ask(call: AttentionCall) -> None:
-        if not call.attention.requires_grad:
-            call.attention = call.attention.clone().requires_grad_()
-        maps.append(call.attention)
-
-    with objective.asking(network, places):
-        with Streaming(network, gather) as stream:
-            logits = run_network(network, *inputs).logits
-            check_layers(stream.layers, model)
-            stream.backward(objective.losses(logits, places).sum())
-        with torch.enable_grad(), frozen(network), Instrument(network, interventions=[ask]):
-            loss = objective.losses(run_network(network, *inputs).logits, places).sum()
-            gradients = torch.autograd.grad(loss, maps)
-    products = [
-        ((a.detach() * g).sum(-1) * batch.mask[:, None]).sum(-1)
-        for a, g in zip(maps, gradients, strict=True)
-    ]
-    wanted = torch.stack(products, 1).double().cpu()  # [example, layer, head]
-    if not wanted.isfinite().all():
-        return  # the loss itself is not: said where it is computed
-    gap = float((torch.from_numpy(gather.product) - wanted).abs().max())
-    allowed = max(TOLERANCE, 16 * torch.finfo(network.dtype).eps)
-    if not gap <= allowed * float(wanted.abs().max()):
-        raise ModelError(
-            f"the gradients of {type(network).__name__} are {gap:.1e} away from what autograd "
-            f"gives (largest: {float(wanted.abs().max()):.1e}); refusing to show numbers that may "
-            "be wrong; please report this model"
-        )
-
-
-def check_layers(found: int, model: Model) -> None:
-    """Raises ModelError unless attention ran once in every layer."""
-    if found != model.shape.layers:
-        raise ModelError(
-            f"{type(model.network).__name__} ran {found} attentions in {model.shape.layers} "
-            "layers; wanted one in each, in order: please report this model"
-        )

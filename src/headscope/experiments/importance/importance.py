@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
 from headscope.core.results import printable
@@ -25,30 +24,35 @@ from headscope.corpus import Corpus
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
-from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, batch_of
+from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
-from headscope.experiments.importance.gradients import GradientSums, check_gradients, following
-from headscope.experiments.importance.language_model import LanguageModel, causal, masked
-from headscope.experiments.importance.objectives import Objective, TaskLoss
+from headscope.experiments.importance.gradients import following, frozen
+from headscope.experiments.importance.objectives import (
+    LanguageModel,
+    Objective,
+    TaskLoss,
+    causal,
+    masked,
+)
 from headscope.experiments.importance.result import (
     METHODS,
+    GradientSums,
     ImportanceTotals,
+    check_gradients,
     gradients_result,
     importance_result,
     per_example,
 )
-from headscope.experiments.importance.stream import frozen
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_task, run_experiment
-from headscope.run.finished_run import Run
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
-from headscope.run.store import State
+from headscope.run.store import Run, State
 from headscope.tasks.predict import MAX_LENGTH, encode
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -84,13 +88,10 @@ class ImportanceSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises InputError for what cannot be."""
         unknown = [name for name in self.methods or () if name not in METHODS]
         if unknown or self.methods == ():
-            raise InputError(
-                f"methods are {', '.join(self.methods or ()) or 'none'}; wanted some of "
-                f"{', '.join(METHODS)}"
-            )
+            given = ", ".join(self.methods or ()) or "none"
+            raise InputError(f"methods are {given}; wanted some of {', '.join(METHODS)}")
         if self.steps < 1 or self.batch_tokens < 1 or self.replicates < 0:
             raise InputError(
                 f"found steps={self.steps}, batch_tokens={self.batch_tokens}, replicates="
@@ -98,18 +99,11 @@ class ImportanceSettings:
             )
 
 
-# --- the two ways in --------------------------------------------------------------------------
-
-
 def importance(
-    model: TaskModel,
-    data: TaskData,
-    *,
-    output: str | Path | None = None,
-    settings: ImportanceSettings | None = None,
-    ablation: Run | None = None,
+    model: TaskModel, data: TaskData, *, output: str | Path | None = None,
+    settings: ImportanceSettings | None = None, ablation: Run | None = None,
     execution: Execution | None = None,
-) -> Run:
+) -> Run:  # fmt: skip
     """Computes how much a task's loss depends on each head of a checkpoint.
 
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
@@ -117,12 +111,9 @@ def importance(
     raises    InputError and its kinds before anything is computed
     """
     settings, execution = settings or ImportanceSettings(), execution or Execution()
-    settings = replace(
-        settings, methods=settings.methods or METHODS,
-        max_length=settings.max_length or MAX_LENGTH,
-    )  # fmt: skip
-    encoded = encode(model, data, max_length=settings.max_length or MAX_LENGTH)
-    effect = None
+    length = settings.max_length or MAX_LENGTH
+    settings = replace(settings, methods=settings.methods or METHODS, max_length=length)
+    encoded, effect = encode(model, data, max_length=length), None
     if ablation is not None:
         inputs = digest_of(encoded.examples)
         effect = effect_of(ablation, model.model, task=printable(data.task.name), inputs=inputs)
@@ -135,13 +126,9 @@ def importance(
 
 
 def importance_to_text(
-    model: LanguageModel,
-    corpus: Corpus,
-    *,
-    output: str | Path | None = None,
-    settings: ImportanceSettings | None = None,
-    execution: Execution | None = None,
-) -> Run:
+    model: LanguageModel, corpus: Corpus, *, output: str | Path | None = None,
+    settings: ImportanceSettings | None = None, execution: Execution | None = None,
+) -> Run:  # fmt: skip
     """Computes how much the loss of a language model depends on each head.
 
     Otherwise as `importance`. Raises CorpusError where nothing can be asked.
@@ -154,21 +141,13 @@ def importance_to_text(
     )  # fmt: skip
     encoder = encoder_for(model.model, reading)
     examples = [e for document in islice(corpus, settings.limit) for e in encoder.encode(document)]
-    if model.kind == "masked":
-        told = masked(model.model, examples, seed=settings.seed)
-    else:
-        told = causal(examples)
-    notes = {
-        "windowed": encoder.counts.windowed, "skipped": encoder.counts.skipped,
-        "left_out": told.left_out,
-    }  # fmt: skip
+    is_masked, counts = model.kind == "masked", encoder.counts
+    told = masked(model.model, examples, seed=settings.seed) if is_masked else causal(examples)
+    notes = {"windowed": counts.windowed, "skipped": counts.skipped, "left_out": told.left_out}
     work = ImportanceRun(
         model.model, told.examples, told.objective, settings, execution.progress, notes=notes
     )
     return work.run(corpus.describe(), output, execution, {"asked": told.objective.digest}, cut=0)
-
-
-# --- the computation, part by part ------------------------------------------------------------
 
 
 @dataclass
@@ -187,6 +166,11 @@ class ImportanceRun:
     effect: Effect | None = None
     notes: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Of METHODS, those asked for."""
+        return self.settings.methods or METHODS
+
     def run(
         self, corpus: Mapping[str, Any], output: str | Path | None, execution: Execution,
         about: Mapping[str, Any], *, cut: int,
@@ -196,10 +180,10 @@ class ImportanceRun:
         request = ExperimentRequest(
             "importance", self.model, corpus=corpus, examples=self.examples,
             settings={**asdict(settings), **about, "loss": self.objective.name},
-            seed=settings.seed, replicates=settings.replicates, cut=cut, line=execution.command,
-            linears=execution.linears, batch_tokens=settings.batch_tokens,
+            seed=settings.seed, replicates=settings.replicates, cut=cut,
+            batch_tokens=settings.batch_tokens,
         )  # fmt: skip
-        return run_experiment(request, self.compute, output=output, overwrite=execution.overwrite)
+        return run_experiment(request, self.compute, output=output, execution=execution)
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
@@ -207,10 +191,9 @@ class ImportanceRun:
         totals = ImportanceTotals(settings.replicates, settings.seed)
         meter = Meter(len(self.examples), self.progress)
         check_gradients(self.model, self.examples, self.objective)
+        everything = range(len(self.examples))
+        parts = in_parts(everything, lambda at: len(self.examples[at]), tokens=PART_TOKENS)
         with linears(network, run.linears), frozen(network):
-            parts = in_parts(
-                range(len(self.examples)), lambda at: len(self.examples[at]), tokens=PART_TOKENS
-            )
             for number, places in enumerate(parts):
                 state = run.part(number, partial(self._part, places))
                 totals.add(per_example(state), [self.examples[at].document for at in places])
@@ -218,27 +201,18 @@ class ImportanceRun:
         gradients = gradients_result(totals, self.objective).assign_attrs(self.notes)
         found = importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:
-            against = correlations(
-                found, self.effect, replicates=settings.replicates, seed=settings.seed
-            )
+            chance = {"replicates": settings.replicates, "seed": settings.seed}
+            against = correlations(found, self.effect, **chance)
             found = xr.merge([found, against], join="exact", combine_attrs="no_conflicts")
         return {"gradients": gradients, "importance": found}
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Of METHODS, those asked for."""
-        return self.settings.methods or METHODS
 
     def _part(self, places: Sequence[int]) -> State:
         """[example of the part, …] by name."""
         found = self._by_batch(places, 1, self._gradients)
         if "attattr" in self.methods:
-            steps, objective = self.settings.steps, self.objective
+            steps = self.settings.steps
             with Grown(self.model.network) as grown:
-
-                def run(batch: Batch, at: Sequence[int]) -> State:
-                    return attributions(grown, batch, at, objective, steps=steps)
-
+                run = partial(attributions, grown, objective=self.objective, steps=steps)
                 found |= self._by_batch(places, steps + 1, run)
         return found
 
@@ -250,7 +224,7 @@ class ImportanceRun:
         order: list[int] = []
         given: list[State] = []
         for rows in batches(examples, budget=max(1, self.settings.batch_tokens // copies)):
-            batch = batch_of(self.model, [examples[row] for row in rows])
+            batch = self.model.batch([examples[row] for row in rows])
             given.append(run(batch, [places[row] for row in rows]))
             order += rows
         back = np.argsort(order)
@@ -260,19 +234,14 @@ class ImportanceRun:
         shape, network = self.model.shape, self.model.network
         gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
         with following(network, gather) as stream, self.objective.asking(network, places):
-            answer: Any = run_network(network, batch.input_ids, batch.mask, batch.segment_ids)
+            answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)
-            self._check(losses, places)
+            bad = np.flatnonzero(~np.isfinite(to_float64(losses)))
+            if len(bad):
+                raise HeadscopeError(
+                    f"the loss of {self.examples[places[bad[0]]].id!r} is not finite (NaN or "
+                    "infinite); wanted a number: the training may have diverged, or the numbers "
+                    "are too small a type: try --dtype float32"
+                )
             stream.backward(losses.sum())
         return {**gather.state(), "queries": batch.lengths * 1.0, "loss": to_float64(losses)}
-
-    def _check(self, losses: torch.Tensor, places: Sequence[int]) -> None:
-        bad = [
-            at for at, loss in zip(places, losses.tolist(), strict=True) if not np.isfinite(loss)
-        ]
-        if bad:
-            raise HeadscopeError(
-                f"the loss of {self.examples[bad[0]].id!r} is not finite (NaN or infinite); wanted "
-                "a number: the training may have diverged, or the numbers are too small a type: "
-                "try --dtype float32"
-            )

@@ -1,48 +1,39 @@
-"""The losses that are differentiated, and the score of the right answer, for each example.
+"""The losses that are differentiated, of a task or of a language model; and the tokens asked for.
 
 A loss is a number per example, and what is differentiated is the sum over the examples of a batch:
-an example's gradients are then its own, whatever it is batched with.
+an example's gradients are then its own, whatever it is batched with. Examples are known by their
+places. Beside its losses an objective has `answers`, how well the right answer is told (what
+AttAttr attributes), and `asking`, a context in which the network tells the logits that it takes.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.nn import functional
-from transformers import PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedModel
 
-from headscope.errors import ModelError
+from headscope.core.accumulators import Array, Ints, generator
+from headscope.core.whole_file import sha256_of
+from headscope.corpus.document import Example
+from headscope.errors import CorpusError, ModelError
+from headscope.model.checkpoint import (
+    Checkpoint,
+    device_of,
+    quietly,
+    refuse_incomplete,
+    weights_sha256,
+)
+from headscope.model.model import Model, checked
 from headscope.tasks.task import Task
 
-Ids = npt.NDArray[np.int64]
-
-
-class Objective(Protocol):
-    """A loss of examples, which are known by their places."""
-
-    @property
-    def name(self) -> str:
-        """Of the loss, in words."""
-
-    @property
-    def units(self) -> str:
-        """Of the loss."""
-
-    def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row] the loss of the example at each place, which may be the same several times."""
-
-    def answers(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
-        """[row] how well the right answer is told: what AttAttr attributes."""
-
-    def asking(self, network: PreTrainedModel, places: Sequence[int]) -> Any:
-        """A context in which the network tells the logits that the others take."""
+Ids = Ints
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class TaskLoss:
     """
 
     task: Task
-    labels: npt.NDArray[Any]
+    labels: Array
 
     @property
     def name(self) -> str:
@@ -105,10 +96,10 @@ class TokenLoss:
     @property
     def digest(self) -> str:
         """Hex sha256 over all that is asked."""
-        digest = hashlib.sha256()
-        for places, ids in zip(self.asked, self.right, strict=True):
-            digest.update(places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e")
-        return digest.hexdigest()
+        pairs = zip(self.asked, self.right, strict=True)
+        return sha256_of(
+            places.tobytes() + b"\x1f" + ids.tobytes() + b"\x1e" for places, ids in pairs
+        )
 
     def losses(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """[row]; logits [asked place of any row, vocabulary]."""
@@ -151,3 +142,122 @@ class TokenLoss:
     def _means(self, values: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         parts = torch.split(values, [len(self.asked[at]) for at in places])
         return torch.stack([part.mean() for part in parts])  # [row]
+
+
+Objective = TaskLoss | TokenLoss
+
+
+# --- language models, and the tokens that they are asked for ----------------------------------
+
+MASKED, CAUSAL = ("MaskedLM", "PreTraining"), ("CausalLM", "LMHead")
+ASKED, HIDDEN, CHANGED = 0.15, 0.8, 0.1  # shares: of tokens; of those asked
+
+
+@dataclass(eq=False)
+class LanguageModel:
+    """A model whose network has a language-model head.
+
+    kind  "masked" or "causal"
+    """
+
+    model: Model
+    kind: str
+
+
+def load_language_model(
+    name: str | Path, *, device: str = "cpu", dtype: str = "float32",
+    revision: str | None = None, trust_remote_code: bool = False,
+) -> LanguageModel:  # fmt: skip
+    """A checkpoint with its language-model head, in evaluation mode.
+
+    raises  ModelError as `headscope.load`; also without such a head, and for
+            encoder-decoders
+    """
+    given, where = str(name), device_of(device)
+    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    with quietly():
+        kind = _kind(given, source.config)
+        auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
+        network, missing = source.network(auto, dtype)
+    refuse_incomplete(given, missing)
+    digest = weights_sha256(source.place, network.to(where).eval())
+    model = Model(network, source.tokenizer, given, source.commit, digest)
+    return LanguageModel(checked(model), kind)
+
+
+def _kind(name: str, config: Any) -> str:
+    """By the class that the weights were saved from."""
+    classes = " ".join(config.architectures or [])
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name!r} is an encoder-decoder ({config.model_type}); wanted an encoder or a decoder"
+        )
+    for kind, endings in (("masked", MASKED), ("causal", CAUSAL)):
+        if any(ending in classes for ending in endings):
+            return kind
+    raise ModelError(
+        f"{name!r} has no language-model head (it is a {classes or 'model of no known class'}), so "
+        "it has no loss on plain text\nwanted a masked or a causal language model, such as "
+        "bert-base-uncased; or a task that the checkpoint was fine-tuned for: --task NAME --data "
+        "FOLDER"
+    )
+
+
+@dataclass(frozen=True)
+class AskedTokens:
+    """Examples as the model reads them, and the tokens that it must predict.
+
+    left_out  examples in which nothing can be asked
+    """
+
+    examples: list[Example]
+    objective: TokenLoss
+    left_out: int
+
+
+def masked(model: Model, examples: Sequence[Example], *, seed: int) -> AskedTokens:
+    """Masks tokens for a masked language model, drawn by the seed and the example's id alone.
+
+    raises  ModelError for a tokenizer without a mask token; CorpusError where nothing can be asked
+    """
+    mask = model.tokenizer.mask_token_id
+    if mask is None:
+        raise ModelError(
+            f"the tokenizer of {model.name!r} has no mask token, and the model is a masked "
+            "language model; wanted the tokenizer that it was trained with"
+        )
+    words = np.setdiff1d(np.arange(len(model.tokenizer)), model.tokenizer.all_special_ids)
+    shown, asked, right = [], [], []
+    for example in examples:
+        own = np.flatnonzero(~example.special)
+        if not len(own):
+            continue
+        rng = generator(seed, "masked tokens", example.document, example.id)
+        places = np.sort(rng.choice(own, max(1, round(ASKED * len(own))), replace=False))
+        how, other = rng.random(len(places)), rng.choice(words, len(places))
+        ids = example.input_ids.copy()
+        ids[places] = np.where(
+            how < HIDDEN, mask, np.where(how < HIDDEN + CHANGED, other, ids[places])
+        )
+        shown.append(replace(example, input_ids=ids))
+        asked.append(places)
+        right.append(example.input_ids[places])
+    return _told("masked-language-model loss", examples, shown, asked, right)
+
+
+def causal(examples: Sequence[Example]) -> AskedTokens:
+    """For a causal language model: each token is predicted from those before it."""
+    shown = [example for example in examples if len(example) > 1]
+    asked = [np.arange(len(example) - 1) for example in shown]
+    right = [example.input_ids[1:] for example in shown]
+    return _told("causal language-model loss", examples, shown, asked, right)
+
+
+def _told(
+    name: str, given: Sequence[Example], shown: list[Example], asked: list[Ids], right: list[Ids]
+) -> AskedTokens:
+    if not shown:
+        raise CorpusError(
+            f"found {len(given)} inputs, in none of which a token can be asked; wanted text"
+        )
+    return AskedTokens(shown, TokenLoss(name, asked, right), len(given) - len(shown))

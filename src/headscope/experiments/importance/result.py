@@ -1,4 +1,4 @@
-"""Makes labelled means of the sums over examples of a run of `headscope importance`.
+"""Sums the gradients of a batch and of all examples, checks them, and makes labelled means.
 
 Two groups: `gradients`, |∂loss/∂α| by the category of the key, beside the attention that goes
 there; and `importance`, one number per head and method.
@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 import xarray as xr
 
 from headscope.core.accumulators import Float64, Sums, bootstrap_weights, estimate, ratio
-from headscope.core.labelled import Variable, labelled
+from headscope.core.results import Variable, labelled
+from headscope.corpus.document import Example
+from headscope.errors import ModelError
+from headscope.experiments.importance.gradients import LayerGradient, Streaming, frozen
 from headscope.experiments.importance.objectives import Objective
-from headscope.model.batch import CATEGORIES
+from headscope.model.attention import AttentionCall, visible
+from headscope.model.batch import CATEGORIES, Batch, to_float64
+from headscope.model.families.sites import registered
+from headscope.model.instrument import Instrument
+from headscope.model.model import Model, run_network
 from headscope.run.store import State
 
 CLARK = "Clark et al. 2019, Figure 3"
@@ -27,6 +35,123 @@ SOURCES = {
     "slope_uniform": OURS, "attattr": HAO,
 }  # fmt: skip
 METHODS = tuple(SOURCES)
+TOLERANCE = 1e-3  # of the largest number of any head; float32 rounding stays well below it
+
+
+class GradientSums:
+    """An observer of one batch's gradients; padding is weight 0, and so are edges that are masked.
+
+    magnitude  [example, layer, head, category]  Σ |∂loss/∂α| over the edges to such keys
+    attention  [example, layer, head, category]  Σ α over the same
+    edges      [example, layer, category]        how many these are
+    product    [example, layer, head]            Σ α ∂loss/∂α over all edges, signed
+    even       [example, layer, head]            the same with 1/n for α, n being the keys that a
+                                                 query may attend to
+    """
+
+    def __init__(self, batch: Batch, *, layers: int, heads: int) -> None:
+        self.batch = batch
+        size, count = len(batch.examples), len(CATEGORIES)
+        self.magnitude, self.attention = np.zeros((2, size, layers, heads, count))
+        self.edges = np.zeros((size, layers, count))
+        self.product, self.even = np.zeros((2, size, layers, heads))
+        self._masks: dict[int, tuple[torch.Tensor | None, torch.Tensor | None, Float64]] = {}
+
+    def __call__(self, layer: LayerGradient) -> None:
+        """Add one layer."""
+        at, real = layer.layer, self.batch.mask
+        size = layer.gradient.abs()  # [example, head, query, key]
+        seen, edges = self._seen(layer)
+        if seen is not None:
+            size *= seen
+        self.magnitude[:, at] = self._by_category(size)
+        self.attention[:, at] = self._by_category(layer.attention)
+        self.edges[:, at] = edges
+        self.product[:, at] = to_float64((layer.product * real[:, None]).sum(-1))
+        self.even[:, at] = to_float64(self._evenly(layer.gradient, seen))
+
+    def state(self) -> State:
+        """The arrays by name."""
+        names = ("magnitude", "attention", "edges", "product", "even")
+        return {name: getattr(self, name) for name in names}
+
+    def _by_category(self, values: torch.Tensor) -> Float64:
+        """[example, head, category] sums over real queries and the keys of each category."""
+        dtype = torch.promote_types(values.dtype, torch.float32)
+        queries = self.batch.mask[:, None, None].to(dtype)  # [example, 1, 1, query]
+        columns = queries @ values.to(dtype)  # [example, head, 1, key]
+        return to_float64(columns @ self.batch.categories[:, None].to(dtype))[:, :, 0]
+
+    def _evenly(self, gradient: torch.Tensor, seen: torch.Tensor | None) -> torch.Tensor:
+        """[example, head] Σ ∂loss/∂α / n over the edges, n being the keys that a query sees."""
+        real = self.batch.mask.to(gradient.dtype)  # [example, token]
+        if seen is not None:
+            rows = (gradient * seen).sum(-1) / seen.sum(-1).clamp_min(1)  # [example, head, query]
+            return (rows * real[:, None]).sum(-1)
+        columns = (real[:, None, None] @ gradient)[:, :, 0]  # [example, head, key]
+        return (columns * real[:, None]).sum(-1) / real.sum(-1, keepdim=True)
+
+    def _seen(self, layer: LayerGradient) -> tuple[torch.Tensor | None, Float64]:
+        """[example, 1, query, key] 1 for an edge, or None where only padding is masked; edges."""
+        key = id(layer.mask)
+        if key not in self._masks:  # layers share masks; kept, so that no other gets its id
+            real = self.batch.mask
+            seen = visible(layer.mask, layer.attention)[:, 0] & real[:, None]  # [example, q, k]
+            there = seen & real[..., None]
+            more = bool((there != real[..., None] & real[:, None]).any())
+            weights = there.to(torch.float64).sum(1, keepdim=True)  # [example, 1, key]
+            edges = to_float64(weights @ self.batch.categories.double())[:, 0]
+            kept = there[:, None].to(layer.gradient.dtype) if more else None
+            self._masks[key] = (layer.mask, kept, edges)
+        return self._masks[key][1:]
+
+
+def check_gradients(model: Model, examples: Sequence[Example], objective: Objective) -> None:
+    """Raises ModelError unless Σ α ∂loss/∂α of every head is what plain autograd gives.
+
+    Families off the registry are followed by plain autograd anyway.
+    """
+    if not registered(model.network) or model.network.config.is_encoder_decoder:
+        return
+    places = sorted(range(len(examples)), key=lambda at: len(examples[at]))[:2]
+    shape, network = model.shape, model.network
+    batch = model.batch([examples[at] for at in places])
+    gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
+    maps: list[torch.Tensor] = []
+
+    def ask(call: AttentionCall) -> None:
+        if not call.attention.requires_grad:
+            call.attention = call.attention.clone().requires_grad_()
+        maps.append(call.attention)
+
+    with objective.asking(network, places):
+        with Streaming(network, gather) as stream:
+            logits = run_network(network, *batch.inputs).logits
+            if stream.layers != shape.layers:
+                raise ModelError(
+                    f"{type(network).__name__} ran {stream.layers} attentions in {shape.layers} "
+                    "layers; wanted one in each, in order: please report this model"
+                )
+            stream.backward(objective.losses(logits, places).sum())
+        with torch.enable_grad(), frozen(network), Instrument(network, interventions=[ask]):
+            answer = run_network(network, *batch.inputs)
+            loss = objective.losses(answer.logits, places).sum()
+            gradients = torch.autograd.grad(loss, maps)
+    products = [
+        ((a.detach() * g).sum(-1) * batch.mask[:, None]).sum(-1)
+        for a, g in zip(maps, gradients, strict=True)
+    ]
+    wanted = torch.stack(products, 1).double().cpu()  # [example, layer, head]
+    if not wanted.isfinite().all():
+        return  # the loss itself is not: said where it is computed
+    gap = float((torch.from_numpy(gather.product) - wanted).abs().max())
+    allowed = max(TOLERANCE, 16 * torch.finfo(network.dtype).eps)
+    if not gap <= allowed * float(wanted.abs().max()):
+        raise ModelError(
+            f"the gradients of {type(network).__name__} are {gap:.1e} away from what autograd "
+            f"gives (largest: {float(wanted.abs().max()):.1e}); refusing to show numbers that may "
+            "be wrong; please report this model"
+        )
 
 
 @dataclass
@@ -63,19 +188,13 @@ class ImportanceTotals:
 
 def per_example(state: State) -> State:
     """The numbers of each example that are summed over examples."""
-    found = {
-        **state,
-        "michel": np.abs(state["product"]),
-        "slope_zero": -state["product"],
-        "slope_uniform": state["even"] - state["product"],
-    }
-    for name in ("product", "even"):
-        del found[name]
+    found = dict(state)
+    product, even = found.pop("product"), found.pop("even")
+    found |= {"michel": np.abs(product), "slope_zero": -product, "slope_uniform": even - product}
     if "attribution" in state:
-        total = state["attribution_sum"].sum(-1)  # [example, layer]
+        total = found.pop("attribution_sum").sum(-1)  # [example, layer]
         found["incomplete"] = np.abs(total - state["change"])
         found["change"] = np.abs(state["change"])
-        del found["attribution_sum"]
     return found
 
 
@@ -89,43 +208,42 @@ def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
         "michel": michel,
         "michel_normalised": ratio(michel, length),
     }
-    means = {"slope_zero": "slope_zero", "slope_uniform": "slope_uniform", "attattr": "attribution"}
-    found |= {name: totals.mean(means[name]) for name in methods if name in means}
+    for name in set(methods) - set(found):
+        found[name] = totals.mean("attribution" if name == "attattr" else name)
     return np.stack([found[name] for name in methods], -1)  # [replicate, layer, head, method]
 
 
 def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Dataset:
     """The group `gradients`."""
-    n, unit = len(totals.documents), objective.units
-    edges = totals["edges"][:, :, None]  # [replicate, layer, 1, category]
-    queries = totals["queries"][:, None, None, None]
-    heads = totals["magnitude"].shape[2]
+    magnitude, edges = totals["magnitude"], totals["edges"]
+    queries, unit = totals["queries"][:, None, None, None], objective.units
     both, of_layer = ("layer", "head", "category"), ("layer", "category")
-    layer = totals["magnitude"].sum(2)  # [replicate, layer, category]
-
-    def of(draws: Float64, dims: Sequence[str], text: str, units: str, source: str) -> Variable:
-        return Variable(estimate(draws, documents=n), dims, text, units, source)
-
-    there = np.broadcast_to(totals["edges"][:1, :, None] > 0, totals["magnitude"][:1].shape)
-    attention = np.where(there, ratio(totals["attention"], queries), np.nan)
-    by_query = np.where(there, ratio(totals["magnitude"], queries), np.nan)
-    variables = {
-        "magnitude": of(
-            ratio(totals["magnitude"], edges), both, "mean |∂loss/∂α| of an edge", unit, CLARK
+    there = np.broadcast_to(edges[:1, :, None] > 0, magnitude[:1].shape)
+    attention, by_query = (
+        np.where(there, ratio(total, queries), np.nan) for total in (totals["attention"], magnitude)
+    )
+    heads, of_edge = magnitude.shape[2], "mean |∂loss/∂α| of an edge"
+    rows: dict[str, tuple[Float64, Sequence[str], str, str]] = {
+        "magnitude": (ratio(magnitude, edges[:, :, None]), both, of_edge, unit),
+        "magnitude_by_query": (
+            by_query, both, "|∂loss/∂α| summed over the keys, mean over queries", unit
         ),
-        "magnitude_by_query": of(
-            by_query, both, "|∂loss/∂α| summed over the keys, mean over queries", unit, CLARK
+        "attention": (attention, both, "attention to the category", "probability"),
+        "layer_magnitude": (
+            ratio(magnitude.sum(2), heads * edges), of_layer, f"{of_edge}, over all heads", unit
         ),
-        "attention": of(attention, both, "attention to the category", "probability", CLARK),
-        "layer_magnitude": of(
-            ratio(layer, heads * totals["edges"]), of_layer,
-            "mean |∂loss/∂α| of an edge, over all heads", unit, CLARK,
-        ),
-        "layer_attention": of(
+        "layer_attention": (
             attention.mean(2), of_layer, "attention to the category, mean over heads",
-            "probability", CLARK,
+            "probability",
         ),
-        "loss": of(totals.mean("loss"), (), f"mean {objective.name}", unit, OURS),
+        "loss": (totals.mean("loss"), (), f"mean {objective.name}", unit),
+    }  # fmt: skip
+    variables = {
+        name: Variable(
+            estimate(draws, documents=len(totals.documents)), dims, text, units,
+            OURS if name == "loss" else CLARK,
+        )
+        for name, (draws, dims, text, units) in rows.items()
     }  # fmt: skip
     found = labelled(variables, coords={"category": list(CATEGORIES)})
     return found.assign_attrs(
@@ -139,20 +257,15 @@ def importance_result(
     totals: ImportanceTotals, methods: Sequence[str], objective: Objective, *, steps: int
 ) -> xr.Dataset:
     """The group `importance`, without the comparison with an ablation."""
-    n, draws = len(totals.documents), draws_of(totals, methods)
+    draws = estimate(draws_of(totals, methods), documents=len(totals.documents))
     source = "; ".join(dict.fromkeys(SOURCES[name] for name in methods))
-    variables = {
-        "head_importance": Variable(
-            estimate(draws, documents=n), ("layer", "head", "method"), "importance of the head",
-            "1", source,
-        )
-    }  # fmt: skip
+    dims, text = ("layer", "head", "method"), "importance of the head"
+    variables = {"head_importance": Variable(draws, dims, text, "1", source)}
     if "attattr" in methods:
         text = "mean |F(A) − F(0)| when a layer attends to nothing"
         variables["output_change"] = Variable(totals.mean("change")[0], ("layer",), text, "1", HAO)
         text = "mean |sum of the attributions − (F(A) − F(0))|, the error of the integral"
-        variables["completeness_error"] = Variable(
-            totals.mean("incomplete")[0], ("layer",), text, "1", OURS
-        )
+        errors = totals.mean("incomplete")[0]
+        variables["completeness_error"] = Variable(errors, ("layer",), text, "1", OURS)
     found = labelled(variables, coords={"method": list(methods)})
     return found.assign_attrs(loss_name=objective.name, steps=steps, examples=int(totals["one"][0]))

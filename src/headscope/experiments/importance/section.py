@@ -1,34 +1,184 @@
-"""What a report says of gradients and importances: sections and tables."""
+"""Says in sentences, tables and sections what the gradients of a loss tell of heads."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import estimate, head_name, model_name
-from headscope.core.wording import capital
+from headscope.core.results import (
+    Floats,
+    at,
+    estimate,
+    group,
+    head_name,
+    needed,
+    token_names,
+)
+from headscope.core.wording import MISSING, capital, fixed
 from headscope.experiments.ablation.section import scores_table
-from headscope.experiments.importance.findings import effect_name, importance_findings, method_name
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
+from headscope.experiments.ablation.terms import METRICS
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table
 
+NAMES = {
+    "gradient": "gradient", "michel": "Michel", "michel_normalised": "Michel, by layer",
+    "attattr": "AttAttr", "slope_zero": "slope to nothing", "slope_uniform": "slope to even",
+}  # fmt: skip
+EXACT = 0.01  # ours: of F, an integral that errs by less is not spoken of
+INSTEAD = {"uniform": "attends evenly", "zero": "adds nothing", "mean": "adds its mean"}
 LISTED = 12  # heads in the table; all are in the folder `tables`
 UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from others
 
 
+def methods_of(importance: xr.Dataset) -> list[str]:
+    """The methods that the run has."""
+    return [str(name) for name in importance["method"].values]
+
+
+def method_name(method: str) -> str:
+    """A method of importance in running text."""
+    return NAMES.get(method, method.replace("_", " "))
+
+
+def effect_name(importance: xr.Dataset, effect: str) -> str:
+    """What becomes of the task without a head: `rise of the loss`, `change of accuracy`, …"""
+    metric = str(importance.attrs["metric"])
+    words = METRICS.get(metric, metric)
+    return {
+        "loss": "rise of the loss", "loss_size": "change of the loss, either way",
+        "score": f"fall of {words}", "score_size": f"change of {words}, either way",
+    }[effect]  # fmt: skip
+
+
+def rho_of(importance: xr.Dataset, method: str, effect: str) -> tuple[float, float, float]:
+    """A rank correlation with the ends of its interval."""
+    return at(estimate(importance, "rho", method=method, effect=effect))
+
+
+def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[int]:
+    """Units worth a name: those that cost most, and the most important ones, half and half."""
+    values, effect = scattered(importance, method)
+    first = np.argsort(-np.abs(effect), kind="stable")[: most // 2].tolist()
+    second = np.argsort(-values, kind="stable")[: most - len(first)].tolist()
+    return list(dict.fromkeys([*first, *second]))
+
+
+def scattered(importance: xr.Dataset, method: str) -> tuple[Floats, Floats]:
+    """[unit] the importances by a method, and the rise of the loss without the head."""
+    both = (("head_importance", {"method": method}), ("effect_of_head", {"effect": "loss"}))
+    x, y = (importance[name].sel(at).transpose("layer", "head").values.ravel() for name, at in both)
+    return x, y
+
+
+def importance_findings(tree: xr.DataTree) -> list[str]:
+    """All sentences that the run allows."""
+    importance = group(tree, "importance")
+    if importance is None or group(tree, "gradients") is None:
+        return []
+    sentences = (
+        gradient_finding(tree), rho_finding(importance), overlap_finding(importance),
+        integral_note(importance),
+    )  # fmt: skip
+    return [sentence for sentence in sentences if sentence]
+
+
+def gradient_finding(tree: xr.DataTree) -> str:
+    """How gradients to the separator change from layer to layer, beside attention to it."""
+    gradients = needed(tree, "gradients")
+    sep, other, attention = (
+        estimate(gradients, f"layer_{what}", category=kind).value
+        for what, kind in (("magnitude", "sep"), ("magnitude", "other"), ("attention", "sep"))
+    )
+    if not (np.isfinite(sep).all() and np.isfinite(attention).all()):
+        return ""
+    name = token_names(tree).get("sep", "[SEP]")
+    most, least = int(attention.argmax()), int(sep.argmin())
+    share = sep / other
+    return (
+        f"Per edge, |∂loss/∂α| to {name} is {_small(sep[0])} in layer 1 and {_small(sep[-1])} in "
+        f"layer {len(sep)}, {fixed(share[0], 2)} and {fixed(share[-1], 2)} times that to other "
+        f"tokens; it is least in layer {least + 1}. Attention to {name} is highest in layer "
+        f"{most + 1} ({fixed(100 * attention[most], 0)} %), where the gradient is "
+        f"{fixed(share[most], 2)} times that to other tokens."
+    )
+
+
+def rho_finding(importance: xr.Dataset) -> str:
+    """Which method's order is nearest to what switching heads off does to the loss."""
+    if "rho" not in importance:
+        return ""
+    told, size = (
+        ", ".join(
+            f"{method_name(name)} {_rho(importance, name, effect)}"
+            for name in methods_of(importance)
+        )
+        for effect in ("loss", "loss_size")
+    )
+    return (
+        f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {told}; with its "
+        f"change either way: {size} (95 % intervals over heads)."
+    )
+
+
+def overlap_finding(importance: xr.Dataset) -> str:
+    """How many of the most important heads are those that cost most."""
+    if "overlap" not in importance:
+        return ""
+    top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
+    told = [f"{_shared(importance, name)} ({method_name(name)})" for name in methods_of(importance)]
+    return (
+        f"Of the {top} heads without which the loss rises most, so many are among the {top} most "
+        f"important: {', '.join(told)}; by chance {fixed(top * top / heads, 1)}."
+    )
+
+
+def integral_note(importance: xr.Dataset) -> str:
+    """How far AttAttr's integral errs, where that matters."""
+    if "completeness_error" not in importance:
+        return ""
+    errors = importance["completeness_error"].values
+    worst = int(np.argmax(errors))
+    if errors[worst] <= EXACT * max(float(importance["output_change"].values[worst]), EXACT):
+        return ""
+    return (
+        f"AttAttr’s attributions miss F(A) − F(0) by up to {_small(float(errors[worst]))} (layer "
+        f"{worst + 1}, mean over examples): more than {int(importance.attrs['steps'])} steps are "
+        "wanted."
+    )
+
+
+def _shared(importance: xr.Dataset, method: str) -> int:
+    """How many of the top heads by a method are among those without which the loss rises most."""
+    share = float(estimate(importance, "overlap", method=method, effect="loss").value)
+    return round(int(importance.attrs["top"]) * share)
+
+
+def _rho(importance: xr.Dataset, method: str, effect: str) -> str:
+    value, low, high = rho_of(importance, method, effect)
+    ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" if np.isfinite(low) else ""
+    return f"{fixed(value, 2)}{ends}"
+
+
+def _small(value: float) -> str:
+    return f"{value:.1e}".replace("e-0", " · 10^-").replace("e+0", " · 10^") if (
+        0 < abs(value) < 0.001
+    ) else f"{value:.2g}"  # fmt: skip
+
+
 def importance_table(importance: xr.Dataset) -> Table:
     """The most important heads by the first method, with the numbers of the others."""
-    methods = [str(name) for name in importance["method"].values if str(name) not in UNLISTED]
+    methods = [name for name in methods_of(importance) if name not in UNLISTED]
     parts = {name: estimate(importance, "head_importance", method=name) for name in methods}
-    first = parts[methods[0]].value
+    first, heads = parts[methods[0]].value, importance.sizes["head"]
     order = np.argsort(-np.nan_to_num(first).ravel(), kind="stable")[:LISTED].tolist()
-    rows = []
-    for unit in order:
-        numbers = [
-            _small(*(float(p.ravel()[unit]) for p in (part.value, part.low, part.high)))
-            for part in parts.values()
+    rows = [
+        [
+            Cell(head_name(unit, heads)),
+            *(_cell(at(part, *divmod(unit, heads)), ".3g", ".2g") for part in parts.values()),
         ]
-        rows.append([Cell(head_name(unit, first.shape[1])), *numbers])
+        for unit in order
+    ]
     caption = (
         f"The {len(rows)} most important heads by {method_name(methods[0])}, with 95 % intervals, "
         "bootstrap over examples. All heads: table of heads, and tables/importance."
@@ -42,21 +192,17 @@ def against_table(importance: xr.Dataset) -> Table | None:
     if "rho" not in importance:
         return None
     effects = [str(name) for name in importance["effect"].values if str(name) not in UNLISTED]
+    top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
     rows = []
-    for name in (str(method) for method in importance["method"].values):
-        told = [estimate(importance, "rho", method=name, effect=effect) for effect in effects]
-        cells = [_two(*(float(x) for x in (p.value, p.low, p.high))) for p in told]
-        shared = float(estimate(importance, "overlap", method=name, effect="loss").value)
-        top = int(importance.attrs["top"])
-        rows.append([
-            Cell(capital(method_name(name))), *cells, Cell(f"{round(top * shared)} of {top}")
-        ])  # fmt: skip
+    for name in methods_of(importance):
+        cells = [_cell(rho_of(importance, name, effect), ".2f", ".2f") for effect in effects]
+        told = Cell(f"{_shared(importance, name)} of {top}")
+        rows.append([Cell(capital(method_name(name))), *cells, told])
     columns = [
         Column("Method"),
         *(Column(capital(effect_name(importance, effect)), "ρ", "rho") for effect in effects),
         Column("Top heads shared", "", "overlap"),
     ]
-    top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
     caption = (
         "Spearman’s rank correlation over heads with what becomes of the task when a head is "
         "switched off, with its 95 % interval over heads; and how many of the "
@@ -66,60 +212,40 @@ def against_table(importance: xr.Dataset) -> Table | None:
     return Table("Importance against switching off", columns, [Rows(rows)], caption)
 
 
-def _small(value: float, low: float, high: float) -> Cell:
-    """Three figures, of any size."""
-    ends = f"[{low:.2g}, {high:.2g}]" if np.isfinite(low) else ""
-    text = f"{value:.3g}" if np.isfinite(value) else "–"
-    return Cell(text.replace("-", "−"), ends.replace("-", "−"))
-
-
-def _two(value: float, low: float, high: float) -> Cell:
-    ends = f"[{low:.2f}, {high:.2f}]" if np.isfinite(low) else ""
-    text = f"{value:.2f}" if np.isfinite(value) else "–"
-    return Cell(text.replace("-", "−"), ends.replace("-", "−"))
+def _cell(value: tuple[float, float, float], digits: str, ends: str) -> Cell:
+    """A number with the ends of its interval, in these formats."""
+    number, low, high = value
+    small = f"[{low:{ends}}, {high:{ends}}]" if np.isfinite(low) else ""
+    text = f"{number:{digits}}" if np.isfinite(number) else MISSING
+    return Cell(text.replace("-", "−"), small.replace("-", "−"))
 
 
 GRADIENT_SECTIONS = (
     SectionPlan(
-        id="gradients",
-        title="Where do gradients go?",
-        text=(
-            "Attention that is changed a little changes the loss by its gradient. Where much "
-            "attention rests on a token and the gradient is small, it matters little that it does: "
-            "the token is a place to rest (Clark et al. 2019)."
-        ),
-        pictures=("gradients",),
-        chapter=FINDINGS,
+        id="gradients", title="Where do gradients go?",
+        text="Attention that is changed a little changes the loss by its gradient. Where much "
+        "attention rests on a token and the gradient is small, it matters little that it does: "
+        "the token is a place to rest (Clark et al. 2019).",
+        pictures=("gradients",), chapter=FINDINGS,
     ),
-)
+)  # fmt: skip
 SECTIONS = (
     SectionPlan(
-        id="importance",
-        title="Which heads does the loss depend on?",
-        text=(
-            "All of these are read off gradients, at the price of a few passes. They say what a "
-            "small change would do, which need not be what switching off does."
-        ),
-        pictures=("importance",),
-        tables=(of_group("importance", importance_table),),
+        id="importance", title="Which heads does the loss depend on?",
+        text="All of these are read off gradients, at the price of a few passes. They say what a "
+        "small change would do, which need not be what switching off does.",
+        pictures=("importance",), tables=(of_group("importance", importance_table),),
         chapter=FINDINGS,
     ),
     SectionPlan(
-        id="against",
-        title="Is that what happens when heads are switched off?",
+        id="against", title="Is that what happens when heads are switched off?",
         text="If an importance is worth its name, heads to the right lie high.",
         pictures=("importance_against_ablation",),
-        tables=(of_group("importance", against_table),),
-        chapter=FINDINGS,
+        tables=(of_group("importance", against_table),), chapter=FINDINGS,
     ),
-)
-
-
-def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    return [("Which heads of ", False), (model_name(tree), True), (" matter?", False)]
-
+)  # fmt: skip
 
 OPENING = OpeningPlan(
-    heading=_heading,
-    findings=importance_findings, tables=(scores_table,),
+    heading=heading_of("Which heads of ", " matter?"), findings=importance_findings,
+    tables=(scores_table,),
 )  # fmt: skip

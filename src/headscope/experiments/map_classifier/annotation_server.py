@@ -1,8 +1,9 @@
-"""The server with which one annotator, and nobody else, labels the maps of a session in a browser.
+"""Shows the maps of a session to annotators: one at a time in a browser, or on sheets.
 
-A server on this machine alone. Its address holds a secret; requests that name another host (a page
-elsewhere that had its name point here) or another origin are refused, and only JSON is taken. It
-gives out one page and the maps, no file; the page may ask nothing of any other server.
+The server is for one annotator and this machine alone. Its address holds a secret; requests that
+name another host (a page elsewhere that had its name point here) or another origin are refused, and
+only JSON is taken. It gives out one page and the maps, no file; the page may ask nothing of any
+other server.
 """
 
 from __future__ import annotations
@@ -11,21 +12,24 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
+from pathlib import Path
 from typing import Any, cast
 
-import jinja2
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.draw.saving import save_picture
+from headscope.draw.style import color, house_style, ramp_map
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.map_classifier.annotation_session import Map, Session
-from headscope.page.shell import content_policy, island, theme_css
+from headscope.page.shell import asset, content_policy, island, style_of, template
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 1000  # bytes; a label takes fewer than 60
@@ -52,14 +56,12 @@ class AnnotationServer(ThreadingHTTPServer):
     def __init__(self, session: Session, annotator: str, *, port: int = 0) -> None:
         self.session, self.annotator = session, annotator
         session.labels(annotator)  # raises for a name or a file that will not do
-        self.secret = secrets.token_urlsafe(24)
-        self.lock = threading.Lock()
+        self.secret, self.lock = secrets.token_urlsafe(24), threading.Lock()
         try:
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
-            raise InputError(
-                f"cannot serve on port {port} ({error}); give another --port"
-            ) from error
+            told = f"cannot serve on port {port} ({error}); give another --port"
+            raise InputError(told) from error
 
     @property
     def address(self) -> str:
@@ -87,12 +89,16 @@ class AnnotationServer(ThreadingHTTPServer):
         return {"number": self.session.undo(self.annotator)}
 
 
-def picture(weights: Map) -> npt.NDArray[np.uint8]:
-    """[query, key] square root of the share of the largest weight, times 255."""
+def shades(weights: Map) -> npt.NDArray[np.float32]:
+    """[query, key] square root of the share of the largest weight."""
     wide = weights.astype(np.float32)
-    shares = wide.clip(0) / (float(wide.max()) or 1.0)
-    shades: npt.NDArray[np.uint8] = (np.sqrt(shares) * 255).round().astype(np.uint8)
-    return shades
+    roots: npt.NDArray[np.float32] = np.sqrt(wide.clip(0) / (float(wide.max()) or 1.0))
+    return roots
+
+
+def picture(weights: Map) -> npt.NDArray[np.uint8]:
+    """[query, key] the same from 0 to 255."""
+    return (shades(weights) * 255).round().astype(np.uint8)
 
 
 def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:
@@ -101,40 +107,35 @@ def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:
     raises  InputError if the labels so far cannot be read
     """
     kept = session.labels(annotator)
-    numbers = range(len(session))
-    style, script = "\n".join([theme_css(), _asset("annotate.css")]), _asset("annotate.js")
+    package = __package__ or ""
+    style, script = style_of("annotate.css", package=package), asset("annotate.js", package)
     policy = content_policy(style=style, script=script) + "; connect-src 'self'"
     data = {
         "sizes": session.sizes,
-        "boundaries": [session.boundary(n) for n in numbers],
-        "labels": [kept.get(n) for n in numbers],
+        "boundaries": [session.boundary(n) for n in range(len(session))],
+        "labels": [kept.get(n) for n in range(len(session))],
         "classes": [{"key": c.key, "name": c.name, "title": c.title} for c in CLASSES],
     }
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    page = environment.from_string(_asset("annotate.html.j2")).render(
+    page = template("annotate.html.j2", package).render(
         annotator=annotator, count=len(session), classes=CLASSES, policy=policy,
-        style=Markup(style), script=Markup(script), island=Markup(island(data)),
+        style=Markup(style), script=Markup(script), island=island(data),
     )  # fmt: skip
     return page.encode("utf-8"), policy
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a request gets."""
-
     kind: str
     body: bytes
     policy: str = "default-src 'none'"
 
 
+@dataclass(eq=False)
 class _Refused(Exception):
     """A request that gets no answer but a status and a word."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status, self.why = status, why
+    status: int
+    why: str
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -145,15 +146,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def place(self) -> AnnotationServer:
-        """The server, as what it is."""
         return cast("AnnotationServer", self.server)
 
     def do_GET(self) -> None:
-        """The page, or a map."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """A label, or its undoing."""
         self._answer(self._post)
 
     def log_message(self, format: str, *args: object) -> None:
@@ -178,8 +176,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         length = {"Content-Type": answer.kind, "Content-Length": str(len(answer.body))}
         policy = {"Content-Security-Policy": f"{answer.policy}; frame-ancestors 'none'"}
-        for name, value in {**HEADERS, **policy, **length}.items():
-            self.send_header(name, value)
+        for header in (HEADERS | policy | length).items():
+            self.send_header(*header)
         self.end_headers()
         self.wfile.write(answer.body)
 
@@ -188,11 +186,9 @@ class _Handler(BaseHTTPRequestHandler):
         hosts = self.place.hosts
         if self.headers.get_all("Host", []) not in ([hosts[0]], [hosts[1]]):
             raise _Refused(403, "this server has another name")
-        origin = self.headers.get("Origin")
-        if origin is not None and origin not in [f"http://{host}" for host in hosts]:
+        if self.headers.get("Origin") not in (None, *(f"http://{host}" for host in hosts)):
             raise _Refused(403, "another page may not ask")
-        _, _, below = self.path.partition("/")
-        secret, slash, asked = below.partition("/")
+        secret, slash, asked = self.path.partition("/")[2].partition("/")
         if not (slash and secrets.compare_digest(secret.encode(), self.place.secret.encode())):
             raise _Refused(404, "wrong address: open the one that headscope printed last")
         return asked
@@ -200,13 +196,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _get(self) -> _Answer:
         asked, place = self._asked(), self.place
         if asked == "":
-            page, policy = annotation_page(place.session, place.annotator)
-            return _Answer("text/html; charset=utf-8", page, policy)
+            return _Answer(
+                "text/html; charset=utf-8", *annotation_page(place.session, place.annotator)
+            )
         number = re.fullmatch("maps/([0-9]{1,9})", asked)
         if number is None or int(number[1]) >= len(place.session):
             raise _Refused(404, "there is no such map")
-        shown = picture(place.session.map(int(number[1])))
-        return _Answer("application/octet-stream", shown.tobytes())
+        shown = picture(place.session.map(int(number[1]))).tobytes()
+        return _Answer("application/octet-stream", shown)
 
     def _post(self) -> _Answer:
         asked, place = self._asked(), self.place
@@ -238,7 +235,50 @@ class _Handler(BaseHTTPRequestHandler):
         return given
 
 
-def _asset(name: str) -> str:
-    return (resources.files("headscope.experiments.map_classifier") / "assets" / name).read_text(
-        encoding="utf-8"
-    )
+# --- sheets, to be labelled away from a screen ------------------------------------------------
+
+ROWS, COLUMNS = 4, 5
+PER_SHEET = ROWS * COLUMNS
+
+
+def write_sheets(session: Session) -> list[Path]:
+    """All maps of a session as SESSION/sheets/NNNN.png, each named after its first map."""
+    files: list[Path] = []
+    for first in range(0, len(session), PER_SHEET):
+        numbers = range(len(session))[first : first + PER_SHEET]
+        boundaries = [session.boundary(number) for number in numbers]
+        figure = sheet([session.map(number) for number in numbers], boundaries, first=first)
+        files.append(save_picture(figure, session.folder / "sheets" / f"{first:04d}.png"))
+    return files
+
+
+def sheet(maps: Sequence[Map], boundaries: Sequence[int], *, first: int) -> Figure:
+    """At most PER_SHEET numbered maps, by the square root of each map's own largest weight.
+
+    Nothing says which model, layer or head it is. Ticks mark where a second segment begins.
+
+    boundaries  the first token of the second segment; -1 for none
+    first       the number of the first map
+    """
+    with house_style():
+        figure = Figure(figsize=(10, 8.8), layout="constrained")
+        grid = figure.subplots(ROWS, COLUMNS)
+        for number, axes in enumerate(grid.flat):
+            if number < len(maps):
+                _show(axes, maps[number], boundaries[number], str(first + number))
+            else:
+                axes.axis("off")
+        key = "     ".join(f"{c.key}  {c.title}" for c in CLASSES)
+        figure.supxlabel(key, fontsize=9, color=color("muted"))
+    return figure
+
+
+def _show(axes: Axes, kept: Map, boundary: int, name: str) -> None:
+    axes.imshow(shades(kept), cmap=ramp_map(), vmin=0, vmax=1, interpolation="none")
+    axes.set_title(name, fontsize=11, loc="left")
+    for side in axes.spines.values():
+        side.set(visible=True, linewidth=0.4, color=color("grey"))
+    edge = [boundary - 0.5] if boundary > 0 else []
+    axes.set_xticks(edge, [""] * len(edge))
+    axes.set_yticks(edge, [""] * len(edge))
+    axes.tick_params(length=5, width=1, color=color("ink"), top=True, right=True)

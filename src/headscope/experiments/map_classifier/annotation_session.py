@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.core.accumulators import Ints
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
 
@@ -111,10 +112,8 @@ class Session:
 
     def map(self, number: int) -> Map:
         """[query, key] one of the maps."""
-        start, stop = self._starts[number], self._starts[number + 1]
-        side = self.sizes[number]
-        weights: Map = self._flat[start:stop].reshape(side, side)  # [query, key]
-        return weights
+        flat: Map = self._flat[self._starts[number] : self._starts[number + 1]]
+        return flat.reshape(self.sizes[number], -1)  # [query, key]
 
     def boundary(self, number: int) -> int:
         """The first token of the second segment; -1 for none."""
@@ -139,21 +138,21 @@ class Session:
                 f"found the label {label!r} for map {number}; wanted one of {', '.join(NAMES)} for "
                 f"0 to {len(self) - 1}"
             )
-        path = self.label_file(annotator)
-        with path.open("ab") as file:
-            # What was written by hand need not end its last line.
-            open_line = file.tell() > 0 and _last_byte(path) != b"\n"
+        with self.label_file(annotator).open("a+b") as file:
+            open_line = False  # what was written by hand need not end its last line
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                open_line = file.read(1) != b"\n"
             file.write(f"{chr(10) * open_line}{number},{label}\n".encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
 
     def undo(self, annotator: str) -> int | None:
         """Take back the latest decision that stands; the number of its map, None if none stands."""
-        standing = list(self.labels(annotator))
-        if not standing:
-            return None
-        self.label(annotator, standing[-1], UNDO)
-        return standing[-1]
+        latest = next(reversed(self.labels(annotator)), None)
+        if latest is not None:
+            self.label(annotator, latest, UNDO)
+        return latest
 
     def annotators(self) -> list[str]:
         """Who has labelled, by name."""
@@ -208,25 +207,14 @@ def _write_provenance(drawn: Sequence[Drawn], path: str) -> None:
         writer = csv.writer(file)
         writer.writerow(FIELDS)
         for number, one in enumerate(drawn):
-            writer.writerow([
-                number, one.model, one.sha256, one.text, one.document, one.example, one.layer,
-                one.head, one.boundary,
-            ])  # fmt: skip
+            writer.writerow([number, *(getattr(one, field) for field in FIELDS[1:])])
 
 
 def _write_maps(drawn: Sequence[Drawn], path: str) -> None:
+    sizes = np.array([len(one.map) for one in drawn], np.int64)
     with open(path, "wb") as file:
-        np.savez_compressed(
-            file,
-            sizes=np.array([len(one.map) for one in drawn], np.int64),
-            weights=np.concatenate([one.map.ravel() for one in drawn]),
-        )
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)
+        weights = np.concatenate([one.map.ravel() for one in drawn])
+        np.savez_compressed(file, sizes=sizes, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -242,7 +230,7 @@ class Agreement:
     count: int
     same: int
     kappa: float
-    confusion: npt.NDArray[np.int64]
+    confusion: Ints
 
 
 def agreement(first: Mapping[int, str], second: Mapping[int, str]) -> Agreement:

@@ -1,4 +1,4 @@
-"""Trains the classifier, and scores it on maps and on models that it did not learn from.
+"""Trains the classifier that headscope brings, scores it on other maps, and makes its card.
 
 Cross-validation over maps (stratified by label and model), and leaving one model out; the score is
 macro-F1 with a bootstrap interval over maps. Beside the network stands a baseline, learned on the
@@ -7,15 +7,16 @@ same folds: a few rules on features of the map, without a network, which the net
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from sklearn.metrics import confusion_matrix, f1_score
 from sklearn.model_selection import StratifiedKFold
@@ -23,13 +24,17 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
+from headscope import __version__
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import SIDE, Classifier, Seen, seen_bytes
-from headscope.core.accumulators import generator
+from headscope.core.accumulators import Float64, Ints, generator
+from headscope.core.whole_file import sha256_of
+from headscope.errors import InputError
+from headscope.experiments.map_classifier.labelled_maps import LabelledMaps
 from headscope.experiments.map_classifier.made_maps import made_map
 
-Labels = npt.NDArray[np.int64]
-Fold = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # places of training, of test
+Labels = Ints
+Fold = tuple[Ints, Ints]  # places of training, of test
 EPOCHS, BATCH, RATE, DECAY = 30, 64, 3e-3, 0.05
 SMOOTHING = 0.05  # of labels: annotators differ on one map in twelve
 WARM_UP = 0.1  # share of the steps
@@ -51,18 +56,14 @@ class Score:
     macro_f1: float
     low: float
     high: float
-    f1: npt.NDArray[np.float64]
-    confusion: npt.NDArray[np.int64]
+    f1: Float64
+    confusion: Ints
 
 
 def train(
-    seen: Seen,
-    labels: Labels,
-    *,
-    seed: int = 0,
-    epochs: int = EPOCHS,
+    seen: Seen, labels: Labels, *, seed: int = 0, epochs: int = EPOCHS,
     start: Classifier | None = None,
-) -> Classifier:
+) -> Classifier:  # fmt: skip
     """A classifier of these maps; the same seed gives the same on one machine.
 
     seen    [map, 2, SIDE, SIDE]
@@ -73,22 +74,27 @@ def train(
     counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
     # Between what is rare and what is common: full weights call too much by the rarest name.
     rarity = (counts.sum() / counts / len(NAMES)).sqrt()
+
+    def varied_batch(places: Sequence[int]) -> dict[str, torch.Tensor]:
+        pictures = torch.from_numpy(seen[places]).float() / 255
+        return {"pictures": varied(pictures, random), "labels": torch.from_numpy(labels[places])}
+
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
-        learner = _NetworkWithLoss(
-            Classifier() if start is None else deepcopy(start).requires_grad_(True), rarity
-        )
-        trainer = Trainer(
-            learner, _arguments(folder, seed=seed, epochs=epochs),
-            data_collator=partial(_varied_batch, random=random),
-            train_dataset=[
-                {"pictures": picture, "labels": label}
-                for picture, label in zip(torch.from_numpy(seen), labels.tolist(), strict=True)
-            ],
+        network = Classifier() if start is None else deepcopy(start).requires_grad_(True)
+        learner = _NetworkWithLoss(network, rarity)
+        arguments = TrainingArguments(
+            folder, num_train_epochs=epochs, per_device_train_batch_size=BATCH, learning_rate=RATE,
+            weight_decay=DECAY, lr_scheduler_type="cosine", warmup_steps=WARM_UP, seed=seed,
+            use_cpu=True, save_strategy="no", logging_strategy="no", report_to=[],
+            disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
         )  # fmt: skip
+        trainer = Trainer(
+            learner, arguments, data_collator=varied_batch, train_dataset=list(range(len(labels)))
+        )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-    return learner.network.eval().requires_grad_(False)
+    return network.eval().requires_grad_(False)
 
 
 def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Classifier:
@@ -108,26 +114,8 @@ class _NetworkWithLoss(nn.Module):
         self.loss = nn.CrossEntropyLoss(weight=rarity, label_smoothing=SMOOTHING)
 
     def forward(self, pictures: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Loss and logits."""
         logits = self.network(pictures)
         return {"loss": self.loss(logits, labels), "logits": logits}
-
-
-def _arguments(folder: str, *, seed: int, epochs: int) -> TrainingArguments:
-    return TrainingArguments(
-        folder, num_train_epochs=epochs, per_device_train_batch_size=BATCH, learning_rate=RATE,
-        weight_decay=DECAY, lr_scheduler_type="cosine", warmup_steps=WARM_UP, seed=seed,
-        use_cpu=True, save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True,
-        remove_unused_columns=False, dataloader_pin_memory=False,
-    )  # fmt: skip
-
-
-def _varied_batch(
-    maps: Sequence[Mapping[str, Any]], *, random: torch.Generator
-) -> dict[str, torch.Tensor]:
-    pictures = torch.stack([one["pictures"] for one in maps]).float() / 255
-    labels = torch.tensor([one["labels"] for one in maps])
-    return {"pictures": varied(pictures, random), "labels": labels}
 
 
 def varied(pictures: torch.Tensor, random: torch.Generator) -> torch.Tensor:
@@ -158,10 +146,8 @@ def folds_over_maps(labels: Labels, models: Sequence[str], *, count: int, seed: 
 
 def folds_over_models(models: Sequence[str]) -> list[Fold]:
     """Each model in turn is left out."""
-    names = np.array(models)
-    return [
-        (np.flatnonzero(names != name), np.flatnonzero(names == name)) for name in np.unique(names)
-    ]
+    out = [np.array(models) == name for name in sorted(set(models))]
+    return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in out]
 
 
 def network_on(
@@ -180,10 +166,15 @@ def network_on(
 
 
 def rules_on(seen: Seen, labels: Labels, *, seed: int) -> Callable[[Fold], Labels]:
-    """What the baseline says of them."""
+    """What the baseline says of them: a tree of at most 12 rules; the seed breaks ties."""
+    told = features(seen)
 
     def run(fold: Fold) -> Labels:
-        return Rules(seed=seed).fit(seen[fold[0]], labels[fold[0]]).predict(seen[fold[1]])
+        tree = DecisionTreeClassifier(
+            max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
+        )
+        tree.fit(told[fold[0]], labels[fold[0]])
+        return np.asarray(tree.predict(told[fold[1]]), np.int64)
 
     return run
 
@@ -200,47 +191,21 @@ def cross_validated(
 
 def score(labels: Labels, predicted: Labels, *, seed: int) -> Score:
     """Macro-F1, its interval, F1 by class and the confusion matrix."""
-    classes = list(range(len(NAMES)))
-    draw = generator(seed, "macro-F1")
-    drawn = [draw.integers(0, len(labels), len(labels)) for _ in range(REPLICATES)]
-    there = sorted(set(labels.tolist()))  # a class that no map has says nothing
-
-    def macro(places: npt.NDArray[np.int64]) -> float:
-        f1 = f1_score(
-            labels[places], predicted[places], labels=there, average="macro", zero_division=0
-        )
-        return float(f1)
-
-    low, high = np.quantile([macro(places) for places in drawn], [0.025, 0.975])
+    classes, draw, count = list(range(len(NAMES))), generator(seed, "macro-F1"), len(labels)
+    macro = partial(
+        f1_score, labels=sorted(set(labels.tolist())),  # a class that no map has says nothing
+        average="macro", zero_division=0,
+    )  # fmt: skip
+    drawn = (draw.integers(0, count, count) for _ in range(REPLICATES))
+    low, high = np.quantile([macro(labels[at], predicted[at]) for at in drawn], [0.025, 0.975])
     by_class = f1_score(labels, predicted, labels=classes, average=None, zero_division=0)
     return Score(
-        predicted, macro(np.arange(len(labels))), float(low), float(high), np.asarray(by_class),
-        confusion_matrix(labels, predicted, labels=classes),
+        predicted, float(macro(labels, predicted)), float(low), float(high),
+        np.asarray(by_class), confusion_matrix(labels, predicted, labels=classes),
     )  # fmt: skip
 
 
-Floats = npt.NDArray[np.float64]
-
-
-class Rules:
-    """A tree of at most 12 rules on `features`; seed breaks ties."""
-
-    def __init__(self, *, seed: int = 0) -> None:
-        self.tree = DecisionTreeClassifier(
-            max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
-        )
-
-    def fit(self, seen: Seen, labels: npt.NDArray[np.int64]) -> Rules:
-        """Learn the rules from labelled maps."""
-        self.tree.fit(features(seen), labels)
-        return self
-
-    def predict(self, seen: Seen) -> npt.NDArray[np.int64]:
-        """[map] class."""
-        return np.asarray(self.tree.predict(features(seen)), np.int64)
-
-
-def features(seen: Seen) -> Floats:
+def features(seen: Seen) -> Float64:
     """[map, feature] of the maps as the classifier sees them: [map, 2, SIDE, SIDE].
 
     Shares of the pooled weight: on the diagonal and beside it, in the largest column, in the three
@@ -265,3 +230,79 @@ def features(seen: Seen) -> Floats:
         ],
         axis=1,
     )  # [map, feature]  # fmt: skip
+
+
+# --- the bundled classifier -------------------------------------------------------------------
+
+FOLDS = 5  # and so many maps of a class at least, that every fold holds one out
+Scores = dict[str, dict[str, Score]]  # classifier → what was held out → score
+
+
+def trained(
+    labelled: LabelledMaps, *, epochs: int | None = None, seed: int = 0, scored: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
+) -> tuple[Classifier, dict[str, Any], Scores]:  # fmt: skip
+    """A network that learned from all maps; its card; and how well such a network tells others.
+
+    scored  False leaves cross-validation out
+    tell    is given a sentence when a step begins
+    raises  InputError if there are fewer than FOLDS maps of a class
+    """
+    seen, labels = labelled.seen, labelled.labels
+    count = Counter(NAMES[label] for label in labels.tolist())
+    if few := [name for name in NAMES if count[name] < FOLDS]:
+        raise InputError(
+            f"found {', '.join(f'{count[name]} {name}' for name in few)} maps; wanted {FOLDS} or "
+            "more of each class: label more, or learn with the bundled maps"
+        )
+    epochs = epochs or EPOCHS
+    tell(f"learning from {MADE} made maps")
+    start = taught(seed=seed, maps=MADE)
+    scores = _scores(labelled, start, epochs=epochs, seed=seed, tell=tell) if scored else {}
+    tell(f"learning from all {len(labelled)} labelled maps")
+    network = train(seen, labels, seed=seed, epochs=epochs, start=start)
+    card = {
+        "maps": len(labelled), "maps_by_class": dict(count),
+        "maps_by_model": dict(Counter(labelled.models)),
+        "maps_sha256": sha256_of((seen.tobytes(), labels.tobytes())),
+        "made_maps": MADE, "epochs": epochs, "seed": seed, "headscope_version": __version__,
+        "scores": {
+            name: {held_out: _numbers(one) for held_out, one in of_name.items()}
+            for name, of_name in scores.items()
+        },
+    }  # fmt: skip
+    return network, card, scores
+
+
+def _scores(
+    labelled: LabelledMaps, start: Classifier, *, epochs: int, seed: int,
+    tell: Callable[[str], None],
+) -> Scores:  # fmt: skip
+    seen, labels = labelled.seen, labelled.labels
+    models = labelled.models
+    held = {"Held-out maps": folds_over_maps(labels, models, count=FOLDS, seed=seed)}
+    if len(set(models)) > 1:
+        held["Held-out models"] = folds_over_models(models)
+    evenly = np.array([row.get("drawn") == "evenly" for row in labelled.provenance])
+    runs = {
+        "network": network_on(seen, labels, start=start, seed=seed, epochs=epochs),
+        "rules": rules_on(seen, labels, seed=seed),
+    }
+    scores: Scores = {name: {} for name in runs}
+    for name, what in itertools.product(runs, held):
+        tell(f"{what.lower()}: {len(held[what])} times the {name}")
+        whole = cross_validated(labels, held[what], runs[name], seed=seed)
+        scores[name][what] = whole
+        if evenly.any() and not evenly.all():
+            part = score(labels[evenly], whole.predicted[evenly], seed=seed)
+            scores[name][f"{what} that were drawn evenly"] = part
+    return scores
+
+
+def _numbers(score: Score) -> dict[str, Any]:
+    return {
+        "macro_f1": round(score.macro_f1, 4), "ci_low": round(score.low, 4),
+        "ci_high": round(score.high, 4),
+        "f1": dict(zip(NAMES, np.round(score.f1, 4).tolist(), strict=True)),
+        "confusion": score.confusion.tolist(),
+    }  # fmt: skip

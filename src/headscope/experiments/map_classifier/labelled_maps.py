@@ -1,4 +1,4 @@
-"""The maps that were labelled by eye: their classes, and where they come from.
+"""The maps that annotators see, drawn from models, and those that they labelled.
 
 The bundled set: 1,469 real maps of six models on five kinds of text. 720 were drawn evenly over
 layers, 120 for their weight within segments, and 629 by what an earlier classifier guessed, because
@@ -9,17 +9,22 @@ but its picture; where they disagree, a third look decided.
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 
 import numpy as np
-import numpy.typing as npt
 
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import Seen, seen_bytes
+from headscope.core.accumulators import Ints, generator
+from headscope.corpus.document import Example
 from headscope.errors import InputError
-from headscope.experiments.map_classifier.annotation_session import Session
+from headscope.experiments.map_classifier.annotation_session import Drawn, Map, Session
+from headscope.model.layer import LayerView
+from headscope.model.model import Model, show_layers
 
 LEVELS = 15  # in which the bundled pictures are kept, to be small
 
@@ -29,20 +34,26 @@ class LabelledMaps:
     """Maps as the classifier sees them, with their labels.
 
     seen        [map, 2, SIDE, SIDE]
-    labels      [map] places in NAMES
-    models      [map] names
     provenance  one row a map: model, sha256, text, example, layer, head, tokens, boundary; how it
                 was drawn; what each annotator said (first, second, third; "" for nothing); and the
                 label
     """
 
     seen: Seen
-    labels: npt.NDArray[np.int64]
-    models: list[str]
     provenance: list[dict[str, str]]
 
+    @cached_property
+    def labels(self) -> Ints:
+        """[map] places in NAMES."""
+        return np.array([NAMES.index(row["label"]) for row in self.provenance], np.int64)
+
+    @property
+    def models(self) -> list[str]:
+        """[map] names."""
+        return [row["model"] for row in self.provenance]
+
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.provenance)
 
     def said(self, annotator: str) -> dict[int, str]:
         """number → label of "first", "second" or "third"."""
@@ -52,11 +63,11 @@ class LabelledMaps:
 
 def bundled_labels() -> LabelledMaps:
     """The labelled set that comes with headscope."""
-    folder = resources.files("headscope.experiments.map_classifier") / "data"
+    folder = resources.files(__package__) / "data"
     with (folder / "labelled.npz").open("rb") as file, np.load(file, allow_pickle=False) as kept:
         seen: Seen = kept["seen"] * np.uint8(255 // LEVELS)
-    rows = list(csv.DictReader((folder / "labelled.csv").read_text("utf-8").splitlines()))
-    return _labelled(seen, rows)
+    rows = csv.DictReader((folder / "labelled.csv").read_text("utf-8").splitlines())
+    return LabelledMaps(seen, list(rows))
 
 
 def labels_of(session: Session) -> LabelledMaps:
@@ -77,15 +88,81 @@ def labels_of(session: Session) -> LabelledMaps:
         )
     seen = np.concatenate([seen_bytes(session.map(number)[None]) for number in agreed])
     rows = [{**session.provenance[number], "label": next(iter(said[number]))} for number in agreed]
-    return _labelled(seen, rows)
+    return LabelledMaps(seen, rows)
 
 
 def joined(parts: Sequence[LabelledMaps]) -> LabelledMaps:
     """Several sets as one."""
     seen = np.concatenate([part.seen for part in parts])
-    return _labelled(seen, [row for part in parts for row in part.provenance])
+    return LabelledMaps(seen, [row for part in parts for row in part.provenance])
 
 
-def _labelled(seen: Seen, rows: list[dict[str, str]]) -> LabelledMaps:
-    labels = np.array([NAMES.index(row["label"]) for row in rows], np.int64)
-    return LabelledMaps(seen, labels, [row["model"] for row in rows], rows)
+# --- maps to be labelled ----------------------------------------------------------------------
+
+LEAST_TOKENS = 10  # a smaller map shows no pattern
+
+
+def draw(
+    model: Model, texts: Mapping[str, Sequence[Example]], *, name: str, count: int, seed: int = 0
+) -> list[Drawn]:
+    """`count` different maps of one model, every layer and every kind of text equally often.
+
+    texts   kind of text -> examples, encoded for the model; those of fewer than LEAST_TOKENS are
+            left out
+    name    what to call the model
+    raises  InputError if there are not as many maps
+    """
+    long = {text: [e for e in all_ if len(e) >= LEAST_TOKENS] for text, all_ in texts.items()}
+    wanted = _wanted(model, long, name=name, count=count, seed=seed)
+    drawn: list[Drawn] = []
+    for (text, place), heads in sorted(wanted.items()):
+        example = long[text][place]
+        origin = (name, model.sha256, text, example.document, example.id)
+        second = np.flatnonzero(example.segment_ids)
+        boundary = int(second[0]) if len(second) else -1
+        for layer, head, kept in _maps(model, example, heads):
+            drawn.append(Drawn(*origin, layer, head, boundary, kept))
+    return drawn
+
+
+def _wanted(
+    model: Model, texts: Mapping[str, Sequence[Example]], *, name: str, count: int, seed: int
+) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """(text, example) → (layer, head): layers in turn, each takes the next kind of text."""
+    layers, heads = model.shape.layers, model.shape.heads
+    kinds, order = list(texts), generator(seed, "patterns", name).permutation(layers)
+    cells = Counter(
+        (kinds[(turn % layers + turn // layers) % len(kinds)], int(order[turn % layers]))
+        for turn in range(count)
+    )
+    wanted: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for (text, layer), share in cells.items():
+        there = len(texts[text]) * heads
+        if share > there:
+            raise InputError(
+                f"found {there} maps of {name} on {text} in a layer ({len(texts[text])} inputs of "
+                f"{LEAST_TOKENS} tokens or more × {heads} heads); wanted {share}: give more text "
+                "or fewer --maps"
+            )
+        rng = generator(seed, "patterns", name, text, str(layer))
+        for place in rng.choice(there, size=share, replace=False).tolist():
+            wanted.setdefault((text, place // heads), []).append((layer, place % heads))
+    return wanted
+
+
+def _maps(
+    model: Model, example: Example, wanted: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, Map]]:
+    """(layer, head, map) of one example."""
+    maps: list[tuple[int, int, Map]] = []
+    batch = model.batch([example])
+    n = len(example)
+
+    def look(layer: LayerView) -> None:
+        for index, head in wanted:
+            if index == layer.index:
+                part = layer.attention[0, head, :n, :n].float().cpu().numpy()
+                maps.append((index, head, part.astype(np.float16)))
+
+    show_layers(model, batch, look)
+    return maps

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from headscope.analyses.patterns.classes import NAMES
+from headscope.core.accumulators import Float64, Ints
 
-Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 SIZES = (14, 129)  # tokens, from and below
 CAUSAL = 0.2  # share of maps in which no token sees a later one
 
 
-def made_map(name: str, rng: Rng) -> Floats:
+def made_map(name: str, rng: Rng) -> Float64:
     """[query, key] a map of the class `name`: rows add up to 1."""
     n = int(rng.integers(*SIZES))
     noise = rng.normal(size=(n, n)) * rng.uniform(0.3, 2.2)
@@ -30,30 +29,29 @@ def made_map(name: str, rng: Rng) -> Floats:
     if causal:
         scores = np.where(np.tri(n, dtype=bool), scores, -np.inf)
     weights = np.exp(scores - scores.max(1, keepdims=True))
-    attention: Floats = weights / weights.sum(1, keepdims=True)
+    attention: Float64 = weights / weights.sum(1, keepdims=True)
     return attention
 
 
-def _vertical(scores: Floats, rng: Rng, causal: bool) -> Floats:
+def _vertical(scores: Float64, rng: Rng, causal: bool) -> Float64:
     n = len(scores)
     made = scores + _columns(n, rng.uniform(2.5, 5) + np.log(n) / 2, rng, causal)
     return made + _line(n, rng.uniform(0.2, 0.8), rng, causal) * (rng.random() < 0.3)
 
 
-def _diagonal(scores: Floats, rng: Rng, causal: bool) -> Floats:
+def _diagonal(scores: Float64, rng: Rng, causal: bool) -> Float64:
     n = len(scores)
     made = scores + _line(n, rng.uniform(3, 6) + 0.4 * np.log(n), rng, causal)
     return made + _columns(n, rng.uniform(0, 1.2), rng, causal) * (rng.random() < 0.3)
 
 
-def _both(scores: Floats, rng: Rng, causal: bool) -> Floats:
-    n = len(scores)
-    strength = rng.uniform(3, 5) + 0.4 * np.log(n)
+def _both(scores: Float64, rng: Rng, causal: bool) -> Float64:
+    n, strength = len(scores), rng.uniform(3, 5) + 0.4 * np.log(len(scores))
     line = _line(n, strength, rng, causal)
     return scores + np.maximum(line, _columns(n, strength + rng.uniform(-1.2, 1), rng, causal))
 
 
-def _block(scores: Floats, rng: Rng, causal: bool) -> Floats:
+def _block(scores: Float64, rng: Rng, causal: bool) -> Float64:
     """Two to five squares, filled evenly or fading away from the diagonal."""
     n = len(scores)
     part = _parts(n, int(rng.integers(2, 6)), rng)
@@ -69,7 +67,7 @@ def _block(scores: Floats, rng: Rng, causal: bool) -> Floats:
     return np.asarray(made)
 
 
-def _heterogeneous(scores: Floats, rng: Rng, causal: bool) -> Floats:
+def _heterogeneous(scores: Float64, rng: Rng, causal: bool) -> Float64:
     """Pieces of columns, spots, an even grey, a wide haze, or rectangles anywhere."""
     n = len(scores)
     kind = rng.choice(["pieces", "spots", "grey", "haze", "rectangles"])
@@ -80,7 +78,7 @@ def _heterogeneous(scores: Floats, rng: Rng, causal: bool) -> Floats:
         return noise * rng.uniform(0.05, 0.5)
     if kind == "haze":
         width = rng.uniform(0.2, 0.4) * n
-        haze: Floats = rng.uniform(1, 2.5) * np.exp(-0.5 * (_away(n, 0) / width) ** 2)
+        haze: Float64 = rng.uniform(1, 2.5) * np.exp(-0.5 * (_away(n, 0) / width) ** 2)
         return scores + haze
     made = scores.copy()
     for _ in range(int(rng.integers(2, 12))):
@@ -91,12 +89,12 @@ def _heterogeneous(scores: Floats, rng: Rng, causal: bool) -> Floats:
     return made
 
 
-_OF_CLASS: dict[str, Callable[[Floats, Rng, bool], Floats]] = dict(
+_OF_CLASS: dict[str, Callable[[Float64, Rng, bool], Float64]] = dict(
     zip(NAMES, (_vertical, _diagonal, _both, _block, _heterogeneous), strict=True)
 )
 
 
-def _columns(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
+def _columns(n: int, strength: float, rng: Rng, causal: bool) -> Float64:
     """[query, key] a few columns, often the first, and the last if it is seen at all."""
     count = int(rng.integers(1, 4) if rng.random() < 0.8 else rng.integers(4, 9))
     keys = rng.choice(n, size=min(count, n), replace=False)
@@ -111,7 +109,7 @@ def _columns(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
     return made
 
 
-def _line(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
+def _line(n: int, strength: float, rng: Rng, causal: bool) -> Float64:
     """[query, key] a line or band along the diagonal, smooth, lumpy or a staircase."""
     offset = int(rng.choice([-3, -2, -1, -1, 0, 0, 1, 1, 2]))
     away = _away(n, -abs(offset) if causal else offset)
@@ -129,17 +127,17 @@ def _line(n: int, strength: float, rng: Rng, causal: bool) -> Floats:
     return np.asarray(strength * np.maximum(0, 1 - away / (2 * width + 0.6)))
 
 
-def _parts(n: int, count: int, rng: Rng) -> npt.NDArray[np.int64]:
+def _parts(n: int, count: int, rng: Rng) -> Ints:
     """[token] the number of the part that it is in, of about `count`."""
     edge = max(1, n // 12)
     inner = np.arange(edge, n - edge)
     cuts = rng.choice(inner, size=min(count - 1, len(inner) // 2), replace=False)
-    part: npt.NDArray[np.int64] = np.searchsorted(np.sort(cuts), np.arange(n), side="right")
+    part: Ints = np.searchsorted(np.sort(cuts), np.arange(n), side="right")
     return part
 
 
-def _away(n: int, offset: int) -> Floats:
+def _away(n: int, offset: int) -> Float64:
     """[query, key] how far a key is from the query's place, moved by `offset`."""
     places = np.arange(n, dtype=np.float64)
-    away: Floats = np.abs(places - places[:, None] - offset)
+    away: Float64 = np.abs(places - places[:, None] - offset)
     return away

@@ -12,20 +12,20 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes.probe_plan import ProbePlan
-from headscope.experiments.probes.treebank_splits import TreebankSplit
+from headscope.experiments.probes.trees import TreebankSplit
 from headscope.experiments.probes.word_features import (
     Extract,
     Features,
@@ -60,12 +60,11 @@ class FeatureFile:
     ) -> None:
         self.path, self.shapes, self.batches, self.key = path, shapes, batches, key
         self._note = path.with_suffix(".json")
-        self._starts = np.zeros(len(shapes), np.int64)
+        self._starts = {}
         at = 0
         for number in (n for batch in batches for n in batch):
             self._starts[number] = at
-            at += prod(shapes[number]) * KIND.itemsize
-        self._file: int | None = None
+            at += size_of([shapes[number]])
 
     def fill(
         self,
@@ -87,46 +86,38 @@ class FeatureFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("r+b" if done else "wb") as file:
-                for at in range(done, len(self.batches)):
-                    batch = self.batches[at]
-                    file.seek(int(self._starts[batch[0]]))
+                file.seek(self._starts[self.batches[done][0]])
+                for at, batch in enumerate(self.batches[done:], start=done + 1):
                     for number, array in zip(batch, compute(batch), strict=True):
-                        file.write(self._bytes(number, array))
+                        if array.shape != self.shapes[number]:
+                            raise ValueError(f"found {array.shape}; wanted {self.shapes[number]}")
+                        file.write(np.ascontiguousarray(array, KIND).tobytes())
                     progress(len(batch))
-                    last = at + 1 == len(self.batches)
-                    if last or time.monotonic() - noted > NOTE_SECONDS:
+                    if at == len(self.batches) or time.monotonic() - noted > NOTE_SECONDS:
                         file.flush()
                         os.fsync(file.fileno())
-                        note = {"key": self.key, "batches": at + 1}
-                        put(self._note, json.dumps(note).encode())
+                        put(self._note, json.dumps({"key": self.key, "batches": at}).encode())
                         noted = time.monotonic()
         except OSError as error:
             raise why_unwritten(error, self.path) from error
 
     def read(self, number: int, part: int | None = None) -> Features:
         """An array, or one part of it along its first axis."""
-        if self._file is None:
-            self._file = os.open(self.path, os.O_RDONLY)
-        shape, start = self.shapes[number], int(self._starts[number])
+        shape, start = self.shapes[number], self._starts[number]
         if part is not None:
             shape = shape[1:]
-            start += part * prod(shape) * KIND.itemsize
-        wanted = prod(shape) * KIND.itemsize
-        content = os.pread(self._file, wanted, start)
-        if len(content) != wanted:
+            start += part * size_of([shape])
+        content = os.pread(self._file, size_of([shape]), start)
+        if len(content) != size_of([shape]):
             raise HeadscopeError(f"{self.path} has been cut; run the same command again")
         return np.frombuffer(content, KIND).reshape(shape)  # as `shapes` says
 
-    def close(self) -> None:
-        """Closes the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def _bytes(self, number: int, array: npt.NDArray[Any]) -> bytes:
-        if array.shape != self.shapes[number]:
-            raise ValueError(f"found an array {array.shape}; wanted {self.shapes[number]}")
-        return np.ascontiguousarray(array, KIND).tobytes()
+    @cached_property
+    def _file(self) -> int:
+        """Open until nobody needs the arrays any more."""
+        file = os.open(self.path, os.O_RDONLY)
+        weakref.finalize(self, os.close, file)
+        return file
 
     def _whole(self) -> int:
         """How many batches are written and were synced."""
@@ -138,19 +129,12 @@ class FeatureFile:
         if note["key"] != self.key or not 0 < done <= len(self.batches):
             return 0
         last = self.batches[done - 1][-1]
-        end = int(self._starts[last]) + prod(self.shapes[last]) * KIND.itemsize
-        return done if size >= end else 0
+        return done if size >= self._starts[last] + size_of([self.shapes[last]]) else 0
 
 
 def size_of(shapes: Sequence[Shape]) -> int:
     """Bytes of such arrays on disk."""
-    return sum(prod(shape) for shape in shapes) * KIND.itemsize
-
-
-Stores = tuple[FeatureFile, FeatureFile, FeatureFile]
-
-
-# --- the features of a run --------------------------------------------------------------------
+    return sum(map(prod, shapes)) * KIND.itemsize
 
 
 @dataclass(frozen=True)
@@ -173,13 +157,7 @@ def shapes_of(kind: str, model: Model, split: TreebankSplit) -> list[Shape]:
     return [shape(sentence, model) for sentence in split.sentences]
 
 
-def check_size(
-    kinds: Sequence[str],
-    model: Model,
-    splits: Sequence[TreebankSplit],
-    place: FeaturePlace,
-    run: Path | None,
-) -> str:
+def check_size(plan: ProbePlan, place: FeaturePlace, run: Path | None) -> str:
     """A sentence on how large the features get; "" where there are none.
 
     run     folder of the run; None: in memory
@@ -187,12 +165,14 @@ def check_size(
 
     Only one kind is there at a time, so the largest counts, unless all are kept.
     """
-    sizes = [sum(size_of(shapes_of(kind, model, split)) for split in splits) for kind in kinds]
-    if not sizes:
+    if not plan.kinds:
         return ""
+    sizes = [
+        sum(size_of(shapes_of(kind, plan.model, split)) for split in plan.splits)
+        for kind in plan.kinds
+    ]
     size = sum(sizes) if place.keep else max(sizes)
-    count = sum(len(split.sentences) for split in splits)
-    told = f"features of {count:,} sentences take {_bytes(size)} on disk (half precision)"
+    told = f"features of {plan.sentences:,} sentences take {_bytes(size)} on disk (half precision)"
     advice = "give fewer sentences (--limit) or shorter ones (--max-length 64 --long skip)"
     if size > place.limit * 1e9:
         raise InputError(
@@ -211,6 +191,7 @@ def check_size(
     return told if place.keep else f"{told}; they are deleted at the end"
 
 
+@dataclass
 class FeatureFolder:
     """The features of one run; each kind is computed when it is first asked for.
 
@@ -221,36 +202,23 @@ class FeatureFolder:
     advance  called with how many more sentences were read
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        key: str,
-        asking: ProbePlan,
-        linears: str,
-        *,
-        keep: bool = False,
-        advance: Callable[[int], None] = lambda count: None,
-    ) -> None:
-        self.folder, self.key, self.asking = folder, key, asking
-        self.linears, self.keep, self.advance = linears, keep, advance
-        self._open: dict[str, Stores] = {}
+    folder: Path
+    key: str
+    plan: ProbePlan
+    linears: str
+    keep: bool = False
+    advance: Callable[[int], None] = lambda count: None
+    _known: dict[str, list[FeatureFile]] = field(default_factory=dict)
 
-    def __enter__(self) -> FeatureFolder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for kind in list(self._open):
-            self._close(kind)
-
-    def of(self, kind: str) -> Stores:
-        """The stores of train, dev and test, one array for each sentence."""
-        if kind not in self._open:
-            self._open[kind] = self._filled(kind)
-        return self._open[kind]
+    def of(self, kind: str) -> list[FeatureFile]:
+        """Train, dev and test, one array for each sentence."""
+        if kind not in self._known:
+            self._known[kind] = self._filled(kind)
+        return self._known[kind]
 
     def drop(self, kind: str) -> None:
         """Deletes one kind of features, to make room for the next."""
-        self._close(kind)
+        self._known.pop(kind, None)
         for file in () if self.keep else self.folder.glob(f"{kind}-*"):
             file.unlink(missing_ok=True)
 
@@ -258,28 +226,22 @@ class FeatureFolder:
         """A file for the state of a training."""
         return self.folder / f"training-{name}"
 
-    def _close(self, kind: str) -> None:
-        for store in self._open.pop(kind, ()):
-            store.close()
-
-    def _filled(self, kind: str) -> Stores:
-        asking, settings = self.asking, self.asking.settings
-        model = asking.model
+    def _filled(self, kind: str) -> list[FeatureFile]:
+        model, settings = self.plan.model, self.plan.settings
         if kind == "random":
             model = randomised(model, seed=settings.seed)
         extract = hidden_of(model) if kind == "hidden" else attention_of(model, settings.pieces)
         with evaluating(model.network), linears(model.network, self.linears):
-            first, second, third = (self._store(kind, split, extract) for split in asking.splits)
-        return first, second, third
+            return [self._file(kind, split, extract) for split in self.plan.splits]
 
-    def _store(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
-        sentences, shapes = split.sentences, shapes_of(kind, self.asking.model, split)
-        examples = [sentence.example for sentence in sentences]
-        order = list(batches(examples, budget=self.asking.settings.batch_tokens))
-        path = self.folder / f"{kind}-{split.name}.bin"
-        store = FeatureFile(path, shapes, order, f"{self.key} {kind}")
-        store.fill(lambda some: extract([sentences[at] for at in some]), progress=self.advance)
-        return store
+    def _file(self, kind: str, split: TreebankSplit, extract: Extract) -> FeatureFile:
+        examples = [sentence.example for sentence in split.sentences]
+        file = FeatureFile(
+            self.folder / f"{kind}-{split.name}.bin", shapes_of(kind, self.plan.model, split),
+            list(batches(examples, budget=self.plan.settings.batch_tokens)), f"{self.key} {kind}",
+        )  # fmt: skip
+        file.fill(lambda some: extract([split.sentences[at] for at in some]), progress=self.advance)
+        return file
 
 
 @contextmanager

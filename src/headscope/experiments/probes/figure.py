@@ -7,6 +7,7 @@ of Hewitt and Manning (2019).
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,30 +15,26 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import Floats, estimate, group
+from headscope.core.results import estimate, needed
 from headscope.core.wording import fixed
 from headscope.draw.head_grid import signed_grid, signed_top
-from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
+from headscope.draw.marks import LineEnd, end_labels, layer_bands, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.rows import (
-    HEADER,
-    beside,
-    column_start,
-    row_axes,
-    row_point,
-    rows_height,
+from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
+from headscope.draw.style import DASHES, color
+from headscope.experiments.probes.findings import (
+    INTERVALS,
+    best_layer,
+    probe_names,
+    sentences_text,
+    share,
 )
-from headscope.draw.style import DASHES, color, marker
-from headscope.experiments.probes.findings import INTERVALS, best_layer, sentences_text, share
 
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
-    "right_branching": ("grey", "o"),
-    "attention": ("sky", "s"),
-    "attention_words": ("blue", "D"),
-    "distances_words": ("orange", "^"),
-    "random_words": ("purple", "v"),
-}
+    "right_branching": ("grey", "o"), "attention": ("sky", "s"), "attention_words": ("blue", "D"),
+    "distances_words": ("orange", "^"), "random_words": ("purple", "v"),
+}  # fmt: skip
 TITLES = {"dependent_to_head": "Word to its head", "head_to_dependent": "Head to its word"}
 SHARES = {"structural_uuas": ("strongest", "UUAS"), "structural_root": ("mean", "root")}
 RANKS = {
@@ -47,12 +44,11 @@ RANKS = {
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The scores, and the curve where there is one."""
-    probes = group(tree, "probes")
-    if probes is None or "uas" not in probes:
+    probes = needed(tree, "probes")
+    names = [plain_name(name) for name in probe_names(probes)]
+    if not names:
         return []
-    names = [plain_name(str(name)) for name in probes["probe"].values]
-    height = rows_height(len(names) + 1)
-    left = column_start(names, AT)
+    height, left = rows_height(len(names) + 1), column_start(names, AT)
     shown = [Panel("Heads found by each probe", partial(_rows, probes), height=height, left=left)]
     if "curve" in probes:
         shown.append(Panel("By sentences trained on", partial(_curve, probes), height=0.8))
@@ -61,13 +57,9 @@ def panels(tree: xr.DataTree) -> list[Panel]:
 
 def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    probes = group(tree, "probes")
-    assert probes is not None
-    curve = (
-        " (b) UAS after training on fewer sentences, from one seed; bands are intervals."
-        if "curve" in probes
-        else ""
-    )
+    probes, curve = needed(tree, "probes"), ""
+    if "curve" in probes:
+        curve = " (b) UAS after training on fewer sentences, from one seed; bands are intervals."
     return (
         f"{'(a) ' if curve else ''}UAS: the share of words whose syntactic head a probe finds; "
         "UUAS: the share of arcs, whichever end is the head, in the best undirected tree; both "
@@ -77,14 +69,13 @@ def caption(tree: xr.DataTree) -> str:
 
 
 def _rows(probes: xr.Dataset, axes: Axes) -> None:
-    names = [str(name) for name in probes["probe"].values]
+    names = probe_names(probes)
     beside(axes, HEADER, "probe", AT, faint=True, fontsize=6.5)
     for row, name in enumerate(names):
         beside(axes, row, plain_name(name), AT)
         row_point(axes, row, estimate(probes, "uuas", probe=name), "offset")
         row_point(axes, row, estimate(probes, "uas", probe=name), "best_head")
-        text = share(probes, "uas", name).partition(" %")[0]
-        beside(axes, row, text, 22.0)
+        beside(axes, row, share(probes, "uas", name).partition(" %")[0], 22.0)
     beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6.5)
     row_axes(axes, len(names), "share found")
     axes.set_xlim(0, 1)
@@ -95,21 +86,17 @@ def _rows(probes: xr.Dataset, axes: Axes) -> None:
 def _curve(probes: xr.Dataset, axes: Axes) -> None:
     sizes = probes["size"].values.astype(float)
     ends, most = [], 0.0
-    for dash, name in zip(DASHES, map(str, probes["probe"].values), strict=False):
-        hue, mark = LINES[name]
-        parts = estimate(probes, "curve", probe=name)
-        there = np.isfinite(parts.value)
+    for dash, name in zip(DASHES, probe_names(probes), strict=False):
+        (hue, mark), parts = LINES[name], estimate(probes, "curve", probe=name)
+        shade, there = color(hue), np.isfinite(parts.value)
         if not there.any():  # a rule learns nothing
-            value = float(estimate(probes, "uas", probe=name).value)
-            axes.axhline(value, color=color(hue), lw=1.0, ls=dash)
-            last, mark = value, "_"
+            last, mark = float(estimate(probes, "uas", probe=name).value), "_"
+            axes.axhline(last, color=shade, lw=1.0, ls=dash)
         else:
-            shade = color(hue)
-            axes.fill_between(sizes[there], parts.low[there], parts.high[there], color=shade,
-                              alpha=0.18, lw=0)  # fmt: skip
-            axes.plot(sizes[there], parts.value[there], ls=dash, color=shade, marker=mark, ms=3.2,
-                      mew=0)  # fmt: skip
-            last = float(parts.value[there][-1])
+            x, value = sizes[there], parts.value[there]
+            axes.fill_between(x, parts.low[there], parts.high[there], color=shade, alpha=0.18, lw=0)
+            axes.plot(x, value, ls=dash, color=shade, marker=mark, ms=3.2, mew=0)
+            last = float(value[-1])
         ends.append(LineEnd(last, plain_name(name), hue, mark))
         most = max(most, last, float(np.nan_to_num(parts.high).max()))
     axes.set_xscale("log")
@@ -122,30 +109,24 @@ def _curve(probes: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-PICTURE = Picture("probes", "What probes find", ("probes",), panels, caption)
-
-
-# --- heads that the probe leans on ------------------------------------------------------------
-
-
 def head_panels(tree: xr.DataTree) -> list[Panel]:
     """A grid of heads for each direction, on one scale."""
-    probes = group(tree, "probes")
-    if probes is None or "head_influence" not in probes:
+    probes = needed(tree, "probes")
+    if "head_influence" not in probes:
         return []
     values = probes["head_influence"].transpose("direction", "layer", "head").values
     top = signed_top(values)
-    layers, heads = values.shape[1:]
+    text, height = fixed(top, 2), 0.3 + 0.8 * values.shape[1] / values.shape[2]
+    look: dict[str, Any] = {"top": top, "low_text": f"−{text}", "high_text": text}
     return [
-        Panel(TITLES[str(way)], partial(_grid, one, top), height=0.3 + 0.8 * layers / heads)
+        Panel(TITLES[str(way)], partial(signed_grid, values=one, **look), height=height)
         for way, one in zip(probes["direction"].values, values, strict=True)
     ]
 
 
 def head_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    probes = group(tree, "probes")
-    assert probes is not None
+    probes = needed(tree, "probes")
     return (
         "How far each head moves the scores of the probe on attention alone: its weight times the "
         "spread of its attention between the candidates of a word. Blue: what it attends to is "
@@ -155,36 +136,24 @@ def head_caption(tree: xr.DataTree) -> str:
     )
 
 
-def _grid(values: Floats, top: float, axes: Axes) -> None:
-    text = fixed(top, 2)
-    signed_grid(axes, np.asarray(values), top=top, low_text=f"−{text}", high_text=text)
-
-
-HEADS = Picture(
-    "probe_heads", "Heads that the probe leans on", ("probes",), head_panels, head_caption
-)
-
-
-# --- hidden states, layer by layer ------------------------------------------------------------
-
-
 def structural_panels(tree: xr.DataTree) -> list[Panel]:
     """Shares, and rank correlations."""
-    probes = group(tree, "probes")
-    if probes is None or best_layer(probes) is None:
+    probes = needed(tree, "probes")
+    if best_layer(probes) is None:
         return []
+    shown = {
+        "Arcs and roots found": (SHARES, "share"),
+        "Order of distances and depths": (RANKS, "ρ"),
+    }
     return [
-        Panel("Arcs and roots found", partial(_layer_lines, probes, SHARES, "share"), height=0.72),
-        Panel(
-            "Order of distances and depths", partial(_layer_lines, probes, RANKS, "ρ"), height=0.72
-        ),
+        Panel(title, partial(_layer_lines, probes, lines, label), height=0.72)
+        for title, (lines, label) in shown.items()
     ]
 
 
 def structural_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
-    probes = group(tree, "probes")
-    assert probes is not None
+    probes = needed(tree, "probes")
     return (
         "The structural probe on the output of each layer. (a) UUAS: the share of arcs, whichever "
         "end is the head, in the minimum spanning tree of the predicted distances, without "
@@ -198,22 +167,18 @@ def structural_caption(tree: xr.DataTree) -> str:
 def _layer_lines(
     probes: xr.Dataset, lines: dict[str, tuple[str, str]], label: str, axes: Axes
 ) -> None:
-    ends = []
-    layers = np.arange(probes.sizes["layer"], dtype=np.float64)
-    for variable, (word, text) in lines.items():
-        parts = estimate(probes, variable)
-        band_line(axes, layers, parts, word)
-        last = float(parts.value[np.isfinite(parts.value)][-1])
-        ends.append(LineEnd(last, text, word, marker(word)))
-    layer_axis(axes, len(layers))
-    percent_axis(axes, label, top=1.0)
+    shown = [(estimate(probes, variable), *look) for variable, look in lines.items()]
     if label == "ρ":  # which may be below 0
-        axes.set_ylim(min(0.0, *(float(np.nanmin(probes[x])) - 0.05 for x in lines)), 1)
+        least = min(0.0, *(float(np.nanmin(parts.value)) - 0.05 for parts, *_ in shown))
+        layer_bands(axes, shown, label, bottom=least)
         axes.yaxis.set_major_formatter("{x:.1f}")
-    end_labels(axes, ends, top=1.0)
+    else:
+        layer_bands(axes, shown, label)
 
 
-STRUCTURAL = Picture(
-    "structural", "Trees in hidden states", ("probes",), structural_panels, structural_caption
+GROUPS = ("probes",)
+FIGURES = (
+    Picture("probes", "What probes find", GROUPS, panels, caption),
+    Picture("probe_heads", "Heads that the probe leans on", GROUPS, head_panels, head_caption),
+    Picture("structural", "Trees in hidden states", GROUPS, structural_panels, structural_caption),
 )
-FIGURES = (PICTURE, HEADS, STRUCTURAL)

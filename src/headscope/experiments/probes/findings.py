@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import estimate, group, head_name
+from headscope.core.results import at, estimate, group, head_name, json_number, needed
 from headscope.core.wording import capital, fixed, percent
 
 NAMED = 5  # heads that a summary names
@@ -21,7 +21,15 @@ COMPARED = (
 )
 INTERVALS = "95 % intervals, bootstrap over test sentences"
 ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
-HEAD_COLUMNS = ("layer", "head", "name", "direction", "weight", "spread", "influence", "label")
+HEAD_COLUMNS = ["layer", "head", "name", "direction", "weight", "spread", "influence", "label"]
+BESIDE = {
+    "uas_with_punctuation": "with punctuation", "uuas": "UUAS", "uas_of_tree": "as a tree",
+}  # fmt: skip
+
+
+def probe_names(probes: xr.Dataset) -> list[str]:
+    """The probes that were scored; none where only the structural one was run."""
+    return [str(name) for name in probes["probe"].values] if "uas" in probes else []
 
 
 def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
@@ -31,22 +39,16 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
     """
     probes = group(tree, "probes")
     if probes is None or "head_influence" not in probes:
-        return pd.DataFrame(columns=list(HEAD_COLUMNS))
-    layers, heads, directions = probes["head_influence"].shape
-    rows = []
-    for unit in range(layers * heads):
-        at = {"layer": unit // heads, "head": unit % heads}
-        label = str(probes["head_label"][at].item()) if "head_label" in probes else ""
-        for way in range(directions):
-            cell = {**at, "direction": way}
-            numbers = [
-                float(probes[f"head_{part}"][cell]) for part in ("weight", "spread", "influence")
-            ]
-            direction = str(probes["direction"].values[way])
-            rows.append([*at.values(), head_name(unit, heads), direction, *numbers, label])
-    table = pd.DataFrame(rows, columns=list(HEAD_COLUMNS))
+        return pd.DataFrame(columns=HEAD_COLUMNS)
+    known = [f"head_{column}" for column in HEAD_COLUMNS if f"head_{column}" in probes]
+    table = probes[known].to_dataframe(["layer", "head", "direction"]).reset_index()
+    table = table.rename(columns=lambda name: name.removeprefix("head_"))
+    heads = probes.sizes["head"]
+    table["name"] = [head_name(unit, heads) for unit in table["layer"] * heads + table["head"]]
+    if "label" not in table:
+        table["label"] = ""
     order = np.argsort(-np.abs(table["influence"].to_numpy()), kind="stable")
-    return table.iloc[order].reset_index(drop=True)
+    return table.iloc[order].reset_index(drop=True)[HEAD_COLUMNS]
 
 
 def best_layer(probes: xr.Dataset) -> int | None:
@@ -64,10 +66,9 @@ def sentences_text(probes: xr.Dataset) -> str:
 
 def probe_findings(tree: xr.DataTree) -> list[str]:
     """Sentences with numbers: the best probe, what words and the model add, heads and layers."""
-    probes = group(tree, "probes")
-    assert probes is not None
+    probes = needed(tree, "probes")
     lines = []
-    names = [str(name) for name in probes["probe"].values] if "uas" in probes else []
+    names = probe_names(probes)
     if names:
         best = max(names, key=lambda name: float(probes["uas"].sel(probe=name)))
         lines.append(
@@ -76,13 +77,12 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
         )
     for first, second, says in COMPARED:
         if first in names and second in names:
-            parts = estimate(probes, "difference", probe=first, probe_other=second)
-            sure = "" if parts.low > 0 or parts.high < 0 else ", which may be chance"
-            value = 100 * float(parts.value)
+            parts = at(estimate(probes, "difference", probe=first, probe_other=second))
+            value, low, high = (100 * part for part in parts)
             lines.append(
                 f"{says}: {fixed(abs(value), 1)} points {'more' if value > 0 else 'less'} than "
-                f"{plain_name(second)} [{fixed(100 * float(parts.low), 1)}, "
-                f"{fixed(100 * float(parts.high), 1)}]{sure}."
+                f"{plain_name(second)} [{fixed(low, 1)}, {fixed(high, 1)}]"
+                f"{'' if low > 0 or high < 0 else ', which may be chance'}."
             )
     if heads := influential_heads(tree):
         lines.append(f"The probe on attention leans most on {heads}.")
@@ -91,7 +91,9 @@ def probe_findings(tree: xr.DataTree) -> list[str]:
     if lacking := str(probes.attrs["lacking"]).split():
         shown = ", ".join(map(plain_name, lacking))
         lines.append(f"Not run, for want of word vectors (--words): {shown}.")
-    return [*lines, *(f"{capital(note)}." for note in (root_note(probes),) if note)]
+    if note := root_note(probes):
+        lines.append(f"{capital(note)}.")
+    return lines
 
 
 # --- for the terminal -----------------------------------------------------------------------
@@ -122,28 +124,19 @@ def data_text(probes: xr.Dataset) -> list[str]:
 
 def probe_lines(probes: xr.Dataset) -> list[str]:
     """A line for each probe: UAS with its interval, with punctuation, UUAS."""
-    if "uas" not in probes:
-        return []
-    names = [str(name) for name in probes["probe"].values]
-    shown = {name: plain_name(name) for name in names}
-    width = max(map(len, shown.values()))
-    extra = ["uas_with_punctuation", "uuas"] + ["uas_of_tree"] * ("uas_of_tree" in probes)
-    words = {
-        "uas_with_punctuation": "with punctuation", "uuas": "UUAS", "uas_of_tree": "as a tree",
-    }  # fmt: skip
+    names = {name: plain_name(name) for name in probe_names(probes)}
+    width = max(map(len, names.values()), default=0)
     lines = []
-    for name in names:
-        told = [f"{words[x]} {100 * float(probes[x].sel(probe=name)):.1f}" for x in extra]
-        lines.append(
-            f"  {shown[name]:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}"
-        )
+    for name, shown in names.items():
+        told = [f"{text} {100 * float(probes[x].sel(probe=name)):.1f}"
+                for x, text in BESIDE.items() if x in probes]  # fmt: skip
+        lines.append(f"  {shown:<{width}}  UAS {share(probes, 'uas', name)}; {', '.join(told)}")
     return lines
 
 
 def share(probes: xr.Dataset, variable: str, name: str) -> str:
     """The score of a probe as `61.4 % [60.3, 62.4]`."""
-    parts = estimate(probes, variable, probe=name)
-    value, low, high = (100 * float(part) for part in (parts.value, parts.low, parts.high))
+    value, low, high = (100 * part for part in at(estimate(probes, variable, probe=name)))
     ends = f" [{fixed(low, 1)}, {fixed(high, 1)}]" if np.isfinite(low) else ""
     return f"{fixed(value, 1)} %{ends}"
 
@@ -185,21 +178,12 @@ def influential_heads(tree: xr.DataTree) -> str:
 def scores(probes: xr.Dataset) -> dict[str, Any]:
     """UAS, with its interval, UUAS and more by probe, as values that JSON knows."""
     found: dict[str, Any] = {}
-    for name in (str(name) for name in probes["probe"].values) if "uas" in probes else ():
-        parts = estimate(probes, "uas", probe=name)
-        found[name] = {
-            "uas": float(parts.value), "ci": [_known(parts.low), _known(parts.high)],
-            **{
-                x: float(probes[x].sel(probe=name))
-                for x in ("uas_with_punctuation", "uuas", "uas_of_tree") if x in probes
-            },
-        }  # fmt: skip
+    for name in probe_names(probes):
+        value, low, high = at(estimate(probes, "uas", probe=name))
+        found[name] = {"uas": value, "ci": [json_number(low), json_number(high)]}
+        found[name] |= {x: float(probes[x].sel(probe=name)) for x in BESIDE if x in probes}
     uuas = probes["structural_uuas"].values.tolist() if "structural_uuas" in probes else []
-    return {"probes": found, "structural_uuas": [_known(value) for value in uuas]}
-
-
-def _known(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return {"probes": found, "structural_uuas": [json_number(value) for value in uuas]}
 
 
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:

@@ -1,17 +1,100 @@
-"""The plan of a run of probes: its model, sentences, word vectors and trainings."""
+"""The plan of a run of probes: its settings, model, sentences, word vectors and trainings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from headscope.errors import InputError
-from headscope.experiments.probes.settings import NETWORK, TRAINED, ProbeSettings
-from headscope.experiments.probes.treebank_splits import Splits
+from headscope.core.accumulators import generator
+from headscope.corpus.contents import EncodeCounts
+from headscope.corpus.encoder import Encoder
+from headscope.errors import CorpusError, InputError
+from headscope.experiments.probes.resumable_training import PATIENCE
+from headscope.experiments.probes.trees import TreebankSplit, read_split
 from headscope.experiments.probes.word_vectors import WordVectors
-from headscope.model.model import Model
+from headscope.model.model import Model, file_sha256
+
+STRUCTURAL_EPOCHS = 40
+TRAINED = ("attention", "attention_words", "distances_words", "random_words")  # score every pair
+PROBES = ("right_branching", *TRAINED, "structural")
+NEED_WORDS = frozenset(TRAINED[1:])
+NETWORK = {"attention": "model", "attention_words": "model", "random_words": "random"}
+DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is needed
+Splits = tuple[TreebankSplit, TreebankSplit, TreebankSplit]
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """Settings of probes; the defaults are Clark et al.'s (2019) unless another source is named.
+
+    probes             of PROBES; None: all that can be run
+    epochs, patience   of the probes on attention; with several epochs, those of dev decide
+    rate               of Adam
+    seeds              how many times each is trained, from other first weights
+    curve              sizes of smaller training sets
+    tree               also the most likely directed tree of each sentence
+    legacy_root_shift  as the authors' code, see `pair_probes.pair_vectors`
+    structural_layers  of the structural probe, from 0; None: all
+    structural_epochs  at most (Hewitt and Manning's number)
+    rank               rows of the structural probe's matrix; None: as many as neurons
+    pieces             attention from a word of several tokens, as `Words.maps`
+    limit, test_limit  sentences of train and of test at most, drawn by the seed
+    """
+
+    probes: tuple[str, ...] | None = None
+    epochs: int = 1
+    patience: int = PATIENCE
+    rate: float = 0.002
+    seeds: int = 1
+    curve: tuple[int, ...] = ()
+    tree: bool = False
+    legacy_root_shift: bool = False
+    structural_layers: tuple[int, ...] | None = None
+    structural_epochs: int = STRUCTURAL_EPOCHS
+    rank: int | None = None
+    pieces: str = "mean"
+    max_length: int | None = None
+    long: str = "window"
+    limit: int | None = None
+    test_limit: int | None = None
+    batch_tokens: int = 2048
+    replicates: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.probes or ():
+            if name not in PROBES:
+                raise InputError(f"no probe called {name!r}; there are {', '.join(PROBES)}")
+        if min(self.epochs, self.seeds, self.structural_epochs, self.rank or 1, *self.curve, 1) < 1:
+            raise InputError("found a number of epochs, seeds, rows or sentences below 1")
+        if not self.rate > 0:
+            raise InputError(f"found a rate of {self.rate}; wanted more than 0")
+
+    def run_probes(self, *, words: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The probes that are run, and those that are not for want of word vectors.
+
+        raises  InputError where one that needs them was asked for by name
+        """
+        asked = PROBES if self.probes is None else tuple(p for p in PROBES if p in self.probes)
+        lacking = () if words else tuple(name for name in asked if name in NEED_WORDS)
+        if lacking and self.probes is not None:
+            raise InputError(
+                f"the probe {lacking[0]} needs word vectors; give --words FILE (GloVe, word2vec or "
+                "fastText), or --words glove-6b-50d"
+            )
+        return tuple(name for name in asked if name not in lacking), lacking
+
+
+@dataclass(frozen=True)
+class ProbeTraining:
+    """One training: a probe on the first `size` sentences in random order, from one seed."""
+
+    probe: str
+    size: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -21,6 +104,7 @@ class ProbePlan:
     names    the probes that are run
     lacking  those that are not, for want of word vectors
     labels   [layer][head] what an atlas says of each head; None without one
+    raises   InputError for a curve, layers or labels that cannot be
     """
 
     model: Model
@@ -32,9 +116,12 @@ class ProbePlan:
     labels: Sequence[Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
-        """Raises InputError for a curve, layers or labels that cannot be."""
-        _ = self.jobs
-        layers, heads = self.model.shape.layers, self.model.shape.heads
+        size, layers, heads = self.size, self.model.shape.layers, self.model.shape.heads
+        if too_large := [part for part in self.settings.curve if part > size]:
+            raise InputError(
+                f"found {too_large[0]} sentences in --curve, and {size} to train on; give sizes "
+                "below"
+            )
         if any(not 0 <= layer < layers for layer in self.layers):
             raise InputError(
                 f"found layer {max(self.layers) + 1}; {self.model.name} has layers 1 to {layers}"
@@ -42,11 +129,33 @@ class ProbePlan:
         if self.labels is not None and [len(row) for row in self.labels] != [heads] * layers:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")
 
+    @property
+    def size(self) -> int:
+        """Sentences to train on."""
+        return len(self.splits[0].sentences)
+
+    @property
+    def sentences(self) -> int:
+        """Sentences of all splits."""
+        return sum(len(split.sentences) for split in self.splits)
+
+    @property
+    def layer_work(self) -> int:
+        """Sentences that both structural probes of one layer are trained on."""
+        return 2 * self.settings.structural_epochs * self.size
+
+    @property
+    def constant_root(self) -> bool:
+        """Whether ROOT's score is one learned number, as there are no special tokens."""
+        return self.model.vocabulary.cls is None and self.model.vocabulary.sep is None
+
     @cached_property
     def jobs(self) -> list[ProbeTraining]:
-        """All trainings of probes that score pairs."""
-        size, settings = len(self.splits[0].sentences), self.settings
-        return jobs(self.names, curve=settings.curve, size=size, seeds=settings.seeds)
+        """All trainings of probes that score pairs, in a fixed order; the curve from one seed."""
+        sizes = sorted({part for part in self.settings.curve if part < self.size})
+        runs = [(self.size, seed) for seed in range(self.settings.seeds)]
+        runs += [(part, 0) for part in sizes]
+        return [ProbeTraining(name, *run) for name in TRAINED if name in self.names for run in runs]
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -73,30 +182,74 @@ class ProbePlan:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ProbeTraining:
-    """One training: a probe on the first `size` sentences in random order, from one seed."""
+def read_splits(
+    model: Model,
+    files: Mapping[str, Sequence[Path]],
+    settings: ProbeSettings,
+    probes: Sequence[str],
+) -> Splits:
+    """Reads train, dev and test.
 
-    probe: str
-    size: int
-    seed: int
-
-
-def jobs(
-    probes: Sequence[str], *, curve: Sequence[int], size: int, seeds: int
-) -> list[ProbeTraining]:
-    """All trainings of probes that score pairs, in a fixed order; the curve from the first seed.
-
-    raises  InputError for a training set of the curve that is larger than there are sentences
+    files   of "train", "test" and, where there are any, "dev"; without these, a tenth of train is
+            held out where it is needed: for several epochs, and for the structural probe
+    raises  CorpusError and InputError, also for a file that is named twice
     """
-    if too_large := [part for part in curve if part > size]:
-        raise InputError(
-            f"found {too_large[0]} sentences in --curve, and {size} to train on; give sizes below"
-        )
-    sizes = sorted({part for part in curve if part < size})
-    found = []
-    for probe in TRAINED:
-        if probe in probes:
-            found += [ProbeTraining(probe, size, seed) for seed in range(seeds)]
-            found += [ProbeTraining(probe, part, 0) for part in sizes]
-    return found
+    _check_distinct(files)
+
+    def read(name: str, limit: int | None = None) -> TreebankSplit:
+        encoder = Encoder(
+            model.tokenizer, model_limit=model.limit, has_segments=model.has_segments,
+            max_length=settings.max_length, long=settings.long,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return read_split(name, files[name], encoder, limit=limit, seed=settings.seed)
+
+    train, test = read("train", settings.limit), read("test", settings.test_limit)
+    if settings.epochs == 1 and "structural" not in probes:
+        return train, TreebankSplit("dev", ()), test
+    if files.get("dev"):
+        return train, read("dev"), test
+    return (*_held_out(train, seed=settings.seed), test)
+
+
+def _held_out(train: TreebankSplit, *, seed: int) -> tuple[TreebankSplit, TreebankSplit]:
+    """Train without a tenth of its sentences, and these."""
+    count = len(train.sentences)
+    if count < 2:
+        raise InputError("found one sentence to train on; wanted two or more, or --dev FILE")
+    held = set(generator(seed, "dev").permutation(count)[: max(1, count // DEV_SHARE)].tolist())
+    kept, dev = (
+        tuple(s for at, s in enumerate(train.sentences) if (at in held) == wanted)
+        for wanted in (False, True)
+    )
+    return replace(train, sentences=kept), TreebankSplit("dev", dev)
+
+
+def _check_distinct(files: Mapping[str, Sequence[Path]]) -> None:
+    """Raises InputError where one file is in two parts, whatever its name."""
+    seen: dict[str, str] = {}
+    for name, path in ((name, path) for name, paths in files.items() for path in paths):
+        try:
+            digest = file_sha256(path)
+        except OSError as error:
+            raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+        if digest in seen:
+            raise InputError(
+                f"{seen[digest]} and --{name} {path} are the same file; wanted different "
+                "sentences to learn from and to be tested on"
+            )
+        seen[digest] = f"--{name} {path}"
+
+
+def corpus_of(splits: Splits) -> dict[str, Any]:
+    """All files, as `Corpus.describe`."""
+    files = [file for split in splits for file in split.description.get("files", [])]
+    return {"kind": "treebank", "files": files, "counted": "sentences"}
+
+
+def counts_of(splits: Splits) -> dict[str, Any]:
+    """What became of long and unreadable sentences, for a manifest."""
+    counts = EncodeCounts()
+    for split in splits:
+        counts.add(split.counts)
+    every = counts.as_dict()
+    return {name: every[name] for name in ("skipped", "windowed", "reasons")}

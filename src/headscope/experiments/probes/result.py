@@ -1,59 +1,68 @@
-"""Makes labelled numbers of what the probes of a run answer."""
+"""Scores what the probes of a run answer, and labels the numbers.
+
+Words, arcs and sentences of the test set are counted for the data and for every bootstrap resample
+of its sentences: arrays of draws are [replicate + 1, …], 0 the data.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Float64
-from headscope.core.labelled import Variable, labelled
-from headscope.core.results import printable
+from headscope.core.accumulators import (
+    Array,
+    Bools,
+    Float64,
+    Ints,
+    bootstrap_weights,
+    estimate,
+    ratio,
+)
+from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
-from headscope.experiments.probes.tree_accuracy import TreeAccuracy
+from headscope.experiments.probes.trees import TreeSentence, gold_edges
 from headscope.run.store import State
 
 CLARK = "Clark et al. 2019, §5"
 HEWITT = "Hewitt and Manning 2019"
 OURS = "headscope"
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
+LENGTHS = range(5, 51)  # of sentences whose rank correlations are averaged (Hewitt and Manning)
 
 
-@dataclass
-class ProbeAnswers:
-    """The answers of all probes of a run.
+def probe_result(
+    plan: ProbePlan,
+    trials: dict[ProbeTraining, State],
+    spread: Float64 | None,
+    structural: dict[int, State],
+) -> xr.Dataset:
+    """The group `probes`; intervals are over the test sentences.
 
-    trials      what each trained probe answers; see `train_and_test.trial`
-    spread      [direction, unit] see `train_and_test.head_spread`; None without attention
+    trials      what each trained probe answers; see `pair_probes.trial`
+    spread      [direction, unit] see `pair_probes.head_spread`; None without attention
     structural  by layer, see `structural.judged`
     """
-
-    trials: dict[ProbeTraining, State]
-    spread: npt.NDArray[np.float64] | None
-    structural: dict[int, State]
-
-
-def probe_result(asking: ProbePlan, found: ProbeAnswers) -> xr.Dataset:
-    """The group `probes`; intervals are over the test sentences."""
-    settings = asking.settings
-    test = asking.splits[2].sentences
-    marks = TreeAccuracy(test, replicates=settings.replicates, seed=settings.seed)
-    largest = {name: _largest(found.trials, name) for name in asking.names if name != "structural"}
-    variables = _scores(marks, largest) | _curve(marks, list(largest), found.trials)
-    variables |= _heads(asking, largest, found) | _structural(asking, marks, found.structural)
+    settings = plan.settings
+    marks = TreeAccuracy(
+        plan.splits[2].sentences, replicates=settings.replicates, seed=settings.seed
+    )
+    largest = {name: _largest(trials, name) for name in plan.names if name != "structural"}
+    variables = _scores(marks, largest) | _curve(marks, list(largest), trials)
+    variables |= _heads(plan, largest, spread) | _structural(plan, marks, structural)
     coords = {
         "probe": list(largest), "probe_other": list(largest), "direction": DIRECTIONS,
-        "relation": [printable(name) for name in marks.relations],
-        "size": sorted({job.size for job in found.trials if job.size}),
+        "relation": [printable(name) for name in marks.relations], "size": _sizes(trials),
     }  # fmt: skip
     dataset = labelled(variables, coords=coords)
     for variable in dataset.data_vars.values():
         variable.attrs["n"] = len(marks.units)
-    return dataset.assign_attrs(_about(asking, marks))
+    return dataset.assign_attrs(_about(plan, marks))
 
 
 def _largest(trials: dict[ProbeTraining, State], name: str) -> list[State]:
@@ -62,7 +71,9 @@ def _largest(trials: dict[ProbeTraining, State], name: str) -> list[State]:
     return [state for job, state in trials.items() if job.probe == name and job.size == size]
 
 
-# --- scores of probes that name a head ------------------------------------------------------
+def _sizes(trials: dict[ProbeTraining, State]) -> list[int]:
+    """Training sets of the curve and the whole one; a rule has none."""
+    return sorted({job.size for job in trials if job.size})
 
 
 def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Variable]:
@@ -72,157 +83,211 @@ def _scores(marks: TreeAccuracy, trials: dict[str, list[State]]) -> dict[str, Va
     def draws(of: Callable[[State], Float64]) -> Float64:
         """[replicate + 1, probe, …] means over seeds."""
         each = [np.mean([of(state) for state in some], axis=0) for some in trials.values()]
-        return np.stack(each, 1)  # [replicate + 1, probe, …]
+        return np.stack(each, 1)
 
-    uas = draws(lambda s: marks.of_words(s["head"] == marks.head))
-    difference = uas[:, :, None] - uas[:, None, :]  # [replicate + 1, probe, probe_other]
-    by_seed = [[marks.of_words(s["head"] == marks.head)[0] for s in x] for x in trials.values()]
-    rows = {
-        "uas": (uas, ("probe",), "words whose head is found, without punctuation", CLARK),
-        "uas_with_punctuation": (
+    def uas(state: State) -> Float64:
+        return marks.of_words(state["head"] == marks.head)
+
+    of_probe = draws(uas)  # [replicate + 1, probe]
+    difference = of_probe[:, :, None] - of_probe[:, None, :]  # [replicate + 1, probe, probe_other]
+    over, found = "words whose head is found", marks.variable
+    variables = {
+        "uas": found(of_probe, ("probe",), f"{over}, without punctuation", CLARK),
+        "uas_with_punctuation": found(
             draws(lambda s: marks.of_words(s["head"] == marks.head, punctuation=True)),
-            ("probe",), "words whose head is found, with punctuation", OURS,
+            ("probe",), f"{over}, with punctuation",
         ),
-        "uuas": (
+        "uuas": found(
             draws(lambda s: marks.of_edges(s["edges"])), ("probe",),
-            "arcs of the maximum spanning tree, undirected and without punctuation", OURS,
+            "arcs of the maximum spanning tree, undirected and without punctuation",
         ),
-        "difference": (
-            difference, ("probe", "probe_other"), "UAS of the first less that of the other probe",
-            OURS,
+        "difference": found(
+            difference, ("probe", "probe_other"), "UAS of the first less that of the other probe"
         ),
-        "relation_uas": (
+        "relation_uas": found(
             draws(lambda s: marks.of_relations(s["head"] == marks.head)), ("probe", "relation"),
-            "words whose head is found, by relation", OURS,
+            f"{over}, by relation",
         ),
     }  # fmt: skip
     if all("tree" in state for some in trials.values() for state in some):
-        of_tree = draws(lambda s: marks.of_words(s["tree"] == marks.head))
-        text = "words whose head is found by the likeliest directed tree, without punctuation"
-        rows["uas_of_tree"] = (of_tree, ("probe",), text, OURS)
-    found = {
-        name: Variable(marks.estimate(value), dims, text, "1", source)
-        for name, (value, dims, text, source) in rows.items()
-    }
-    found["count"] = Variable(marks.count, ("relation",), "words asked for", "1", OURS)
-    if max(map(len, by_seed)) > 1:
-        most = max(map(len, by_seed))
-        table = np.array([row + [np.nan] * (most - len(row)) for row in by_seed])
-        text = "words whose head is found, without punctuation, by first weights"
-        found["uas_by_seed"] = Variable(table, ("probe", "seed"), text, "1", OURS)
-    return found
+        variables["uas_of_tree"] = found(
+            draws(lambda s: marks.of_words(s["tree"] == marks.head)), ("probe",),
+            f"{over} by the likeliest directed tree, without punctuation",
+        )  # fmt: skip
+    variables["count"] = Variable(marks.count, ("relation",), "words asked for", "1", OURS)
+    if max(map(len, trials.values())) > 1:
+        by_probe = ([uas(state)[0] for state in some] for some in trials.values())
+        table = np.array(list(zip_longest(*by_probe, fillvalue=np.nan))).T  # [probe, seed]
+        text = f"{over}, without punctuation, by first weights"
+        variables["uas_by_seed"] = Variable(table, ("probe", "seed"), text, "1", OURS)
+    return variables
 
 
 def _curve(
     marks: TreeAccuracy, names: list[str], trials: dict[ProbeTraining, State]
 ) -> dict[str, Variable]:
     """UAS of the first seed by the size of the training set; NaN for what is not trained."""
-    sizes = sorted({job.size for job in trials if job.size})
+    sizes = _sizes(trials)
     if len(sizes) < 2:
         return {}
     draws = np.full((marks.replicates + 1, len(names), len(sizes)), np.nan)
     for job, state in trials.items():
         if job.size and job.seed == 0:
-            at = names.index(job.probe), sizes.index(job.size)
-            draws[:, at[0], at[1]] = marks.of_words(state["head"] == marks.head)
+            of_words = marks.of_words(state["head"] == marks.head)
+            draws[:, names.index(job.probe), sizes.index(job.size)] = of_words
     text = "words whose head is found, without punctuation, by sentences trained on"
-    return {"curve": Variable(marks.estimate(draws), ("probe", "size"), text, "1", OURS)}
-
-
-# --- heads ----------------------------------------------------------------------------------
+    return {"curve": marks.variable(draws, ("probe", "size"), text)}
 
 
 def _heads(
-    asking: ProbePlan, trials: dict[str, list[State]], found: ProbeAnswers
+    plan: ProbePlan, trials: dict[str, list[State]], spread: Float64 | None
 ) -> dict[str, Variable]:
     """The weights of the probe on attention alone, as means over seeds."""
-    if "attention" not in trials or found.spread is None:
+    if "attention" not in trials or spread is None:
         return {}
-    shape = (len(DIRECTIONS), asking.model.shape.layers, asking.model.shape.heads)
     weights = np.stack([state["weight"] for state in trials["attention"]]).astype(np.float64)
     weight = np.asarray(weights.mean(0))  # [direction, unit]
-    dims = ("layer", "head", "direction")
-
-    def by_head(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return np.moveaxis(values.reshape(shape), 0, -1)  # [layer, head, direction]
-
     influence = "weight times spread: how far a head moves the scores of candidates apart"
     rows = {
-        "head_weight": (weight, "weight of a head in the probe on attention", CLARK),
-        "head_spread": (found.spread, "spread of attention between the candidates of a word", OURS),
-        "head_influence": (weight * found.spread, influence, OURS),
+        "weight": (weight, "weight of a head in the probe on attention", CLARK),
+        "spread": (spread, "spread of attention between the candidates of a word", OURS),
+        "influence": (weight * spread, influence, OURS),
     }
-    variables = {
-        name: Variable(by_head(values), dims, text, "1", source)
-        for name, (values, text, source) in rows.items()
-    }
-    if asking.labels is not None:
-        labels = np.array([[printable(x) for x in row] for row in asking.labels], object)
-        variables["head_label"] = Variable(
-            labels, ("layer", "head"), "what an atlas says of the head", "1", OURS
-        )
+    variables = {}
+    for name, (values, text, source) in rows.items():
+        by_head = values.reshape(len(DIRECTIONS), -1, plan.model.shape.heads)
+        by_head = np.moveaxis(by_head, 0, -1)  # [layer, head, direction]
+        dims = ("layer", "head", "direction")
+        variables[f"head_{name}"] = Variable(by_head, dims, text, "1", source)
+    if plan.labels is not None:
+        labels = np.array([[printable(x) for x in row] for row in plan.labels], object)
+        text = "what an atlas says of the head"
+        variables["head_label"] = Variable(labels, ("layer", "head"), text, "1", OURS)
     return variables
 
 
-# --- hidden states --------------------------------------------------------------------------
-
-
 def _structural(
-    asking: ProbePlan, marks: TreeAccuracy, states: dict[int, State]
+    plan: ProbePlan, marks: TreeAccuracy, states: dict[int, State]
 ) -> dict[str, Variable]:
     """[layer] scores of the structural probe; NaN for layers that were not asked."""
-    if not states:
-        return {}
+    ranks = "Spearman's ρ of predicted and true {}, mean over lengths 5 to 50"
     rows: dict[str, tuple[str, Callable[[State], Float64]]] = {
-        "structural_uuas": (
+        "uuas": (
             "arcs of the minimum spanning tree of predicted distances",
             lambda s: marks.of_edges(s["edges"]),
         ),
-        "structural_distance": (
-            "Spearman's ρ of predicted and true distances, mean over lengths 5 to 50",
-            lambda s: marks.by_length(s["distance"]),
-        ),
-        "structural_depth": (
-            "Spearman's ρ of predicted and true depths, mean over lengths 5 to 50",
-            lambda s: marks.by_length(s["depth"]),
-        ),
-        "structural_root": (
+        "distance": (ranks.format("distances"), lambda s: marks.by_length(s["distance"])),
+        "depth": (ranks.format("depths"), lambda s: marks.by_length(s["depth"])),
+        "root": (
             "sentences whose least deep word is the root", lambda s: marks.of_sentences(s["root"])
         ),
     }  # fmt: skip
     found = {}
-    for name, (text, of) in rows.items():
-        draws = np.full((marks.replicates + 1, asking.model.shape.layers), np.nan)
+    for name, (text, of) in rows.items() if states else ():
+        draws = np.full((marks.replicates + 1, plan.model.shape.layers), np.nan)
         for layer, state in states.items():
             draws[:, layer] = of(state)
-        found[name] = Variable(marks.estimate(draws), ("layer",), text, "1", HEWITT)
+        found[f"structural_{name}"] = marks.variable(draws, ("layer",), text, HEWITT)
     return found
 
 
-# --- what was done --------------------------------------------------------------------------
-
-
-def _about(asking: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
-    """Attributes that a reader needs beside the numbers."""
-    vocabulary, settings = asking.model.vocabulary, asking.settings
-    constant = vocabulary.cls is None and vocabulary.sep is None
+def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
+    """Attributes that a reader needs beside the numbers: what was done, with what."""
+    settings, vectors = plan.settings, plan.vectors
     about: dict[str, Any] = {
-        **{f"{split.name}_sentences": _sentences(split.sentences) for split in asking.splits},
+        **{  # windows of one sentence count once
+            f"{split.name}_sentences": len({s.example.document for s in split.sentences})
+            for split in plan.splits
+        },
         "test_words": int(marks.asked.sum()), "not_asked": int((~marks.asked).sum()),
-        "root": "a learned constant" if constant else "attention to special tokens",
-        "lacking": " ".join(asking.lacking), "epochs": settings.epochs,
+        "root": "a learned constant" if plan.constant_root else "attention to special tokens",
+        "lacking": " ".join(plan.lacking), "epochs": settings.epochs,
         "legacy_root_shift": int(settings.legacy_root_shift), "pieces": settings.pieces,
     }  # fmt: skip
-    if asking.vectors is not None:
-        forms = [form for s in marks.sentences for form in s.forms]
+    if vectors is not None:
         about |= {
-            "words": printable(asking.vectors.name), "words_dim": asking.vectors.dim,
-            "words_unknown": asking.vectors.unknown(forms),
-            "words_duplicates": asking.vectors.duplicates,
+            "words": printable(vectors.name), "words_dim": vectors.dim,
+            "words_unknown": vectors.unknown(f for s in marks.sentences for f in s.forms),
+            "words_duplicates": vectors.duplicates,
         }  # fmt: skip
     return about
 
 
-def _sentences(sentences: Sequence[Any]) -> int:
-    """How many there are; windows of one count once."""
-    return len({s.example.document for s in sentences})
+class TreeAccuracy:
+    """Counts right words, arcs and sentences of the test set.
+
+    head       [word] as `TreeSentence.head`
+    asked      [word] whether its head can be asked for
+    scored     [word] whether it counts without punctuation
+    relation   [word] index into `relations`, the most frequent first
+    count      [relation] words asked for
+    units      the sentences of the treebank, which are resampled; windows of one belong together
+    weights    [unit, replicate + 1] how often each is drawn
+    """
+
+    def __init__(self, sentences: Sequence[TreeSentence], *, replicates: int, seed: int) -> None:
+        self.sentences, self.replicates = sentences, replicates
+        self.head: Ints = np.concatenate([s.head for s in sentences])
+        self.asked: Bools = self.head >= 0
+        self.scored: Bools = np.concatenate([s.scored for s in sentences])
+        self.lengths = np.array([len(s) for s in sentences])
+        counts = Counter(r for s in sentences for r in s.relations)
+        self.relations = sorted(counts, key=lambda name: (-counts[name], name))
+        number = {name: at for at, name in enumerate(self.relations)}
+        self.relation = np.array([number[r] for s in sentences for r in s.relations])
+        self.count: Ints = np.bincount(self.relation[self.asked], minlength=len(self.relations))
+        self.edges = np.array([len(gold_edges(s)) for s in sentences])  # [sentence]
+        self.unit, units = pd.factorize(np.array([s.example.document for s in sentences], object))
+        self.units = units.tolist()
+        self.of_word = np.repeat(self.unit, self.lengths)  # [word] its unit
+        self.weights = bootstrap_weights(self.units, replicates=replicates, seed=seed)
+
+    def variable(
+        self, draws: Float64, dims: Sequence[str], text: str, source: str = OURS
+    ) -> Variable:
+        """The value and its interval from [replicate + 1, …], labelled."""
+        return Variable(estimate(draws, documents=len(self.units)), dims, text, "1", source)
+
+    def of_words(self, right: Array, *, punctuation: bool = False) -> Float64:
+        """The share of words whose head is right: UAS.
+
+        right        [word] whether, or by how many of several probes
+        punctuation  whether it counts as well
+        """
+        counted = self.asked & (punctuation | self.scored)
+        return self._share(self.of_word, right * counted, counted)
+
+    def of_relations(self, right: Array) -> Float64:
+        """[replicate + 1, relation] the same of each relation."""
+        size = len(self.relations)
+        cell = self.of_word * size + self.relation  # [word]
+        return self._share(cell, right * self.asked, self.asked, size)
+
+    def of_edges(self, right: Array) -> Float64:
+        """The share of undirected arcs: UUAS, from how many are right in each sentence."""
+        return self._share(self.unit, right, self.edges)
+
+    def of_sentences(self, values: Float64) -> Float64:
+        """The mean over sentences; NaN ones do not count."""
+        there = ~np.isnan(values)
+        return self._share(self.unit, np.where(there, values, 0), there)
+
+    def by_length(self, values: Float64) -> Float64:
+        """The mean over LENGTHS of the means over sentences of that length."""
+        there = [length for length in LENGTHS if (self.lengths == length).any()]
+        if not there:
+            return np.full(self.replicates + 1, np.nan)
+        table = np.stack([
+            self.of_sentences(np.where(self.lengths == length, values, np.nan)) for length in there
+        ])  # fmt: skip  # [length, replicate + 1]
+        known = ~np.isnan(table)
+        return ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
+
+    def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
+        """[replicate + 1, *cells] Σ part / Σ whole of words or sentences that lie in these cells of
+        [unit, *cells].
+        """
+        shape = (len(self.units), *cells)
+        sums = [np.bincount(cell, x.astype(np.float64), np.prod(shape)).reshape(shape)
+                for x in (part, whole)]  # fmt: skip
+        return ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])

@@ -7,20 +7,19 @@ al. (2019). transformers' Trainer, which trains the models here, takes five time
 
 from __future__ import annotations
 
+import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from headscope.core.accumulators import generator
 from headscope.errors import HeadscopeError
-from headscope.run.store import State, pack, put, unpack
+from headscope.run.store import put
 
 SAVE_SECONDS = 30.0
 BETTER = 1e-4  # the loss on dev must fall by so much to count (Hewitt and Manning's code)
@@ -75,26 +74,29 @@ def train(
             job.position += len(items)
             progress(len(items))
             if time.monotonic() - saved > SAVE_SECONDS:
-                put(state, pack(job.state(key)))
+                job.save(state, key)
                 saved = time.monotonic()
-        watched = schedule.epochs > 1 and sizes[1] > 0
-        job.end_epoch(_total(losses[1], sizes[1], schedule.batch) if watched else None)
-    job.restore_best()
+        job.epoch, job.position = job.epoch + 1, 0
+        if schedule.epochs > 1 and sizes[1] > 0:
+            job.judge(_total(losses[1], sizes[1], schedule.batch))
+    if job.best:
+        probe.load_state_dict(job.best)
 
 
 class _TrainingState:
-    """Everything that decides how a training goes on: its attributes are the state on disk."""
+    """Everything that decides how a training goes on: its attributes are the state on disk.
+
+    best  the parameters of the best epoch, once epochs were judged
+    """
 
     def __init__(self, probe: nn.Module, schedule: ProbeSchedule) -> None:
-        self.parameters = dict(probe.named_parameters())
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=schedule.rate)
-        self.schedule = schedule
+        self.probe, self.schedule = probe, schedule
+        self.optimizer = torch.optim.Adam(probe.parameters(), lr=schedule.rate)
         self.epoch = self.position = self.worse = 0
         self.least = float("inf")
         self.best: dict[str, torch.Tensor] = {}
 
     def step(self, loss: torch.Tensor) -> None:
-        """One step of Adam."""
         if not torch.isfinite(loss):
             raise HeadscopeError(
                 f"the loss of a probe is {loss.item()}; wanted a number: give a lower --rate"
@@ -103,73 +105,41 @@ class _TrainingState:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
-    def end_epoch(self, loss: float | None) -> None:
-        """Judge the epoch by the loss on dev, where there is one."""
-        self.epoch, self.position = self.epoch + 1, 0
-        if loss is None:
-            return
+    def judge(self, loss: float) -> None:
         if loss < self.least - BETTER:
             self.least, self.worse = loss, 0
-            self.best = {name: p.detach().clone() for name, p in self.parameters.items()}
+            self.best = {name: p.detach().clone() for name, p in self.probe.state_dict().items()}
             return
         self.worse += 1
         for group in self.optimizer.param_groups:
             group["lr"] *= self.schedule.plateau
 
-    def restore_best(self) -> None:
-        """The parameters of the best epoch, if epochs were judged."""
-        with torch.no_grad():
-            for name, value in self.best.items():
-                self.parameters[name].copy_(value)
-
-    # --- on disk ----------------------------------------------------------------------------
-
-    def state(self, key: str) -> State:
-        """Named arrays."""
-        rate = self.optimizer.param_groups[0]["lr"]
-        numbers = [self.epoch, self.position, self.worse, self.least, rate]
-        found: State = {
-            "numbers": np.array(numbers, np.float64),
-            "key": np.frombuffer(key.encode(), np.uint8),
-        }
-        for name, parameter in self.parameters.items():
-            found[f"now.{name}"] = parameter.detach().numpy()
-            for part, value in self.optimizer.state[parameter].items():
-                found[f"adam.{part}.{name}"] = value.numpy()
-        return found | {f"best.{name}": value.numpy() for name, value in self.best.items()}
+    def save(self, path: Path, key: str) -> None:
+        buffer = io.BytesIO()
+        torch.save({
+            "key": key, "at": (self.epoch, self.position, self.worse, self.least),
+            "probe": self.probe.state_dict(), "adam": self.optimizer.state_dict(),
+            "best": self.best,
+        }, buffer)  # fmt: skip
+        put(path, buffer.getvalue())
 
     def load(self, path: Path, key: str) -> None:
         """Go on from a state that is whole and of this training; else begin."""
         try:
-            found = unpack(path.read_bytes())
+            found = torch.load(path, weights_only=True)  # tensors and numbers, no code
         except Exception:  # absent, or damaged in whatever way
             return
-        if found["key"].tobytes() != key.encode():
+        if found["key"] != key:
             return
-        epoch, position, worse, self.least, rate = found["numbers"].tolist()
-        self.epoch, self.position, self.worse = int(epoch), int(position), int(worse)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(_tensor(found, f"now.{name}"))
-                self.optimizer.state[parameter] = {
-                    part: _tensor(found, f"adam.{part}.{name}")
-                    for part in ("step", "exp_avg", "exp_avg_sq")
-                }
-        named = {n.removeprefix("best.") for n in found if n.startswith("best.")}
-        self.best = {name: _tensor(found, f"best.{name}") for name in named}
-
-
-def _tensor(found: Mapping[str, Any], name: str) -> torch.Tensor:
-    return torch.from_numpy(found[name].copy())
+        self.epoch, self.position, self.worse, self.least = found["at"]
+        self.probe.load_state_dict(found["probe"])
+        self.optimizer.load_state_dict(found["adam"])
+        self.best = found["best"]
 
 
 def _total(loss: Loss, size: int, batch: int) -> float:
-    """The loss of all items."""
     with torch.no_grad():
-        parts = [float(loss(range(at, min(at + batch, size)))) for at in range(0, size, batch)]
-    return sum(parts)
+        return sum(float(loss(range(at, min(at + batch, size)))) for at in range(0, size, batch))
 
 
 @contextmanager

@@ -6,16 +6,17 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import estimate, model_name
+from headscope.core.results import at, estimate
 from headscope.core.wording import capital
 from headscope.experiments.probes.findings import (
     ARROWS,
     best_layer,
     head_influence_table,
     probe_findings,
+    probe_names,
     sentences_text,
 )
-from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
+from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
 
 LISTED = 12  # heads and relations in a table; all are in the folder `tables`
@@ -23,14 +24,15 @@ LEAST_WORDS = 25  # of a relation that is shown
 
 
 def _scores(probes: xr.Dataset) -> Table | None:
-    if "uas" not in probes:
+    names = probe_names(probes)
+    if not names:
         return None
     words = {"uas": "UAS", "uas_with_punctuation": "with punctuation", "uuas": "UUAS",
              "uas_of_tree": "UAS of the tree"}  # fmt: skip
     shown = [name for name in words if name in probes]
     rows = [
-        [Cell(capital(plain_name(name))), *(_share(probes, x, probe=name) for x in shown)]
-        for name in map(str, probes["probe"].values)
+        [Cell(capital(plain_name(n))), *(share(*at(estimate(probes, x, probe=n))) for x in shown)]
+        for n in names
     ]
     columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
     caption = f"95 % intervals, bootstrap over test sentences; {sentences_text(probes)}."
@@ -38,35 +40,31 @@ def _scores(probes: xr.Dataset) -> Table | None:
 
 
 def _differences(probes: xr.Dataset) -> Table | None:
-    names = [str(name) for name in probes["probe"].values] if "uas" in probes else []
+    names = probe_names(probes)
     if len(names) < 2:
         return None
     rows = []
-    for name in names:
-        cells = [Cell(capital(plain_name(name)))]
-        for other in names[:-1]:
-            parts = estimate(probes, "difference", probe=name, probe_other=other)
-            value, low, high = (float(x) for x in (parts.value, parts.low, parts.high))
-            later = names.index(name) > names.index(other)
-            cells.append(points(value, low, high) if later else Cell(""))
-        rows.append(cells)
+    for later, name in enumerate(names[1:], start=1):
+        cells = [
+            points(*at(estimate(probes, "difference", probe=name, probe_other=other)))
+            for other in names[:later]
+        ]
+        empty = [Cell("")] * (len(names) - 1 - later)
+        rows.append([Cell(capital(plain_name(name))), *cells, *empty])
     columns = [Column("UAS less that of"), *(Column(plain_name(n), "points") for n in names[:-1])]
     caption = "Differences of UAS between probes, paired over test sentences."
-    return Table("Differences between probes", columns, [Rows(rows[1:])], caption)
+    return Table("Differences between probes", columns, [Rows(rows)], caption)
 
 
 def _relations(probes: xr.Dataset) -> Table | None:
-    if "uas" not in probes:
-        return None
-    counts = probes["count"].values
-    shown = [at for at in range(len(counts)) if counts[at] >= LEAST_WORDS][:LISTED]
-    names = [str(name) for name in probes["probe"].values]
+    names = probe_names(probes)
     rows = [
         [
-            Cell(str(probes["relation"].values[at]), code=True), Cell(f"{int(counts[at]):,}"),
-            *(share(float(probes["relation_uas"].sel(probe=n)[at])) for n in names),
+            Cell(str(one["relation"].values), code=True), Cell(f"{int(one['count']):,}"),
+            *(share(float(one["relation_uas"].sel(probe=name))) for name in names),
         ]
-        for at in shown
+        for one in (probes.isel(relation=at) for at in range(probes.sizes.get("relation", 0)))
+        if int(one["count"]) >= LEAST_WORDS
     ]  # fmt: skip
     if not rows:
         return None
@@ -75,15 +73,14 @@ def _relations(probes: xr.Dataset) -> Table | None:
         f"Share of words whose head is found, the most frequent relations first, of at least "
         f"{LEAST_WORDS} words; all, with intervals: tables/probes."
     )
-    return Table("Probes by relation", columns, [Rows(rows)], caption)
+    return Table("Probes by relation", columns, [Rows(rows[:LISTED])], caption)
 
 
 def _heads(tree: xr.DataTree) -> Table | None:
-    probes = tree.children["probes"].to_dataset()
     table = head_influence_table(tree).head(LISTED)
     if table.empty:
         return None
-    labelled = "head_label" in probes
+    labelled = "head_label" in tree.children["probes"]
     rows = [
         [
             Cell(f"{row['name']} {ARROWS[str(row['direction'])]}"),
@@ -107,14 +104,12 @@ def _heads(tree: xr.DataTree) -> Table | None:
 def _layers(probes: xr.Dataset) -> Table | None:
     if best_layer(probes) is None:
         return None
-    rows = []
-    for layer in range(probes.sizes["layer"]):
-        if not np.isfinite(float(probes["structural_uuas"][layer])):
-            continue
-        at = {"layer": layer}
-        cells = [_share(probes, f"structural_{x}", **at) for x in ("uuas", "root")]
-        cells += [_measured(probes, f"structural_{x}", **at) for x in ("distance", "depth")]
-        rows.append([Cell(f"layer {layer + 1}"), *cells])
+    kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
+    rows = [
+        [Cell(f"layer {layer + 1}"),
+         *(cell(*at(estimate(probes, f"structural_{x}"), layer)) for x, cell in kinds.items())]
+        for layer in np.flatnonzero(np.isfinite(probes["structural_uuas"].values)).tolist()
+    ]  # fmt: skip
     columns = [
         Column("Output of"), Column("UUAS", "%", "uuas"), Column("Root", "%"),
         Column("Distances", "ρ"), Column("Depths", "ρ"),
@@ -123,52 +118,27 @@ def _layers(probes: xr.Dataset) -> Table | None:
     return Table("Structural probe by layer", columns, [Rows(rows)], caption)
 
 
-def _share(probes: xr.Dataset, variable: str, **choice: object) -> Cell:
-    parts = estimate(probes, variable, **choice)
-    return share(float(parts.value), float(parts.low), float(parts.high))
-
-
-def _measured(probes: xr.Dataset, variable: str, **choice: object) -> Cell:
-    parts = estimate(probes, variable, **choice)
-    return measured(float(parts.value), float(parts.low), float(parts.high))
-
-
-def _heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
-    return [("How much syntax probes find in the attention of ", False), (model_name(tree), True)]
-
-
 OPENING = OpeningPlan(
-    heading=_heading, findings=probe_findings,
-)  # fmt: skip
+    heading=heading_of("How much syntax probes find in the attention of "), findings=probe_findings
+)
 SECTIONS = (
     SectionPlan(
-        id="part-probes",
-        title="Is the tree in the attention?",
-        text=(
-            "A probe that may only weigh the heads finds as much syntax as their attention shows. "
-            "What it gains over the rule and over words with distances is the model’s own; what a "
-            "random model gives is the probe’s."
-        ),
+        id="part-probes", title="Is the tree in the attention?", chapter=FINDINGS,
+        text="A probe that may only weigh the heads finds as much syntax as their attention shows. "
+        "What it gains over the rule and over words with distances is the model’s own; what a "
+        "random model gives is the probe’s.",
         pictures=("probes",),
         tables=tuple(of_group("probes", make) for make in (_scores, _differences, _relations)),
-        chapter=FINDINGS,
     ),
     SectionPlan(
-        id="part-probe_heads",
-        title="Which heads does the probe lean on?",
-        text=(
-            "Few strong cells mean that syntax sits in few heads; heads that do the same share it."
-        ),
-        pictures=("probe_heads",),
-        tables=(_heads,),
-        chapter=FINDINGS,
+        id="part-probe_heads", title="Which heads does the probe lean on?", chapter=FINDINGS,
+        text="Few strong cells mean that syntax sits in few heads; heads that do the same share "
+        "it.",
+        pictures=("probe_heads",), tables=(_heads,),
     ),
     SectionPlan(
-        id="part-structural",
-        title="Is the tree in the hidden states?",
-        text=("The reference: a linear map of hidden states, which see more than attention shows."),
-        pictures=("structural",),
-        tables=(of_group("probes", _layers),),
-        chapter=FINDINGS,
+        id="part-structural", title="Is the tree in the hidden states?", chapter=FINDINGS,
+        text="The reference: a linear map of hidden states, which see more than attention shows.",
+        pictures=("structural",), tables=(of_group("probes", _layers),),
     ),
-)
+)  # fmt: skip

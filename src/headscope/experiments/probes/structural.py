@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +18,15 @@ import torch
 from scipy.stats import rankdata
 from torch import nn
 
+from headscope.core.accumulators import Float64, correlation
 from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
-from headscope.experiments.probes.tree_accuracy import undirected_right
-from headscope.experiments.probes.treebank_splits import ROOT, TreeSentence
+from headscope.experiments.probes.trees import ROOT, TreeSentence, undirected_right
 from headscope.experiments.probes.word_features import Features
 from headscope.run.store import State
 
 BEGIN = 0.05  # B is drawn from ±this
 BATCH, RATE, PLATEAU = 20, 1e-3, 0.1
-MEASURES = ("distance", "depth")
 
-Floats = npt.NDArray[np.float64]
 Read = Callable[[int], Features]  # hidden states [word, neuron] of a sentence by its number
 
 
@@ -37,6 +36,10 @@ class HiddenStates:
 
     sentences: Sequence[TreeSentence]
     read: Read
+
+    def states(self, at: int) -> torch.Tensor:
+        """[word, neuron] of a sentence."""
+        return torch.from_numpy(self.read(at).astype(np.float32))
 
 
 class Projection(nn.Module):
@@ -65,18 +68,19 @@ def squared_norms(projected: torch.Tensor) -> torch.Tensor:
     return projected.square().sum(-1)
 
 
+PREDICTED = {"distance": squared_distances, "depth": squared_norms}
+
+
 def loss_of(
     probe: Projection, data: HiddenStates, measure: str, items: Sequence[int]
 ) -> torch.Tensor:
     """Mean over sentences of the L1 loss: of distances divided by n², of depths by n."""
-    states = [torch.from_numpy(data.read(at).astype(np.float32)) for at in items]
+    states = [data.states(at) for at in items]
     projected = probe(torch.cat(states)).split([len(s) for s in states])
     losses = []
     for at, one in zip(items, projected, strict=True):
-        sentence = data.sentences[at]
-        gold = torch.from_numpy(sentence.distance if measure == "distance" else sentence.depth)
-        found = squared_distances(one) if measure == "distance" else squared_norms(one)
-        losses.append((found - gold).abs().mean())
+        gold = torch.from_numpy(getattr(data.sentences[at], measure))
+        losses.append((PREDICTED[measure](one) - gold).abs().mean())
     return torch.stack(losses).mean()
 
 
@@ -99,21 +103,15 @@ def structural_scores(
     width = data[0].read(0).shape[1]
     schedule = ProbeSchedule(epochs, BATCH, RATE, plateau=PLATEAU, seed=seed)
     probes = {}
-    for measure in MEASURES:
+    for measure in PREDICTED:
         with drawn_with(seed, "structural", measure):
-            probe = Projection(width, rank or width)
-        losses = tuple(
-            lambda items, part=part, probe=probe, measure=measure: loss_of(
-                probe, part, measure, items
-            )
-            for part in data[:2]
-        )
+            probe = probes[measure] = Projection(width, rank or width)
         train(
-            probe, (losses[0], losses[1]), (len(data[0].sentences), len(data[1].sentences)),
-            schedule, state=state.with_suffix(f".{measure}"), key=f"{key} {measure}",
-            progress=progress,
+            probe, (partial(loss_of, probe, data[0], measure),
+                    partial(loss_of, probe, data[1], measure)),
+            (len(data[0].sentences), len(data[1].sentences)), schedule,
+            state=state.with_suffix(f".{measure}"), key=f"{key} {measure}", progress=progress,
         )  # fmt: skip
-        probes[measure] = probe
     return judged(probes, data[2])
 
 
@@ -125,38 +123,29 @@ def judged(probes: dict[str, Projection], data: HiddenStates) -> State:
              [sentence] whether the word of least depth is the root; NaN where that cannot be asked
     """
     rows = []
-    with torch.no_grad():
-        for at, sentence in enumerate(data.sentences):
-            states = torch.from_numpy(data.read(at).astype(np.float32))
-            distance = squared_distances(probes["distance"](states)).numpy().astype(np.float64)
-            depth = squared_norms(probes["depth"](states)).numpy().astype(np.float64)
-            rows.append(
-                (
-                    undirected_right(-distance, sentence),
-                    mean_spearman(distance, sentence.distance),
-                    mean_spearman(depth[None], sentence.depth[None]),
-                    finds_root(depth, sentence),
-                )
+    for at, sentence in enumerate(data.sentences):
+        with torch.no_grad():
+            distance, depth = (
+                of(probes[measure](data.states(at))).numpy().astype(np.float64)
+                for measure, of in PREDICTED.items()
             )
+        rows.append((
+            undirected_right(-distance, sentence), mean_spearman(distance, sentence.distance),
+            mean_spearman(depth[None], sentence.depth[None]), finds_root(depth, sentence),
+        ))  # fmt: skip
     table = np.array(rows, np.float64)  # [sentence, 4]
     return dict(zip(("edges", "distance", "depth", "root"), table.T.copy(), strict=True))
 
 
-def mean_spearman(found: Floats, gold: npt.NDArray[np.integer]) -> float:
+def mean_spearman(found: Float64, gold: npt.NDArray[np.integer]) -> float:
     """Mean over rows of Spearman's ρ; NaN where no row has two different values on each side."""
-    ranks = [rankdata(side, axis=1) for side in (found, gold)]
-    first, second = (side - side.mean(1, keepdims=True) for side in ranks)
-    scale = np.sqrt((first**2).sum(1) * (second**2).sum(1))  # [row]
-    usable = scale > 0
-    if not usable.any():
-        return float("nan")
-    return float(((first * second).sum(1)[usable] / scale[usable]).mean())
+    rho = correlation(rankdata(found, axis=1), rankdata(gold, axis=1))  # [row]
+    there = np.isfinite(rho)
+    return float(rho[there].mean()) if there.any() else float("nan")
 
 
-def finds_root(depth: Floats, sentence: TreeSentence) -> float:
+def finds_root(depth: Float64, sentence: TreeSentence) -> float:
     """1.0 if the word of least depth is a root, punctuation left out; NaN without a root there."""
     words = np.flatnonzero(sentence.spanned)
-    roots = set(np.flatnonzero(sentence.head == ROOT).tolist()) & set(words.tolist())
-    if not roots:
-        return float("nan")
-    return float(int(words[np.argmin(depth[words])]) in roots)
+    is_root = sentence.head[words] == ROOT
+    return float(is_root[np.argmin(depth[words])]) if is_root.any() else float("nan")

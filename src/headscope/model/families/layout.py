@@ -40,100 +40,48 @@ def _named(prefixes: str, suffixes: str) -> tuple[str, ...]:
     return tuple(f"{prefix}{suffix}" for prefix in prefixes.split() for suffix in suffixes.split())
 
 
-LAYOUTS: tuple[Layout, ...] = (
+_BOTH = "SelfAttention CrossAttention"
+_BERT = ("^.output.dense", "^", "^.output.LayerNorm", "^^.output.LayerNorm")
+LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, residual, the norms
     # BERT and its kin: attention.self inside attention, the norm inside attention.output
-    Layout(
-        _named("Bert Roberta XLMRoberta Camembert Electra", "SelfAttention CrossAttention"),
-        projection="^.output.dense",
-        residual="^",
-        norm="^.output.LayerNorm",
-        final_norm="^^.output.LayerNorm",
-    ),
-    Layout(  # as BERT, but the norm comes first
-        _named("XLMRobertaXL RobertaPreLayerNorm", "SelfAttention CrossAttention"),
-        projection="^.output.dense",
-        residual="^",
-    ),
-    Layout(
-        ("DistilBertSelfAttention",),
-        "out_lin",
-        residual=".",
-        norm="^.sa_layer_norm",
-        final_norm="^.output_layer_norm",
-    ),
-    Layout(
-        ("AlbertAttention",),
-        "dense",
-        residual=".",
-        norm="LayerNorm",
-        final_norm="^.full_layer_layer_norm",
-    ),
-    Layout(("ModernBertAttention",), "Wo", residual="^.attn_norm"),
+    Layout(_named("Bert Roberta XLMRoberta Camembert Electra", _BOTH), *_BERT),
+    Layout(_named("XLMRobertaXL RobertaPreLayerNorm", _BOTH), *_BERT[:2]),  # the norm comes first
+    Layout(("DistilBertSelfAttention",), "out_lin", ".", "^.sa_layer_norm", "^.output_layer_norm"),
+    Layout(("AlbertAttention",), "dense", ".", "LayerNorm", "^.full_layer_layer_norm"),
+    Layout(("ModernBertAttention",), "Wo", "^.attn_norm"),
     # decoders with the norm before attention
-    Layout(("GPT2Attention",), "c_proj", residual="^.ln_1", when=("is_cross_attention", False)),
+    Layout(("GPT2Attention",), "c_proj", "^.ln_1", when=("is_cross_attention", False)),
+    Layout(("GPT2Attention",), "c_proj", "^.ln_cross_attn", when=("is_cross_attention", True)),
+    Layout(("GPTNeoXAttention",), "dense", "^.input_layernorm"),
     Layout(
-        ("GPT2Attention",), "c_proj", residual="^.ln_cross_attn", when=("is_cross_attention", True)
-    ),
-    Layout(("GPTNeoXAttention",), "dense", residual="^.input_layernorm"),
-    Layout(
-        ("OPTAttention",),
-        "out_proj",
-        residual="^.self_attn_layer_norm",
+        ("OPTAttention",), "out_proj", "^.self_attn_layer_norm",
         when=("do_layer_norm_before", True),
     ),
     Layout(
-        ("OPTAttention",),
-        "out_proj",
-        residual=".",
-        norm="^.self_attn_layer_norm",
-        final_norm="^.final_layer_norm",
+        ("OPTAttention",), "out_proj", ".", "^.self_attn_layer_norm", "^.final_layer_norm",
         when=("do_layer_norm_before", False),
     ),
     Layout(
         _named("Llama Mistral Qwen2 Qwen3 Gemma Phi3 Mixtral SmolLM3", "Attention"),
-        "o_proj",
-        residual="^.input_layernorm",
+        "o_proj", "^.input_layernorm",
     ),
     Layout(("Gemma2Attention", "Gemma3Attention"), "o_proj"),  # attention is normed, then added
     # encoder-decoder: the norm after attention, or before it
     Layout(
         ("BartAttention", "MarianAttention"),
-        "out_proj",
-        residual=".",
-        norm="^.{name}_layer_norm",
-        final_norm="^.final_layer_norm",
+        "out_proj", ".", "^.{name}_layer_norm", "^.final_layer_norm",
     ),
-    Layout(("MBartAttention", "PegasusAttention"), "out_proj", residual="^.{name}_layer_norm"),
-    Layout(("T5Attention", "MT5Attention", "UMT5Attention"), "o", residual="^.layer_norm"),
+    Layout(("MBartAttention", "PegasusAttention"), "out_proj", "^.{name}_layer_norm"),
+    Layout(("T5Attention", "MT5Attention", "UMT5Attention"), "o", "^.layer_norm"),
     # off the registry
-    Layout(
-        ("DisentangledSelfAttention",),
-        projection="^.output.dense",
-        residual="^",
-        norm="^.output.LayerNorm",
-        final_norm="^^.output.LayerNorm",
-        value="value_proj",
-    ),
-    Layout(
-        ("MPNetSelfAttention",),
-        "o",
-        residual="^",
-        norm="^.LayerNorm",
-        final_norm="^^.output.LayerNorm",
-        value="v",
-    ),
-)
+    Layout(("DisentangledSelfAttention",), *_BERT, value="value_proj"),
+    Layout(("MPNetSelfAttention",), "o", "^", "^.LayerNorm", "^^.output.LayerNorm", value="v"),
+)  # fmt: skip
 
 # Where families that are not in the table usually keep W_O: for each ending of the attention
 # class's name, in order. The instrument checks that it is given the mixed values as they are.
 USUAL_PROJECTIONS: tuple[tuple[str, str], ...] = (
-    ("Attention", "o_proj"),
-    ("Attention", "out_proj"),
-    ("Attention", "c_proj"),
-    ("Attention", "dense"),
-    ("Attention", "Wo"),
-    ("Attention", "wo"),
-    ("Attention", "o"),
+    *(("Attention", name) for name in ("o_proj", "out_proj", "c_proj", "dense", "Wo", "wo", "o")),
     ("SelfAttention", "^.output.dense"),
     ("CrossAttention", "^.output.dense"),
 )

@@ -1,22 +1,31 @@
-"""Find the modules of a model that compute attention, and the modules around each of them."""
+"""Find the modules of a model that compute attention, and the modules around each of them.
+
+Families that bypass transformers' registry (MPNet, DeBERTa) are read here too: the model is asked
+for its own maps (`output_attentions=True`), and hooks take each layer's map as it leaves the
+attention module, and the value vectors as they leave the value projection. Queries and keys are
+left out: what these families add to q·k (relative positions) is not theirs alone. Under training
+dropout the maps are what is left after it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.pytorch_utils import Conv1D
 
-from headscope.errors import ModelError
+from headscope.errors import HeadscopeError, ModelError
 from headscope.model.families.embeddings import Embeddings, find_embeddings
 from headscope.model.families.layout import LAYOUTS, USUAL_PROJECTIONS, Layout
-from headscope.model.projection import Norm, OutputProjection
+from headscope.model.linears import Norm, OutputProjection
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _DECODER = re.compile(r"(^|\.)decoder\.")
@@ -160,16 +169,9 @@ def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site
             return modules.get(_absolute(path, where.format(name=path.rpartition(".")[2])))
 
         return Site(
-            path=path,
-            stack=_stack(path, module),
-            attention=module,
-            projection=at(layout.projection),
-            residual=at(layout.residual),
-            norm=at(layout.norm),
-            final_norm=at(layout.final_norm),
-            value=at(layout.value),
-            listed=True,
-        )
+            path, _stack(path, module), module, at(layout.projection), at(layout.residual),
+            at(layout.norm), at(layout.final_norm), value=at(layout.value), listed=True,
+        )  # fmt: skip
     return None
 
 
@@ -227,7 +229,51 @@ def _heads(attention: nn.Module) -> int:
     for name in ("num_attention_heads", "num_heads", "n_heads"):
         if isinstance(number := getattr(attention, name, None), int):
             return number
-    config = getattr(attention, "config", None)
-    if config is not None and hasattr(config, "num_attention_heads"):
-        return int(config.num_attention_heads)
+    stated = getattr(getattr(attention, "config", None), "num_attention_heads", None)
+    if stated is not None:
+        return int(stated)
     raise ModelError(f"the number of heads of {type(attention).__name__} is unknown")
+
+
+Take = Callable[[Site, torch.Tensor, torch.Tensor | None], None]
+
+
+@contextmanager
+def read_eagerly(model: nn.Module, sites: Sequence[Site], take: Take) -> Iterator[None]:
+    """Inside the context, `take(site, attention, values)` is called as each layer computes.
+
+    attention  [example, head, query, key]
+    values     [example, head, key, dim], or None if the value projection is unknown
+    """
+    values: dict[Site, torch.Tensor] = {}
+
+    def ask(_model: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return args, {**kwargs, "output_attentions": True}
+
+    def keep(site: Site, _module: nn.Module, _args: Any, output: torch.Tensor) -> None:
+        values[site] = output
+
+    def show(site: Site, _module: nn.Module, _args: Any, output: Any) -> None:
+        attention, value = _map_in(output, site), values.pop(site, None)
+        if value is not None:
+            examples, heads = attention.shape[:2]
+            value = value.reshape(examples, attention.shape[3], heads, -1).transpose(1, 2)
+        take(site, attention, value)
+
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, PreTrainedModel):  # one inside another may be run by itself
+                stack.callback(module.register_forward_pre_hook(ask, with_kwargs=True).remove)
+        for site in sites:
+            stack.callback(site.attention.register_forward_hook(partial(show, site)).remove)
+            if site.value is not None:
+                stack.callback(site.value.register_forward_hook(partial(keep, site)).remove)
+        yield
+
+
+def _map_in(output: Any, site: Site) -> torch.Tensor:
+    """The [example, head, query, key] tensor among what an attention module returned."""
+    for part in output if isinstance(output, tuple) else (output,):
+        if isinstance(part, torch.Tensor) and part.ndim == 4 and part.shape[2] == part.shape[3]:
+            return part
+    raise HeadscopeError(f"{site.path} returned no attention map; please report this model")

@@ -6,6 +6,7 @@ Depth runs from the first layer, 0, to the last, 1, so that models of 3 and of 3
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,11 +25,10 @@ from headscope.draw.panel import LEGEND_COLUMNS, Panel, compose
 from headscope.draw.rows import beside, rows_height
 from headscope.draw.saving import save_picture
 from headscope.draw.style import RAMP_STEPS, color, layer_step, ramp
-from headscope.papers.quantities import ENTROPY, NORMS, Unmeasured
-from headscope.papers.zoo.claims import RELATIONS, FinderRelation
+from headscope.papers.quantities import Unmeasured
+from headscope.papers.zoo.claims import RELATIONS
 from headscope.papers.zoo.measures import MIDDLE, best_relation_head, depths
 from headscope.papers.zoo.outcome import ZooOutcome
-from headscope.run.finished_run import Run
 
 COLUMNS = 3
 MOST_PANELS = 24  # of one figure: they are lettered from a
@@ -64,12 +64,10 @@ class Multiple:
 MULTIPLES = (
     Multiple(
         "attention", "Where attention goes",
-        (
-            Series(("sep",), "separator", "vermillion", "^"),
-            Series(("cls", "first"), "[CLS], or first token", "blue", "s"),
-            Series(("punctuation",), "full stops and commas", "green", "v"),
-            Series(("other",), "all other tokens", "grey", "o"),
-        ),
+        (Series(("sep",), "separator", "vermillion", "^"),
+         Series(("cls", "first"), "[CLS], or first token", "blue", "s"),
+         Series(("punctuation",), "full stops and commas", "green", "v"),
+         Series(("other",), "all other tokens", "grey", "o")),
         "Early layers of BERT look at words and at [CLS], the middle ones rest on [SEP], the last "
         "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
         "place of its layer.",
@@ -78,11 +76,9 @@ MULTIPLES = (
         "one half",
     ),
     Multiple(
-        ENTROPY, "How widely attention spreads",
-        (
-            Series((ENTROPY,), "all tokens", "ink", "o"),
-            Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True),
-        ),
+        "entropy", "How widely attention spreads",
+        (Series(("entropy",), "all tokens", "ink", "o"),
+         Series(("entropy_cls",), "[CLS] only", "blue", "s", dashed=True)),
         "At 100 % attention is uniform. In BERT the lower layers attend broadly, and so does [CLS] "
         "in the last layer, where it gathers the whole input (Clark et al. 2019).",
         "Entropy of attention as a share of that of uniform attention, mean over heads and "
@@ -91,13 +87,11 @@ MULTIPLES = (
         middle=False,
     ),
     Multiple(
-        NORMS, "Weight against norm",
-        (
-            Series(("weight_sep",), "separator, weight", "vermillion", "^"),
-            Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
-            Series(("weight_other",), "other tokens, weight", "grey", "o"),
-            Series(("norm_other",), "other tokens, norm", "grey", "o", dashed=True),
-        ),
+        "norms", "Weight against norm",
+        (Series(("weight_sep",), "separator, weight", "vermillion", "^"),
+         Series(("norm_sep",), "separator, norm", "vermillion", "^", dashed=True),
+         Series(("weight_other",), "other tokens, weight", "grey", "o"),
+         Series(("norm_other",), "other tokens, norm", "grey", "o", dashed=True)),
         "What a token contributes is its weight times the length of its vector. Where the dashed "
         "line of the separator lies far below the solid one, heads look there in order to do "
         "little (Kobayashi et al. 2020).",
@@ -117,11 +111,17 @@ BEST_HEADS = Multiple(
 )  # fmt: skip
 
 
-def panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
-    """One panel per model; key: whether the first one has a legend."""
+def all_panels(zoo: ZooOutcome, *, key: bool) -> list[tuple[Multiple, list[Panel]]]:
+    """The figures that any model has something for; key: whether the first panel has a legend."""
+    figures = [(multiple, _panels(zoo, multiple, key=key)) for multiple in MULTIPLES]
+    return [(figure, every) for figure, every in [*figures, (BEST_HEADS, _heads(zoo))] if every]
+
+
+def _panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
     made: list[Panel] = []
     for label, curves in zoo.curves.items():
-        there = [(s, curves[k]) for s in multiple.series if (k := _first(s, curves))]
+        keys = ((s, next((k for k in s.keys if k in curves), "")) for s in multiple.series)
+        there = [(series, curves[name]) for series, name in keys if name]
         if there:
             entries = multiple.series if key and not made else ()
             draw = partial(_draw_curves, there, entries, middle=multiple.middle)
@@ -129,12 +129,13 @@ def panels(zoo: ZooOutcome, multiple: Multiple, *, key: bool) -> list[Panel]:
     return made
 
 
-def head_panels(zoo: ZooOutcome) -> list[Panel]:
+def _heads(zoo: ZooOutcome) -> list[Panel]:
     """One panel per model that was asked for relations; rows are the relations of any model."""
-    by_model: dict[str, dict[str, RelationHead]] = {}
-    for label, run in zoo.runs.items():
-        pairs = ((r.name, _relation_head(run, r)) for r in RELATIONS)
-        by_model[label] = {name: best for name, best in pairs if best is not None}
+    by_model: dict[str, dict[str, RelationHead]] = {label: {} for label in zoo.runs}
+    for label, run in zoo.asked.items():
+        for relation in RELATIONS:
+            with suppress(Unmeasured):
+                by_model[label][relation.name] = best_relation_head(run, relation.labels)
     rows = [r.name for r in RELATIONS if any(r.name in heads for heads in by_model.values())]
     height = rows_height(len(rows), width=WIDTH)
     return [
@@ -145,13 +146,6 @@ def head_panels(zoo: ZooOutcome) -> list[Panel]:
         for label, best_heads in by_model.items()
         if best_heads
     ]  # fmt: skip
-
-
-def _relation_head(run: Run, relation: FinderRelation) -> RelationHead | None:
-    try:
-        return best_relation_head(run, relation.labels)
-    except Unmeasured:
-        return None
 
 
 def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
@@ -172,22 +166,14 @@ def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
 def save_figures(zoo: ZooOutcome) -> list[Path]:
     """Writes every figure as .svg and .png into `figures`; more than MOST_PANELS go on in -2."""
     written = []
-    drawn = {multiple.name: panels(zoo, multiple, key=True) for multiple in MULTIPLES}
-    for name, every in {**drawn, BEST_HEADS.name: head_panels(zoo)}.items():
+    for multiple, every in all_panels(zoo, key=True):
         for start in range(0, len(every), MOST_PANELS):
             number = f"-{start // MOST_PANELS + 1}" if start else ""
             figure = compose(every[start : start + MOST_PANELS], columns=COLUMNS)
             for kind in ("svg", "png"):
-                path = zoo.path / "figures" / f"{name}{number}.{kind}"
+                path = zoo.path / "figures" / f"{multiple.name}{number}.{kind}"
                 written.append(save_picture(figure, path))
     return written
-
-
-# --- curves ---------------------------------------------------------------------------------
-
-
-def _first(series: Series, curves: Mapping[str, Estimate]) -> str | None:
-    return next((key for key in series.keys if key in curves), None)
 
 
 def _draw_curves(
@@ -197,32 +183,23 @@ def _draw_curves(
         axes.axvspan(*MIDDLE, color=color("rule"), alpha=0.35, lw=0, zorder=0)
         axes.axhline(0.5, color=color("muted"), lw=0.6, ls=(0, (3, 2)), zorder=1)
     for series, curve in there:
-        _draw_curve(axes, series, curve)
-    _depth_axis(axes)
+        x, shade = depths(len(curve.value)), color(series.hue)
+        if np.isfinite(curve.low).any():
+            axes.fill_between(x, curve.low, curve.high, color=shade, alpha=0.18, lw=0, zorder=2)
+        axes.plot(
+            x, curve.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2,
+            marker=series.mark, ms=3.0 if len(x) <= MARKED else 2.0, mec=shade, mew=0.7,
+            mfc=color("page") if series.dashed else shade, clip_on=False, zorder=3,
+        )  # fmt: skip
+    axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(0, 1)
-    axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    for axis, text in ((axes.xaxis, lambda depth, _: f"{depth:g}"), (axes.yaxis, _percent)):
+        axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        axis.set_major_formatter(FuncFormatter(text))
+    axes.set_xlabel("depth")
     faint_grid(axes)
     if entries:
         _key(axes, entries)
-
-
-def _draw_curve(axes: Axes, series: Series, curve: Estimate) -> None:
-    x, shade = depths(len(curve.value)), color(series.hue)
-    if np.isfinite(curve.low).any():
-        axes.fill_between(x, curve.low, curve.high, color=shade, alpha=0.18, lw=0, zorder=2)
-    axes.plot(
-        x, curve.value, ls=(0, (3, 1.4)) if series.dashed else "-", color=shade, lw=1.2, zorder=3,
-        marker=series.mark, ms=3.0 if len(x) <= MARKED else 2.0, mec=shade, mew=0.7,
-        mfc=color("page") if series.dashed else shade, clip_on=False,
-    )  # fmt: skip
-
-
-def _depth_axis(axes: Axes) -> None:
-    axes.set_xlim(-0.03, 1.03)
-    axes.xaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
-    axes.set_xlabel("depth")
 
 
 def _key(axes: Axes, entries: Sequence[Series]) -> None:
@@ -241,9 +218,6 @@ def _key(axes: Axes, entries: Sequence[Series]) -> None:
     row.set_in_layout(False)  # it is wider than its panel: the others have room above
 
 
-# --- heads ----------------------------------------------------------------------------------
-
-
 def _draw_heads(
     rows: Sequence[str], best_heads: Mapping[str, RelationHead], layers: int, axes: Axes
 ) -> None:
@@ -253,16 +227,14 @@ def _draw_heads(
         if best is None:
             beside(axes, row, "—", 4.0, align="left", faint=True)
             continue
-        opacity = 1.0 if best.beats else 0.45
-        baseline, score = best.baseline, best.score
+        score, opacity = best.score, 1.0 if best.beats else 0.45
         axes.plot(
-            [baseline.value], [row], "D", color=color("page"), mec=color("grey"), mew=0.9, ms=3.4,
-            zorder=3,
+            [best.baseline.value], [row], "D", color=color("page"), mec=color("grey"), mew=0.9,
+            ms=3.4, zorder=3,
         )  # fmt: skip
         if np.isfinite(score.low):
-            axes.hlines(
-                row, score.low, score.high, color=color("muted"), lw=0.9, alpha=opacity, zorder=2
-            )
+            shade = color("muted")
+            axes.hlines(row, score.low, score.high, color=shade, lw=0.9, alpha=opacity, zorder=2)
         axes.plot(
             [score.value], [row], "o", color=steps[layer_step(best.place[0], layers)],
             mec=color("ink"), mew=0.5, ms=4.8, alpha=opacity, zorder=4,

@@ -8,45 +8,20 @@ The middle layers are those at the depth of layers 6 to 10 of BERT-base, of whic
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
-from headscope.analyses.divergence.layers_alike import p_words
 from headscope.core.accumulators import Estimate, Float64, ratio
-from headscope.core.head_attention import POSITION
+from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
 from headscope.core.relation_names import LEAST_WORDS
-from headscope.core.results import documents, shape, token_names
-from headscope.core.wording import fixed, percent
-from headscope.papers.quantities import (
-    DEPENDENCY,
-    DIVERGENCE,
-    ENTROPY,
-    NORMS,
-    SURFACE,
-    Measured,
-    Unmeasured,
-    attention,
-    draws_of,
-    entropies,
-    interval,
-    measured,
-    mixing_ratio,
-    norms,
-    place_name,
-    results_of,
-    stored,
-    uniform_entropy,
-)
-from headscope.run.finished_run import Run
+from headscope.core.results import at, documents, place_name, shape, token_names
+from headscope.core.wording import fixed, p_words, percent
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured, reads
 
-NEIGHBOURS = ("previous", "next")
+MODEL_RUN = "model"  # the one run that a claim of the zoo reads
 MIDDLE = (5 / 11, 9 / 11)  # Clark et al. 2019, §3.2: layers 6 to 10 of 12
 ROUNDING = 1e-9
-
-
-# --- over depth -----------------------------------------------------------------------------
 
 
 def depths(layers: int) -> Float64:
@@ -63,12 +38,12 @@ def middle(layers: int) -> list[int]:
     return inside
 
 
-def is_decoder(run: Run) -> bool:
+def is_decoder(run: PaperRun) -> bool:
     """Whether a token sees only itself and what stands before it."""
     return str(run.tree.attrs.get("stack", "")) == "decoder"
 
 
-def added_token(run: Run, kind: str) -> str:
+def added_token(run: PaperRun, kind: str) -> str:
     """The token that the tokenizer adds as `cls` or `sep`; raises Unmeasured where it adds none."""
     name = token_names(run.tree)[kind]
     if not name:
@@ -76,23 +51,23 @@ def added_token(run: Run, kind: str) -> str:
     return name
 
 
-def attention_by_layer(run: Run, target: str) -> Float64:
+def attention_by_layer(run: PaperRun, target: str) -> Float64:
     """[replicate + 1, layer] attention to a target, mean over heads."""
-    return np.asarray(attention(run, target).mean(-1))
+    return np.asarray(run.attention(target).mean(-1))
 
 
-def entropy_by_layer(run: Run, query: str) -> Float64:
+def entropy_by_layer(run: PaperRun, query: str) -> Float64:
     """[replicate + 1, layer] mean entropy of heads as a share of that of uniform attention."""
-    return ratio(entropies(run, query).mean(-1), uniform_entropy(run)[:, None])
+    return ratio(run.entropies(query).mean(-1), run.draws("entropy", "uniform")[:, None])
 
 
-def share_by_layer(run: Run, variable: str, category: str) -> Float64:
+def share_by_layer(run: PaperRun, variable: str, category: str) -> Float64:
     """[replicate + 1, layer] the share of a category in a variable of `norms`, all heads."""
-    every = np.nansum(norms(run, variable), axis=(2, 3))
-    return ratio(norms(run, variable, category=category).sum(-1), every)
+    every = np.nansum(run.draws("norms", variable), axis=(2, 3))
+    return ratio(run.draws("norms", variable, category=category).sum(-1), every)
 
 
-def depth_curves(run: Run) -> dict[str, Estimate]:
+def depth_curves(run: PaperRun) -> dict[str, Estimate]:
     """[layer] of every number that figures show over depth, of those that a model has.
 
     sep, cls or first, punctuation, other   attention
@@ -102,37 +77,36 @@ def depth_curves(run: Run) -> dict[str, Estimate]:
     curves: dict[str, Float64] = {}
     has = {kind: bool(name) for kind, name in token_names(run.tree).items()}
     opening = "cls" if has["cls"] else "first"
-    if SURFACE in run:
+    if "surface" in run:
         for target in (*(["sep"] if has["sep"] else []), opening, "punctuation"):
             curves[target] = attention_by_layer(run, target)
         curves["other"] = 1 - np.sum(list(curves.values()), axis=0)
-    if ENTROPY in run:
-        curves[ENTROPY] = entropy_by_layer(run, "all")
+    if "entropy" in run:
+        curves["entropy"] = entropy_by_layer(run, "all")
         if has["cls"] and not is_decoder(run):  # there the first token sees nothing but itself
             curves["entropy_cls"] = entropy_by_layer(run, "cls")
-    if NORMS in run:
+    if "norms" in run:
         for category in ("sep", "cls", "punctuation", "other"):
             if has.get(category, True):
                 curves[f"weight_{category}"] = share_by_layer(run, "attention", category)
                 curves[f"norm_{category}"] = share_by_layer(run, "weighted_norm", category)
-    return {name: interval(draws, run) for name, draws in curves.items()}
+    return {name: run.interval(draws) for name, draws in curves.items()}
 
 
-# --- where attention rests ------------------------------------------------------------------
-
-
-def middle_attention(run: Run, target: str, kind: str = "") -> Measured:
+@reads(MODEL_RUN)
+def middle_attention(run: PaperRun, target: str, kind: str = "") -> Measured:
     """Attention to a target in the middle layers; kind: of the token that the model must add."""
     detail = added_token(run, kind) if kind else token_names(run.tree)["cls"] or "the first word"
-    return measured(_middle(attention_by_layer(run, target)), run, detail=detail)
+    return run.measured(_middle(attention_by_layer(run, target)), detail=detail)
 
 
-def first_and_separator(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def first_and_separator(run: PaperRun) -> Measured:
     """Attention to the first token, [CLS] or not, and to the separator, where there is one."""
     first = attention_by_layer(run, "first")
     if not token_names(run.tree)["sep"]:
-        return measured(_middle(first), run, detail="no separator: the first token alone")
-    return measured(_middle(first + attention_by_layer(run, "sep")), run)
+        return run.measured(_middle(first), detail="no separator: the first token alone")
+    return run.measured(_middle(first + attention_by_layer(run, "sep")))
 
 
 def _middle(by_layer: Float64) -> Float64:
@@ -140,14 +114,13 @@ def _middle(by_layer: Float64) -> Float64:
     return np.asarray(by_layer[:, middle(by_layer.shape[1])].mean(1))
 
 
-# --- position and breadth -------------------------------------------------------------------
-
-
-def position_heads(run: Run, target: str) -> Measured:
+@reads(MODEL_RUN)
+def position_heads(run: PaperRun, offset: int) -> Measured:
     """How many heads give a neighbour more than half of their attention."""
-    if target == "next" and is_decoder(run):
+    if offset > 0 and is_decoder(run):
         raise Unmeasured("a decoder does not see the next token")
-    share = attention(run, target)  # [replicate + 1, layer, head]
+    target = next(name for name, at in OFFSETS.items() if at == offset)
+    share = run.attention(target)  # [replicate + 1, layer, head]
     there = np.argwhere(share[0] > POSITION)
     layers, heads = shape(run.tree)
     words = f"of {layers * heads}"
@@ -155,19 +128,21 @@ def position_heads(run: Run, target: str) -> Measured:
         deep = depths(layers)[there[:, 0]]
         first, last = (fixed(float(at), 2) for at in (deep.min(), deep.max()))
         words += f", depth {first}" + (f" to {last}" if first != last else "")
-    return measured((share > POSITION).sum((1, 2)).astype(np.float64), run, detail=words)
+    return run.measured((share > POSITION).sum((1, 2)).astype(np.float64), detail=words)
 
 
-def neighbours_early(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def neighbours_early(run: PaperRun) -> Measured:
     """Attention to both neighbours in the first half of the layers, less the second."""
     seen = NEIGHBOURS[:1] if is_decoder(run) else NEIGHBOURS
     both = np.sum([attention_by_layer(run, target) for target in seen], axis=0)
-    return measured(_halves(both), run, detail="previous only" if len(seen) == 1 else "")
+    return run.measured(_halves(both), detail="previous only" if len(seen) == 1 else "")
 
 
-def broad_early(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def broad_early(run: PaperRun) -> Measured:
     """Entropy in the first half of the layers, less the second."""
-    return measured(_halves(entropy_by_layer(run, "all")), run)
+    return run.measured(_halves(entropy_by_layer(run, "all")))
 
 
 def _halves(by_layer: Float64) -> Float64:
@@ -178,55 +153,56 @@ def _halves(by_layer: Float64) -> Float64:
     return np.asarray(by_layer[:, :half].mean(1) - by_layer[:, -half:].mean(1))
 
 
-def opening_last(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def opening_last(run: PaperRun) -> Measured:
     """Entropy of the opening token in the last layer, less that of all tokens."""
     name = added_token(run, "cls")
     if is_decoder(run):
         raise Unmeasured("a decoder’s first token sees only itself")
-    cls, every = (entropies(run, query)[:, -1].mean(-1) for query in ("cls", "all"))
-    share = _share_text(float(cls[0] / uniform_entropy(run)[0]))
+    cls, every = (run.entropies(query)[:, -1].mean(-1) for query in ("cls", "all"))
+    share = _share_text(float(cls[0] / run.draws("entropy", "uniform")[0]))
     detail = f"{name}: {fixed(float(cls[0]), 2)} nats, {share} of uniform"
-    return measured(cls - every, run, detail=detail)
+    return run.measured(cls - every, detail=detail)
 
 
-# --- norms ----------------------------------------------------------------------------------
-
-
-def separator_empty(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def separator_empty(run: PaperRun) -> Measured:
     """The separator's share of the norm over its share of the weight, in the middle layers."""
     added_token(run, "sep")
     weight, norm = (
         _middle(share_by_layer(run, name, "sep")) for name in ("attention", "weighted_norm")
     )
     shares = (_share_text(float(part[0])) for part in (norm, weight))
-    return measured(norm / weight, run, detail="norm {}, weight {}".format(*shares))
+    return run.measured(norm / weight, detail="norm {}, weight {}".format(*shares))
 
 
-def cancellation(run: Run, category: str) -> Measured:
+@reads(MODEL_RUN)
+def cancellation(run: PaperRun, category: str) -> Measured:
     """Rank correlation of weight and norm over pairs whose second token is of a category."""
     if category in ("cls", "sep"):
         added_token(run, category)
     return _correlation(run, "spearman_attention_value_norm", category=category)
 
 
-def frequency(run: Run, quantity: str) -> Measured:
+@reads(MODEL_RUN)
+def frequency(run: PaperRun, quantity: str) -> Measured:
     """Rank correlation of a token's frequency rank with a quantity."""
     return _correlation(run, "spearman_frequency", quantity=quantity)
 
 
-def _correlation(run: Run, variable: str, **choice: str) -> Measured:
-    results = results_of(run, NORMS)
-    if variable not in results:
+def _correlation(run: PaperRun, variable: str, **choice: str) -> Measured:
+    if variable not in run.results("norms"):
         raise Unmeasured("no frequency ranks in its run")
-    return Measured(*stored(results, variable, **choice), count=documents(run.tree))
+    return Measured(*run.stored("norms", variable, **choice), count=documents(run.tree))
 
 
-def mixing(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def mixing(run: PaperRun) -> Measured:
     """The mixing ratio with residual and LayerNorm; without, where a model normalises first."""
     for method, words in (("attnresln_n", ""), ("attnres_n", "AttnRes-N: normalised first")):
-        ratios = mixing_ratio(run, method)
+        ratios = run.draws("mixing", "ratio", method=method)
         if np.isfinite(ratios[0]).all():
-            return measured(ratios.mean(1), run, detail=words)
+            return run.measured(ratios.mean(1), detail=words)
     raise Unmeasured("its residual cannot be read")
 
 
@@ -234,15 +210,12 @@ def _share_text(share: float) -> str:
     return percent(share, math.nan, math.nan)
 
 
-# --- language and layers --------------------------------------------------------------------
-
-
-def best_relation_head(run: Run, labels: tuple[str, ...]) -> RelationHead:
+def best_relation_head(run: PaperRun, labels: tuple[str, ...]) -> RelationHead:
     """The best head of a relation; of its labels the first that the treebank has counts.
 
     raises  Unmeasured where the relation is missing or too rare
     """
-    by_label = {best.relation: best for best in relation_heads(results_of(run, DEPENDENCY))}
+    by_label = {best.relation: best for best in relation_heads(run.results("dependency"))}
     for name in labels:
         if name in by_label:
             best = by_label[name]
@@ -254,33 +227,35 @@ def best_relation_head(run: Run, labels: tuple[str, ...]) -> RelationHead:
     raise Unmeasured("no such relation in this corpus")
 
 
-def relation(run: Run, labels: tuple[str, ...]) -> Measured:
+@reads(MODEL_RUN)
+def relation(run: PaperRun, labels: tuple[str, ...]) -> Measured:
     """By how much the best head of a relation beats the best fixed offset, held out."""
     best = best_relation_head(run, labels)
     score, offset = (fixed(100 * float(x.value), 1) for x in (best.score, best.baseline))
     return _of_relation_head(run, best, best.advantage, f"{score} | {offset} %, ")
 
 
-def overall_syntax(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def overall_syntax(run: PaperRun) -> Measured:
     """Held-out accuracy of the best head over all words."""
     best = best_relation_head(run, ("all",))
     return _of_relation_head(run, best, best.score)
 
 
-def _of_relation_head(run: Run, best: RelationHead, number: Estimate, before: str = "") -> Measured:
-    layer, head = best.place
-    depth = fixed(float(depths(shape(run.tree)[0])[layer]), 2)
-    return Measured(
-        float(number.value), float(number.low), float(number.high), count=best.count,
-        detail=f"{before}{place_name(layer, head)} ({depth})", head=best.place,
-    )  # fmt: skip
+def _of_relation_head(
+    run: PaperRun, best: RelationHead, number: Estimate, before: str = ""
+) -> Measured:
+    depth = fixed(float(depths(shape(run.tree)[0])[best.place[0]]), 2)
+    detail = f"{before}{place_name(*best.place)} ({depth})"
+    return Measured(*at(number), count=best.count, detail=detail, head=best.place)
 
 
-def layers_alike(run: Run) -> Measured:
+@reads(MODEL_RUN)
+def layers_alike(run: PaperRun) -> Measured:
     """By how much heads of one layer differ less than heads of different layers."""
-    results = results_of(run, DIVERGENCE)
-    js = draws_of(results, "layer_js")  # [replicate + 1, pairs]
+    results = run.results("divergence")
+    js = run.draws("divergence", "layer_js")  # [replicate + 1, pairs]
     p = float(results["layer_js_p"]) if "layer_js_p" in results else math.nan
     if not np.isfinite(js[0]).all():
         raise Unmeasured("fewer than two layers of two heads")
-    return replace(measured(1 - js[:, 0] / js[:, 1], run, detail=p_words(p)), p=p)
+    return run.measured(1 - js[:, 0] / js[:, 1], detail=p_words(p), p=p)

@@ -28,10 +28,10 @@ from headscope.papers.claim_engine import (
     PaperClaim,
     against_bound,
 )
-from headscope.papers.quantities import Measured, PaperRuns
-from headscope.papers.zoo.claims import CLAIMS, GROUPS, MODEL_RUN, RELATIONS, relation_key
-from headscope.papers.zoo.measures import depth_curves, depths
-from headscope.run.finished_run import Run
+from headscope.papers.quantities import Measured, PaperRun, PaperRuns
+from headscope.papers.zoo.claims import CLAIMS, GROUPS, RELATIONS, relation_key
+from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths
+from headscope.run.store import Run
 
 TITLES = {group.id: group.title for group in GROUPS}
 MOST_NAMED = 3
@@ -52,21 +52,27 @@ class ZooOutcome:
     manifest: Mapping[str, Any] = field(repr=False)
 
     @cached_property
+    def asked(self) -> dict[str, PaperRun]:
+        """The runs as claims read them."""
+        runs = self.runs.items()
+        return {label: PaperRuns({MODEL_RUN: run}).run(MODEL_RUN) for label, run in runs}
+
+    @cached_property
     def answers(self) -> dict[str, dict[str, ClaimOutcome]]:
         """The outcome of every claim for every model: [key of the claim][model]."""
-        runs = {label: PaperRuns({MODEL_RUN: run}) for label, run in self.runs.items()}
         return {
             claim.key: {
-                label: against_bound(claim, one, group.id) for label, one in runs.items()
+                label: against_bound(claim, run.beside, group.id)
+                for label, run in self.asked.items()
             }
             for group in GROUPS
             for claim in group.claims
-        }  # fmt: skip
+        }
 
     @cached_property
     def curves(self) -> dict[str, dict[str, Estimate]]:
         """The numbers over depth of every model, see `depth_curves`: [model][number]."""
-        return {label: depth_curves(run) for label, run in self.runs.items()}
+        return {label: depth_curves(run) for label, run in self.asked.items()}
 
     @property
     def failed(self) -> dict[str, str]:
@@ -94,9 +100,6 @@ class ZooOutcome:
         return [*sentences, *_relations(self.answers)]
 
 
-# --- sentences ------------------------------------------------------------------------------
-
-
 def held(answers: Answers) -> tuple[int, int]:
     """For how many models a claim holds, and how many could be asked."""
     asked = [answer for answer in answers.values() if answer.verdict != UNASKED]
@@ -115,7 +118,7 @@ def how_many(answers: Answers) -> str:
 def value_words(claim: PaperClaim, value: float) -> str:
     """A number in the unit of its claim, without interval."""
     if claim.unit == "share":
-        return percent(value, float("nan"), float("nan"))
+        return percent(value, math.nan, math.nan)
     if claim.unit == "points":
         text = fixed(100 * value, 1)
         return f"{'+' if value > 0 else ''}{text} points"
@@ -156,42 +159,34 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
 
 
-# --- tables ---------------------------------------------------------------------------------
-
-
 def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
-    """One row per claim and model.
-
-    returns  claim, group, model, verdict, value, ci_low, ci_high, unit, test, bound, n, layer,
-             head, depth (of claims about one head), p, detail, why (it cannot be asked), number,
-             source, bound_by, published
-    """
-    rows = []
-    for key, answers in zoo.answers.items():
-        for label, outcome in answers.items():
-            claim = _definition(outcome.claim, outcome.group)
-            answer = _answer(zoo, label, outcome)
-            rows.append({
-                "claim": key, "group": TITLES[outcome.group], "model": label,
-                **{k: answer[k] for k in ("verdict", "value", "ci_low", "ci_high")},
-                **{k: claim[k] for k in ("unit", "test", "bound")},
-                **{k: answer[k] for k in ("n", "layer", "head", "depth", "p", "detail", "why")},
-                **{k: claim[k] for k in ("number", "source", "bound_by", "published")},
-            })  # fmt: skip
-    return pd.DataFrame(rows).astype(dict.fromkeys(("n", "layer", "head"), "Int64"))
+    """One row per claim and model; depth: of claims about one head; why: it cannot be asked."""
+    columns = (
+        "claim", "group", "model", "verdict", "value", "ci_low", "ci_high", "unit", "test", "bound",
+        "n", "layer", "head", "depth", "p", "detail", "why", "number", "source", "bound_by",
+        "published",
+    )  # fmt: skip
+    rows = [
+        _definition(outcome.claim, outcome.group) | _answer(zoo, label, outcome)
+        | {"claim": key, "group": TITLES[outcome.group], "model": label}
+        for key, answers in zoo.answers.items()
+        for label, outcome in answers.items()
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=columns)
+    return table.astype(dict.fromkeys(("n", "layer", "head"), "Int64"))
 
 
 def layer_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per model, number and layer: quantity, layer, depth, value, ci_low, ci_high."""
-    rows = []
-    for label, curves in zoo.curves.items():
-        for quantity, curve in curves.items():
-            layers = len(curve.value)
-            rows.append(pd.DataFrame({
-                "model": label, "quantity": quantity, "layer": range(layers),
-                "depth": depths(layers), "value": curve.value, "ci_low": curve.low,
-                "ci_high": curve.high,
-            }))  # fmt: skip
+    rows = [
+        pd.DataFrame({
+            "model": label, "quantity": quantity, "layer": range(len(curve.value)),
+            "depth": depths(len(curve.value)), "value": curve.value, "ci_low": curve.low,
+            "ci_high": curve.high,
+        })
+        for label, curves in zoo.curves.items()
+        for quantity, curve in curves.items()
+    ]  # fmt: skip
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
@@ -201,9 +196,8 @@ def head_table(zoo: ZooOutcome) -> pd.DataFrame:
     for label, run in zoo.runs.items():
         table = best_heads(run.tree)
         if len(table):
-            deep = depths(shape(run.tree)[0])
-            where = [np.nan if pd.isna(at) else deep[int(at)] for at in table["layer"]]
-            tables.append(table.assign(model=label, depth=where))
+            deep = dict(enumerate(depths(shape(run.tree)[0])))
+            tables.append(table.assign(model=label, depth=table["layer"].map(deep)))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
@@ -228,7 +222,7 @@ def write_tables(zoo: ZooOutcome) -> list[Path]:
     text = json.dumps(as_json(zoo), ensure_ascii=False, indent=1).encode("utf-8", "replace")
     written = [
         write_whole(zoo.path / "claims.csv", partial(_csv, claims)),
-        write_whole(zoo.path / "claims.json", lambda draft: Path(draft).write_bytes(text)),
+        write_whole(zoo.path / "claims.json", text),
     ]
     others = {"layers": layer_table(zoo), "best_heads": head_table(zoo), "models": model_table(zoo)}
     for name, table in {"claims": claims, **others}.items():

@@ -9,10 +9,12 @@ one continued; where a model fails, its error is kept, and the others go on.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,32 +22,26 @@ from typing import Any
 import pandas as pd
 
 import headscope
-from headscope.core.labelled import keeping_draws
+from headscope.core.results import keeping_draws, printable, title_name
 from headscope.corpus import Corpus
+from headscope.corpus.contents import annotations_of
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
 from headscope.model.model import Model, load
-from headscope.papers.quantities import (
-    DEPENDENCY,
-    DIVERGENCE,
-    ENTROPY,
-    MIXING,
-    NORMS,
-    SURFACE,
-)
+from headscope.page.shell import write_page
 from headscope.papers.zoo.figure import save_figures
-from headscope.papers.zoo.model_list import ListedModel, listed_models
 from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
-from headscope.papers.zoo.page import write_page
+from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
-from headscope.run.finished_run import Run
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
-from headscope.run.store import MANIFEST, RunFolder
+from headscope.run.store import MANIFEST, Run, RunFolder
 
-ANALYSES = (SURFACE, ENTROPY, NORMS, MIXING, DIVERGENCE, DEPENDENCY)
+ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
 MODELS = "models"
+LONGEST = 60  # characters of a folder's name: some file systems end at 255 bytes
+_STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
 
 
@@ -61,7 +57,7 @@ class Zoo(ZooOutcome):
         """Writes the tables, the figures and report.html; returns the page."""
         write_tables(self)
         save_figures(self)
-        return write_page(self)
+        return write_page(self.path / "report.html", render(self))
 
 
 def zoo(
@@ -93,10 +89,19 @@ def zoo(
     listed, loading = listed_models(models), dict(loading or {})
     folder = RunFolder(output, parts=MODELS)
     folder.check()
-    spec = _spec(corpus, settings, loading)
+    spec = {  # everything but the models that decides the numbers
+        "headscope": headscope.__version__, "command": "zoo", "corpus": corpus.describe(),
+        "dtype": loading.get("dtype", "float32"), "settings": settings.as_dict(),
+    }  # fmt: skip
     annotated = _annotated(corpus, settings.limit)
     job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports)
-    new_manifest = partial(_manifest, spec, corpus)
+
+    def new_manifest() -> Manifest:
+        return {
+            "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
+            "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
+        }  # fmt: skip
+
     with run_in_progress(folder, spec, new_manifest, overwrite=execution.overwrite) as progress:
         runs, failed = _each(listed, job, begin)
         if not runs:
@@ -125,7 +130,7 @@ def allowed_analyses(
     kept = []
     for name in asked:
         needs = known[name].needs_with(settings.options.get(name, {}))
-        large = name == DIVERGENCE and shape.layers * shape.heads > MOST_HEADS
+        large = name == "divergence" and shape.layers * shape.heads > MOST_HEADS
         missing = (needs & MODEL_NEEDS) - model.allows | (needs & CORPUS_NEEDS) - annotated
         if not missing and not (large and settings.analyses is None):
             kept.append(name)
@@ -137,7 +142,64 @@ def allowed_analyses(
     return tuple(sorted(kept))
 
 
-# --- one model ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ListedModel:
+    """One model of a zoo.
+
+    given   as it was named, or loaded
+    label   what tables and pictures call it
+    folder  of its run, below OUT/models
+    """
+
+    given: str | Model
+    label: str
+    folder: str
+
+
+def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
+    """The models in the order in which they were named.
+
+    raises  InputError for none, or for one that is named twice
+    """
+    if isinstance(models, str):
+        raise InputError(f"models is {models!r}; wanted several, say ['demo', 'gpt2']")
+    given = [str(model) if isinstance(model, Path) else model for model in models]
+    if not given:
+        raise InputError("found no model; wanted at least one: a hub id, a local folder, or demo")
+    names = [model if isinstance(model, str) else _name(model) for model in given]
+    for name, count in Counter(map(_place, names)).items():
+        if count > 1:
+            raise InputError(f"found the model {name!r} {count} times; name each once")
+    titles = [title_name(printable(name)) for name in names]
+    listed = []
+    for model, name, title in zip(given, names, titles, strict=True):
+        alone = titles.count(title) == 1
+        label = title if alone else printable(name)
+        listed.append(ListedModel(model, label, folder_name(name, alone=alone)))
+    return listed
+
+
+def folder_name(model: str, *, alone: bool = True) -> str:
+    """A name that any file system takes; with a hash where it alone would not tell models apart."""
+    title = title_name(model)
+    plain = _STRANGE.sub("-", title.replace("/", "--")).strip(".-")[:LONGEST]
+    if alone and plain == title.replace("/", "--"):
+        return plain
+    digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{plain}-{digest}" if plain else digest
+
+
+def _name(model: Model) -> str:
+    """The name of a loaded model, with its weights' hash, as nobody typed it."""
+    return f"{model.name} {model.sha256[:8]}"
+
+
+def _place(name: str) -> str:
+    """A local folder by where it really is: it may be named in several ways."""
+    try:
+        return str(Path(name).resolve()) if Path(name).is_dir() else name
+    except (OSError, ValueError):
+        return name
 
 
 @dataclass(frozen=True)
@@ -177,7 +239,9 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     for label, run in runs.items():
         if run.manifest["model"]["sha256"] == model.sha256:
             raise ModelError(f"has the same weights as {label}")
-    settings = _only(job.settings, allowed_analyses(model, job.settings, job.annotated))
+    names = allowed_analyses(model, job.settings, job.annotated)
+    options = {name: given for name, given in job.settings.options.items() if name in names}
+    settings = replace(job.settings, analyses=names, options=options)
     with keeping_draws():
         run = atlas(
             model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
@@ -188,52 +252,15 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     return run
 
 
-def _only(settings: Settings, names: tuple[str, ...]) -> Settings:
-    options = {name: given for name, given in settings.options.items() if name in names}
-    return replace(settings, analyses=names, options=options)
-
-
-# --- what all models share ------------------------------------------------------------------
-
-
 def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
     """Which annotations some document has; the corpus is read until all have been seen."""
     kinds: set[str] = set()
     for document in islice(corpus, limit):
         for passage in document.passages:
-            words = passage.words or ()
-            here = {
-                "words": bool(words),
-                "tags": any(word.upos or word.xpos for word in words),
-                "trees": any(word.relation for word in words),
-                "mentions": bool(passage.mentions),
-                "frames": bool(passage.frames),
-            }
-            kinds |= {kind for kind, there in here.items() if there}
+            kinds.update(annotations_of(passage))
         if kinds >= CORPUS_NEEDS:
             break
     return frozenset(kinds)
-
-
-def _spec(corpus: Corpus, settings: Settings, loading: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything but the models that decides the numbers."""
-    return {
-        "headscope": headscope.__version__,
-        "command": "zoo",
-        "corpus": corpus.describe(),
-        "dtype": loading.get("dtype", "float32"),
-        "settings": settings.as_dict(),
-    }
-
-
-def _manifest(spec: dict[str, Any], corpus: Corpus) -> Manifest:
-    return {
-        "spec": spec, "fingerprint": fingerprint(spec), "versions": versions(),
-        "corpus": corpus.describe(), "command": "", "models": {}, "failed": {},
-    }  # fmt: skip
-
-
-# --- what failed ----------------------------------------------------------------------------
 
 
 def _readable(error: Exception) -> HeadscopeError:

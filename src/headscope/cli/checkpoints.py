@@ -1,0 +1,260 @@
+"""`headscope finetune` and `headscope prune`: write a checkpoint that learned, or lost heads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from headscope.cli import options
+from headscope.cli.options import BootstrapOptions, LinearsOption, ModelOptions, Natural, Positive
+from headscope.cli.task_options import TaskDataOptions, asked_task, task_data, task_examples
+from headscope.cli.terminal_output import ProgressBar, size_of, tell
+from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.errors import CorpusError, InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from headscope.run.store import Run
+    from headscope.tasks.task_data import TaskData
+
+
+class _FinetuneOptions(Options):
+    model: str = argument()
+    output: Path = options.output_option(
+        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
+    )
+    quiet: bool = flag("No progress bar.")
+    as_json: bool = options.json_flag("The record on stdout.")
+    task: TaskDataOptions = group("The task")
+    train_file: Path | None = option("A file to learn from, instead of --data.", names="--train")
+    dev_file: Path | None = option("A file to be scored on, instead of --data.", names="--dev")
+    dev_limit: Positive | None = option("Examples to be scored on at most.")
+    epochs: Positive = option("Passes over the examples.", 3, heading="The training")
+    batch: Positive = option("Examples of a batch.", 32)
+    rate: float = option("Learning rate.", 2e-5)
+    layer_decay: float = option(
+        "Each layer learns by this factor more slowly than the one above.", 1.0
+    )
+    warm_up: float = option("Share of the steps in which the rate rises.", 0.1)
+    seed: Natural = option("Seed of all random draws.", 0)
+    from_scratch: bool = flag("Random weights: only the shape and the tokenizer are MODEL's.")
+    loading: ModelOptions = group("The model")
+
+
+@typed_command("finetune", _FinetuneOptions)
+def finetune_command(given: _FinetuneOptions) -> None:
+    """Teach MODEL a task with transformers' Trainer; the defaults are those of Kovaleva et al.
+
+    MODEL learns from the train split and is scored on dev (--split), before and after.
+    finetuned.json beside the weights holds scores, settings, gradients and changes of every layer.
+
+    \b
+    headscope finetune bert-base-uncased --task rte --data glue -o bert-rte
+    headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
+    headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
+    """
+    from headscope.experiments.finetune.finetune import finetune
+    from headscope.tasks.task_model import load_for_task
+
+    train, dev = _both(given)
+    start = load_for_task(
+        given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
+        **asdict(given.loading),
+    )  # fmt: skip
+    with ProgressBar(quiet=given.quiet, unit="step") as bar:
+        record = finetune(
+            start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
+            rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
+            max_length=given.task.max_length, progress=bar,
+        )  # fmt: skip
+    was_there = " (was there: nothing was trained)" * (bar.done_before is None)
+    last = f"checkpoint: {given.output}{was_there}"
+    tell(chain(_lines_of_training(record), [last]), record if given.as_json else None)
+
+
+def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
+    """Training and dev examples; classes of a task of the user's are read off the first."""
+    asked, seed = asked_task(given.task), given.seed
+    train = task_data(
+        given.task, asked, seed=seed, limit=given.task.limit, split="train", data=given.train_file
+    )
+    dev = task_data(given.task, train.task, seed=seed, limit=given.dev_limit, data=given.dev_file)
+    if train.source == dev.source:
+        raise InputError(
+            f"{train.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            "train.tsv and dev.tsv, or --train FILE --dev FILE"
+        )
+    return train, dev
+
+
+def _lines_of_training(record: Mapping[str, Any]) -> Iterator[str]:
+    task = record["task"]
+    sizes = {name: split["examples"] for name, split in record["data"].items()}
+    yield f"{task['name']}: {sizes['train']} examples to learn from, {sizes['dev']} to be scored on"
+    yield from (f"  {note}" for note in record["notes"])
+    before, after = (record["metrics"][when] for when in ("before", "after"))
+    for metric in task["metrics"]:
+        line = f"{metric}: {_number(before[metric])} before, {_number(after[metric])} after"
+        if metric == task["metrics"][0]:
+            line += f" [{_number(after['ci_low'])}, {_number(after['ci_high'])}]"
+        yield line
+    moved = [row for row in record["layers"] if row["layer"] is not None]
+    most = max(moved, key=lambda row: row["relative_change"], default=None)
+    steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
+    if most and steepest:
+        yield (
+            f"layer {most['layer'] + 1} changed most (by {100 * most['relative_change']:.2f} % of "
+            f"its weights' norm); layer {steepest['layer'] + 1} had the largest gradients"
+        )
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+class _PruneOptions(Options):
+    checkpoint: str = argument()
+    task: TaskDataOptions = group("The task")
+    orders: str = option(
+        "Orders of removal, comma-separated.",
+        default="greedy,alone,random", heading="Which heads go",
+    )  # fmt: skip
+    importance: Path | None = option(
+        "A run of `headscope importance`, for one more order.", metavar="RUN"
+    )
+    method: str | None = option("Which importance of that run; the first by default.")
+    allowance: float = option("Points of the score that may be lost.", 0.5)
+    by: str | None = option("The order by which heads go; by default the one by which most can.")
+    remove: Natural | None = option("Remove N heads, whatever it costs.", metavar="N")
+    step: Positive | None = option("Heads from one point of a curve to the next.")
+    choose: Annotated[int, click.IntRange(2)] = option(
+        "Number of examples by which heads are chosen.", 256, metavar="N"
+    )
+    choose_split: str = option("The split that these examples are from.", "train")
+    choose_file: Path | None = option("A file with these examples, instead of --data.")
+    draws: Positive = option("Number of random orders.", 3, heading="How sure")
+    chance: BootstrapOptions = group()
+    loading: ModelOptions = group("The model")
+    output: Path = options.output_option(
+        "Folder of the checkpoint without the heads.", metavar="CKPT2"
+    )
+    run: Path | None = option(
+        "Keep the curves as a run folder, with report; re-running resumes.", metavar="RUN"
+    )
+    batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)
+    computing: LinearsOption = group()
+    overwrite: bool = flag("Replace a run with other settings in --run.")
+    quiet: bool = flag("Say nothing until it is done.")
+    as_json: bool = options.json_flag()
+
+
+@typed_command("prune", _PruneOptions, stopped="with --run the same command goes on")
+def prune_command(given: _PruneOptions) -> None:
+    """Remove heads of CHECKPOINT one after another, see what a task loses, and write what is left.
+
+    Heads are chosen by examples of the train split and scored on dev. The new checkpoint works
+    in stock transformers: what the heads add is 0, all else is as it was.
+
+    \b
+    headscope prune bert-rte --task rte --data glue -o bert-rte-pruned
+    headscope prune bert-rte --task rte --data glue --remove 40 --by greedy -o bert-rte-40
+    """
+    orders = options.comma_separated(given.orders)
+    if given.importance is not None and "given" not in orders:
+        orders += ("given",)
+    importance, name = _importance(given)
+    if given.run is not None:
+        options.check_run_folder(given.run)
+    seed, limit = given.chance.seed, given.task.limit
+    scoring = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
+    choosing, notes = _choosing(given, scoring)
+    from headscope.experiments.ablation import prune as pruning
+    from headscope.experiments.ablation import pruned_checkpoint as checkpoint
+    from headscope.tasks.task_model import load_for_task
+
+    checkpoint.refuse_strangers(given.output, checkpoint=given.checkpoint)
+    settings = options.settings_from(
+        pruning.PruningSettings, given, given.task, given.chance, orders=orders
+    )
+    model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
+    asked = pruning.Pruning(model, choosing, scoring, settings, importance, name)
+    if given.by is not None and given.by not in asked.names:
+        raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
+    hidden = given.quiet or not sys.stderr.isatty()
+    run = pruning.prune(
+        asked, output=given.run, execution=options.execution_of(None, given, given.computing),
+        told=lambda text: None if hidden else click.echo(text, err=True),
+    )  # fmt: skip
+    order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
+    checkpoint.write_pruned(model.model, run, order, heads, given.output)
+    if run.path is not None and not run.has_report:
+        run.report()
+    summary = {**checkpoint.note_of(run, order, heads), "output": str(given.output)}
+    last = f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)"
+    lines = chain(
+        model.notes, scoring.notes, notes, _lines_of_pruning(run, order, len(heads)), [last]
+    )
+    tell(lines, summary if given.as_json else None)
+
+
+def _choosing(given: _PruneOptions, scoring: TaskData) -> tuple[TaskData, list[str]]:
+    """Examples by which heads are chosen; those that are scored where there are no others."""
+    try:
+        choosing = task_data(
+            given.task, scoring.task, seed=given.chance.seed, limit=given.choose,
+            split=given.choose_split, data=given.choose_file,
+        )  # fmt: skip
+    except (InputError, CorpusError):
+        asked = click.get_current_context().get_parameter_source("choose_split")
+        if given.choose_file is not None or asked != click.core.ParameterSource.DEFAULT:
+            raise
+        return scoring, ["no train split: heads were chosen by the examples that are scored"]
+    if choosing.rows_sha256 == scoring.rows_sha256:
+        return scoring, ["heads were chosen by the examples that are scored"]
+    return choosing, list(choosing.notes)
+
+
+def _importance(given: _PruneOptions) -> tuple[npt.NDArray[np.float64] | None, str]:
+    """[layer, head] of a run, and what it is called."""
+    if given.importance is None:
+        return None, "given"
+    from headscope.run.store import open_run
+
+    run = open_run(given.importance)
+    if "importance" not in run:
+        raise InputError(
+            f"{given.importance} holds {', '.join(run)}; wanted a run of `headscope importance`"
+        )
+    importance = run["importance"]["head_importance"]
+    methods = [str(name) for name in importance["method"].values]
+    method = given.method or methods[0]
+    if method not in methods:
+        raise InputError(f"no importance {method!r} in that run; there are {', '.join(methods)}")
+    values = importance.transpose("layer", "head", "method").values
+    return values[..., methods.index(method)], method
+
+
+def _lines_of_pruning(run: Run, order: str, gone: int) -> Iterator[str]:
+    from headscope.experiments.ablation.terms import points_text
+
+    pruning, size = run["pruning"], size_of(run.manifest["model"])
+    allowance = points_text(pruning, float(pruning.attrs["allowance"]))
+    yield f"{size} on {pruning.attrs['examples']} examples of {pruning.attrs['task']}"
+    for at, name in enumerate(map(str, pruning["order"].values)):
+        count, half = int(pruning["can_go"].values[at]), int(pruning["can_go_half"].values[at])
+        cost = points_text(pruning, float(pruning["held_out"].values[at]), signed=True)
+        yield (
+            f"  {name}: {count} of {pruning.attrs['heads']} heads can go at ≤ {allowance} "
+            f"(by half of the examples {half}, which costs the other half {cost})"
+        )
+    yield f"removed: {gone} heads, in the order {order}"
+    if not gone:
+        yield "the checkpoint is as it was; --allowance allows more, --remove N insists"

@@ -1,0 +1,253 @@
+"""Kovaleva et al. (2019): what they published of maps, frames and features, §4.1 to §4.5."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import numpy as np
+
+from headscope.core.results import largest_first, place_name
+from headscope.core.terms import KOVALEVA
+from headscope.core.wording import fixed
+from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
+from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
+from headscope.papers.quantities import (
+    Measure,
+    Measured,
+    PaperRun,
+    PaperRuns,
+    Unmeasured,
+    example_count,
+    percent_text,
+    reads,
+    stored,
+)
+
+NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
+OURS = "maps labelled for headscope"
+TREES = "sentences of a treebank"
+PUNCTUATION_TASKS = ("sts-b", "rte", "qnli")  # there the last [CLS] does not rest on [SEP]
+
+
+def _card(*path: str) -> float:
+    file = resources.files("headscope.analyses.patterns") / "data" / "card.json"
+    number = json.loads(file.read_text("utf-8"))
+    for key in path:
+        number = number[key]
+    return float(number)
+
+
+def _labelled_maps() -> str:
+    return f"{int(_card('maps')):,} labelled maps"
+
+
+def _classifier(_: PaperRuns) -> Measured:
+    """The bundled classifier's macro-F1 on maps that it had not learned from."""
+    place = ("scores", "network", "Held-out maps")
+    value, low, high = (_card(*place, key) for key in ("macro_f1", "ci_low", "ci_high"))
+    detail = "macro-F1; how the paper averaged is not stated"
+    return Measured(value, low, high, _labelled_maps(), detail=detail, elsewhere=OURS)
+
+
+def _vertical(_: PaperRuns) -> Measured:
+    share = _card("maps_by_class", "vertical") / _card("maps")
+    return Measured(share, n=_labelled_maps(), elsewhere=OURS)
+
+
+@reads("compare:")
+def _heterogeneous(run: PaperRun, _: str) -> Measured:
+    results = run.results("patterns")
+    shares = {str(p): stored(results, "model_share", pattern=p) for p in results["pattern"].values}
+    words = (f"{p.replace('_', ' + ')} {percent_text(v[0], 0)}" for p, v in shares.items())
+    return Measured(*shares["heterogeneous"], run.counted, detail=", ".join(words))
+
+
+HETEROGENEOUS = {"mrpc": "32", "qqp": "61"}
+CLASSES = ClaimGroup(
+    "classes", "Self-attention patterns (§4.1)",
+    "Maps fall into five classes; only heterogeneous ones can depend much on what the words are. "
+    "The paper’s labels and network were never released: these are headscope’s own.", (
+        PaperClaim("classifier", "§4.1", "F1 of the classifier of maps", Measure((), _classifier),
+                   (Published("0.86"),)),
+        PaperClaim("vertical", "§4.1", "Labelled maps that are vertical", Measure((), _vertical),
+                   (Published("30"),), "%"),
+        *(PaperClaim(f"heterogeneous-{task}", "Figure 2", f"{NAMES[task]}: maps that are "
+                     "heterogeneous", _heterogeneous(task),
+                     (Published(HETEROGENEOUS.get(task, "32–61")),), "%") for task in TASKS),
+    ),
+    tuple(PaperFigure(f"compare:{task}", "patterns", f"Figure 2, {NAMES[task]}") for task in TASKS),
+)  # fmt: skip
+
+
+@reads("frames")
+def _frame_head(run: PaperRun, rank: int) -> Measured:
+    """The score of the best head, or the second; whether it is more than distances would give."""
+    scores = run.draws("frames", "score")[0]
+    best = largest_first(scores)[:2]
+    here = run.results("frames").isel(layer=best[rank][0], head=best[rank][1])
+    p, chance = float(here["p_value"]), float(here["chance"])
+    rest = np.delete(scores.ravel(), [r * scores.shape[1] + c for r, c in best])
+    detail = (
+        f"{place_name(*best[rank])}; chance {fixed(chance, 3)}, p = {fixed(p, 3)}; the other heads:"
+        f" median {fixed(float(np.nanmedian(rest)), 3)}, most {fixed(float(np.nanmax(rest)), 3)}"
+    )
+    return Measured(*stored(here, "score"), run.counted, holds=p < 0.05, detail=detail)
+
+
+@reads("frames")
+def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
+    """What disabling the two best frame heads costs on every task there is."""
+    scores = run.draws("frames", "score")[0]
+    costs, needed = [], False
+    for task in TASKS:
+        if f"ablate:{task}" not in run.beside:
+            continue
+        ablation = run.beside.run(f"ablate:{task}").results("ablation")
+        for layer, head in largest_first(scores)[:2]:
+            change = float(ablation["difference"].values[layer, head])
+            needed |= str(ablation["verdict"].values[layer, head]) == "helpful"
+            costs.append(f"{NAMES[task]} {place_name(layer, head)} {points(change)}")
+    if not costs:
+        raise Unmeasured(run.beside.absent.get("ablate:rte", "needs checkpoints"))
+    return Measured(n=f"{len(costs) // 2} tasks", holds=not needed, detail="; ".join(costs))
+
+
+BY_CHANCE = "p < 0.05 against links moved to other places of the sentence, corrected for all heads"
+FRAMES = ClaimGroup(
+    "frames", "Relation-specific heads (§4.2)",
+    "Two heads of the pre-trained model look from a frame element to the word that evokes the "
+    "frame.", (
+        PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
+                   example_count("frames"), (Published("473"),), data="frames"),
+        PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
+                   "1-2): the best, mean of largest weights", _frame_head(0),
+                   (Published("0.209"),), direction=BY_CHANCE, data="frames"),
+        PaperClaim("frames-second", "§4.2", "The second best", _frame_head(1),
+                   (Published("0.201"),), direction=BY_CHANCE, data="frames"),
+        PaperClaim("frames-needed", "§4.2", "Neither head matters for any task when disabled",
+                   _frame_heads_do_not_matter(), direction="no task loses by either, q < 0.05"),
+    ),
+    (PaperFigure("frames", "frames"),),
+)  # fmt: skip
+
+
+@reads("compare:")
+def _early_late(run: PaperRun, _: str) -> Measured:
+    """The layers of the fine-tuned model in which [CLS] and [SEP] draw most, mean over heads."""
+    change = run.results("change")
+    peaks = []
+    for target in ("cls", "sep"):
+        key = f"surface.attention.{target}"
+        if key not in change["quantity"].values:
+            raise Unmeasured(f"needs {key}, which does not exist here")
+        peaks.append(int(np.nanargmax(change["layer_after"].sel(quantity=key).values)))
+    detail = f"[CLS] most in layer {peaks[0] + 1}, [SEP] in layer {peaks[1] + 1}"
+    return Measured(n=run.counted, holds=peaks[0] < peaks[1], detail=detail)
+
+
+@reads("compare:sst-2")
+def _sst_sep(run: PaperRun) -> Measured:
+    shares = {
+        task: run.beside.run(f"compare:{task}").stored(
+            "change", "model_after", quantity="surface.attention.sep"
+        )
+        for task in TASKS
+        if f"compare:{task}" in run.beside
+    }
+    if len(shares) < 2:
+        raise Unmeasured("needs checkpoints for SST-2 and another task; headscope finetune")
+    order = sorted(shares, key=lambda task: -shares[task][0])
+    detail = ", ".join(f"{NAMES[task]} {percent_text(shares[task][0])}" for task in order)
+    own = shares.pop("sst-2")
+    holds = own[1] > max(share[2] for share in shares.values())
+    return Measured(*own, run.counted, holds=holds, detail=detail)
+
+
+@reads("told:")
+def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
+    """The largest change of attention to these kinds of words, of what [SEP] draws."""
+    change = run.results("change")
+    sep = stored(change, "model_after", quantity="features.attention.sep")[0]
+    moved = {
+        kind: stored(change, "model_difference", quantity=f"features.attention.{kind}")
+        for kind in kinds
+        if f"features.attention.{kind}" in change["quantity"].values
+    }
+    if not moved or not np.isfinite(sep):
+        raise Unmeasured("needs words of these kinds, and [SEP]")
+    most = max(moved, key=lambda kind: abs(moved[kind][0]))
+    value, low, high = (x / sep for x in moved[most])
+    detail = f"{most} {points(moved[most][0])}, [SEP] draws {percent_text(sep)}"
+    return Measured(value, low, high, run.counted, holds=abs(value) < NEGLIGIBLE, detail=detail,
+                    elsewhere=TREES)  # fmt: skip
+
+
+KINDS = {
+    "mrpc": ("noun", "object"), "rte": ("noun", "object"), "qqp": ("noun", "object"),
+    "qnli": ("negation",),
+}  # fmt: skip
+FEATURES = ClaimGroup(
+    "features", "Attention to linguistic features (§4.4)",
+    "Words of a kind draw little more after fine-tuning; special tokens draw most.", (
+        *(PaperClaim(f"early-late-{task}", "§4.4", f"{NAMES[task]}: [CLS] is attended in early "
+                     "layers, [SEP] in later ones", _early_late(task),
+                     direction="[CLS] draws most in an earlier layer than [SEP]")
+          for task in TASKS),
+        PaperClaim("sst-sep", "§4.4", "[SEP] draws most on SST-2, whose inputs have one only",
+                   _sst_sep(), (), "%", "more than on any other task, by the intervals"),
+        *(PaperClaim(f"features-{task}", "§4.4", f"{NAMES[task]}: attention to "
+                     f"{' and '.join(kinds)} words hardly changes: the change, of attention to "
+                     "[SEP]", _negligible(task, kinds), (), "%",
+                     "below a tenth of what [SEP] draws")
+          for task, kinds in KINDS.items()),
+    ),
+    tuple(PaperFigure(f"told:{task}", "features_by_layer", NAMES[task]) for task in TASKS),
+)  # fmt: skip
+
+
+@reads("words")
+def _pairs(run: PaperRun) -> Measured:
+    """How diagonal the maps of the heads are that link subject and verb most."""
+    both = ("subject_to_verb", "verb_to_subject")
+    score = np.fmax(*(run.draws("pairs", "attention", pair=pair)[0] for pair in both))
+    share = run.results("patterns")["share"]
+    diagonal = share.sel(pattern=["diagonal", "vertical_diagonal"]).sum("pattern").values
+    top = largest_first(score)[:5]
+    value, every = float(np.mean([diagonal[at] for at in top])), float(np.nanmean(diagonal))
+    detail = f"{', '.join(place_name(*at) for at in top)}; all heads {percent_text(every)}"
+    return Measured(value, n=run.counted, holds=value > every, detail=detail, elsewhere=TREES)
+
+
+@reads("told:")
+def _last_cls(run: PaperRun, task: str) -> Measured:
+    """What the last layer's [CLS] looks at most, mean over heads."""
+    shares = run.results("cls_attention")["attention"].mean("head")
+    order = shares.sortby(-shares)
+    top = [str(name) for name in order["feature"].values[:3]]
+    detail = ", ".join(f"{name} {percent_text(float(order.sel(feature=name)))}" for name in top)
+    wanted = "punctuation" if task in PUNCTUATION_TASKS else "sep"
+    return Measured(n=run.counted, holds=top[0] == wanted, detail=detail, elsewhere=TREES)
+
+
+TOKENS = ClaimGroup(
+    "tokens", "Token to token, and the last [CLS] (§4.5)",
+    "Heads that link subject and verb are diagonal; the last [CLS] rests on [SEP] or "
+    "punctuation.", (
+        PaperClaim("pairs-diagonal", "§4.5", "Heads that link subject and verb are diagonal: "
+                   "diagonal maps of the best five", _pairs(), (), "%", "more than of all heads"),
+        *(PaperClaim(f"last-cls-{task}", "§4.5", f"{NAMES[task]}: the last layer’s [CLS] attends "
+                     f"most to {'punctuation' if task in PUNCTUATION_TASKS else '[SEP]'}",
+                     _last_cls(task),
+                     direction="the largest mean over heads of eight kinds of tokens")
+          for task in TASKS),
+    ),
+    (PaperFigure("words", "pairs"),),
+)  # fmt: skip
+
+
+PAPER = Paper(
+    "kovaleva2019", "Revealing the Dark Secrets of BERT", KOVALEVA,
+    "google-bert/bert-base-uncased", ("bert-base-uncased",),
+    (CLASSES, FRAMES, SCORES, CHANGE, FEATURES, TOKENS, DISABLING),
+)  # fmt: skip

@@ -1,0 +1,245 @@
+"""Kovaleva et al. (2019): what they published of fine-tuning and disabling, §4.3 and §4.6."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.stats import hypergeom
+
+from headscope.core.accumulators import Float64, estimate
+from headscope.core.results import largest_first, place_name
+from headscope.core.wording import fixed
+from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published, signed
+from headscope.papers.quantities import (
+    Measure,
+    Measured,
+    PaperRun,
+    PaperRuns,
+    Unmeasured,
+    lower_end,
+    percent_text,
+    reads,
+    stored,
+)
+from headscope.tasks.metrics import resampled
+from headscope.tasks.task import GLUE
+
+TASKS = ("mrpc", "sts-b", "sst-2", "qqp", "rte", "qnli", "mnli")
+NAMES = {task: task.upper() for task in TASKS}
+SURE = 0.95
+SHARED = 10  # ours: heads of a task that cost most
+LAST_KEPT = "qqp"  # the one task where the last two layers do not change most
+# task, metric, its words: pre-trained without fine-tuning, random weights fine-tuned, fine-tuned
+TABLE_1 = (
+    ("mrpc", "f1", "F1", ("0", "81.2", "87.9")),
+    ("mrpc", "accuracy", "accuracy", ("31.6", "68.3", "82.3")),
+    ("sts-b", "pearson", "Pearson’s r × 100", ("33.1", "2.9", "82.7")),
+    ("sst-2", "accuracy", "accuracy", ("49.1", "80.5", "92")),
+    ("qqp", "f1", "F1", ("0", "0", "65.2")),
+    ("qqp", "accuracy", "accuracy", ("60.9", "63.2", "78.6")),
+    ("rte", "accuracy", "accuracy", ("52.7", "52.7", "64.6")),
+    ("qnli", "accuracy", "accuracy", ("52.8", "49.5", "84.4")),
+    ("mnli", "accuracy", "accuracy", ("31.7", "61.0", "78.6")),
+)
+
+
+def points(change: float) -> str:
+    """A difference of scores as `+1.2 points`."""
+    return f"{signed(100 * change)} points"
+
+
+def _score(run: PaperRun, task: str, metric: str, when: str) -> tuple[float, float, float]:
+    """A score with its interval, which a record holds for the task's main metric."""
+    record, name = run.results("finetuned"), f"{metric}_{when}"
+    if name not in record:
+        raise Unmeasured(f"needs {metric} in the record of the training")
+    if metric != GLUE[task].metrics[0]:
+        return float(record[name]), np.nan, np.nan
+    return float(record[name]), float(record[f"ci_low_{when}"]), float(record[f"ci_high_{when}"])
+
+
+def _examples(run: PaperRun, *, trained: bool = True) -> str:
+    record = run.results("finetuned")
+    learned = f", {int(record['train_examples']):,} learned from" if trained else ""
+    return f"{int(record['dev_examples']):,} examples{learned}"
+
+
+@reads("tuned:")
+def _before(run: PaperRun, task: str, metric: str) -> Measured:
+    return Measured(*_score(run, task, metric, "before"), _examples(run, trained=False))
+
+
+@reads("tuned:", "scratch:")
+def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
+    scratch = run.beside.run(f"scratch:{task}")
+    number, after = (_score(x, task, metric, "after") for x in (scratch, run))
+    return Measured(*number, _examples(scratch), holds=number[0] < lower_end(after))
+
+
+@reads("tuned:")
+def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
+    after = _score(run, task, metric, "after")
+    others = [_score(run, task, metric, "before")[0]]
+    if f"scratch:{task}" in run.beside:
+        others.append(_score(run.beside.run(f"scratch:{task}"), task, metric, "after")[0])
+    holds = lower_end(after) > max(others) if np.isfinite(others).all() else None
+    return Measured(*after, _examples(run), holds=holds)
+
+
+def _gain(runs: PaperRuns) -> Measured:
+    """Mean over tasks of the score after less that before; accuracy where a task has two."""
+    gains = []
+    for task in TASKS:
+        if f"tuned:{task}" in runs:
+            run, of = runs.run(f"tuned:{task}"), GLUE[task]
+            metric = of.metrics[0] if of.is_regression else of.metrics[-1]
+            after, before = (_score(run, task, metric, when)[0] for when in ("after", "before"))
+            gains.append(after - before)
+    if not gains:
+        raise Unmeasured(runs.absent.get("tuned:rte", "needs checkpoints"))
+    few = f"{len(gains)} of 7 tasks" if len(gains) < len(TASKS) else ""
+    return Measured(float(np.mean(gains)), n=f"{len(gains)} tasks", holds=min(gains) > 0,
+                    detail=", ".join(points(gain) for gain in gains), elsewhere=few)  # fmt: skip
+
+
+COLUMNS = (  # key, how the model came to be, its measure, the direction
+    ("before", "pre-trained, not fine-tuned", _before, ""),
+    ("scratch", "random weights, fine-tuned", _scratch, "below the fine-tuned model’s interval"),
+    ("tuned", "pre-trained, fine-tuned", _tuned, "its interval lies above both others"),
+)
+SCORES = ClaimGroup(
+    "tasks", "Tasks, before and after fine-tuning (Table 1)",
+    "Fine-tuning helps on every task, and what was learned in pre-training is needed for it.", (
+        *(PaperClaim(f"table1-{task}-{metric}-{key}", "Table 1", f"{NAMES[task]}, {words}: {how}",
+                     measure(task, metric), (Published(text),), "%", direction)
+          for task, metric, words, values in TABLE_1
+          for (key, how, measure, direction), text in zip(COLUMNS, values, strict=True)),
+        PaperClaim("table1-gain", "§4.3", "Mean gain by fine-tuning", Measure((), _gain),
+                   (Published("35.9"),), "points", "a gain on every task"),
+    ),
+)  # fmt: skip
+
+
+@reads("compare:")
+def _last_two(run: PaperRun, task: str) -> Measured:
+    results = run.results("similarity")
+    first = float(results["last_are_first"])
+    layers = results["layer_cosine"].values
+    order = [int(at) for at in np.argsort(layers)[:2]]
+    detail = f"least alike: layers {' and '.join(str(at + 1) for at in sorted(order))}"
+    if np.isfinite(first):
+        detail += f"; the last two first in {percent_text(first, 0)} of resamples"
+        most = first >= SURE
+    else:
+        most = set(order) == {len(layers) - 2, len(layers) - 1}
+    holds = most != (task == LAST_KEPT)
+    number = stored(results, "last_minus_other")
+    return Measured(*number, run.counted, holds=holds, detail=detail)
+
+
+def _last_layers(task: str) -> PaperClaim:
+    words = "change most"
+    direction = "both change more than every layer before in 95 % of resamples"
+    if task == LAST_KEPT:
+        words = "do not change most"
+        direction = "they do not, in more than 5 % of resamples"
+    text = f"{NAMES[task]}: the last two layers {words}: their 1 − cosine above that of the others"
+    return PaperClaim(f"last-layers-{task}", "§4.3, Figure 5", text, _last_two(task),
+                      direction=direction)  # fmt: skip
+
+
+CHANGE = ClaimGroup(
+    "change", "Change by fine-tuning (§4.3)",
+    "The last two layers change most, on all tasks but QQP.", tuple(map(_last_layers, TASKS)),
+    tuple(PaperFigure(f"compare:{t}", "similarity", f"Figure 5, {NAMES[t]}") for t in TASKS),
+)  # fmt: skip
+
+
+@reads("ablate:")
+def _best_head(run: PaperRun, _: str) -> Measured:
+    """The head without which the score is highest."""
+    results = run.results("ablation")
+    change = results["difference"].values
+    layer, head = largest_first(change)[0]
+    number = stored(results.isel(layer=layer, head=head), "difference")
+    sure = int((results["verdict"] == "harmful").sum())
+    raising = int((change > 0).sum())
+    detail = f"{place_name(layer, head)}; {raising} heads raise it, {sure} of them surely"
+    return Measured(*number, run.counted, holds=sure > 0, detail=detail)
+
+
+@reads("ablate:")
+def _mean_head(run: PaperRun, task: str) -> Measured:
+    """What a random head's absence changes, with an interval over examples."""
+    results = run.results("ablation")
+    number = (float(np.nanmean(results["difference"].values)), *_mean_interval(results, task))
+    return Measured(*number, run.counted, holds=lower_end(number) > 0)
+
+
+def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
+    """Of the mean over heads: all heads answer the same resampled examples."""
+    of, labels = GLUE[task], results["label"].values
+    answers = results["prediction"].values.reshape(-1, len(labels))  # [unit, example]
+
+    def scores(given: Float64) -> Float64:
+        outputs = given if of.is_regression else np.eye(len(of.labels))[given.astype(int)]
+        return resampled(of, labels, outputs, replicates=200, seed=0)
+
+    whole = scores(results["baseline_prediction"].values)
+    change = np.mean([scores(given) for given in answers], axis=0) - whole
+    ends = estimate(change, documents=len(labels))
+    return float(ends.low), float(ends.high)
+
+
+@reads("ablate:")
+def _layer(run: PaperRun, _: str, layer: int) -> Measured:
+    number = stored(run.results("ablation").isel(layer=layer), "layer_difference")
+    return Measured(*number, run.counted, holds=lower_end(number) > 0)
+
+
+@reads("ablate:")
+def _worst_layer(run: PaperRun, _: str) -> Measured:
+    results = run.results("ablation")
+    at = int(np.nanargmin(results["layer_difference"].values))
+    number = stored(results.isel(layer=at), "layer_difference")
+    return Measured(*number, run.counted, holds=number[0] < 0, detail=f"layer {at + 1}")
+
+
+@reads("ablate:sts-b", "ablate:rte")
+def _shared(run: PaperRun) -> Measured:
+    """How many of the heads that cost STS-B and RTE most are the same."""
+    both = (run, run.beside.run("ablate:rte"))
+    costs = [-one.results("ablation")["difference"].values for one in both]
+    first, second = (largest_first(cost)[:SHARED] for cost in costs)
+    same = [place for place in first if place in second]
+    p = float(hypergeom.sf(len(same) - 1, costs[1].size, SHARED, SHARED))
+    detail = f"{', '.join(place_name(*at) for at in same) or 'none'}; p = {fixed(p, 3)}"
+    holds = {(3, 0), (1, 11)} <= set(same) if run.beside.own else p < 0.05
+    return Measured(len(same), holds=holds, detail=detail)
+
+
+GAINS = {"sts-b": "0.1", "mrpc": "1.2"}
+ABOVE_0 = "the interval lies above 0"
+DISABLING = ClaimGroup(
+    "disabling", "Disabling heads and layers (§4.6)",
+    "A head, or all heads of a layer, attends evenly instead. On some tasks that helps.", (
+        *(PaperClaim(f"best-head-{task}", "§4.6", f"{NAMES[task]}: some head helps by its absence: "
+                     "the largest gain", _best_head(task),
+                     (Published(GAINS.get(task, "0.1–1.2")),), "points",
+                     "at least one head, q < 0.05 after correction for all heads")
+          for task in TASKS),
+        *(PaperClaim(f"mean-head-{task}", "§4.6", f"{NAMES[task]}: a random head’s absence helps "
+                     "on average: mean over heads", _mean_head(task), (), "points", ABOVE_0)
+          for task in ("mrpc", "rte")),
+        PaperClaim("layer-1-rte", "§4.6", "RTE: layer 1 disabled", _layer("rte", 0),
+                   (Published("3.2"),), "points", ABOVE_0),
+        *(PaperClaim(f"layers-{task}", "§4.6", f"{NAMES[task]}: a layer disabled costs little: the "
+                     "largest loss", _worst_layer(task), (Published("−0.2"),), "points", "a loss")
+          for task in ("qnli", "mnli")),
+        PaperClaim("shared-heads", "§4.6", "STS-B and RTE share heads that matter (4-1, 2-12): of "
+                   f"the {SHARED} that cost most, in both", _shared(),
+                   direction="4-1 and 2-12 among them; in another model, more than chance, p < "
+                   "0.05"),
+    ),
+    tuple(PaperFigure(f"ablate:{task}", "ablation", NAMES[task]) for task in TASKS),
+)  # fmt: skip

@@ -1,0 +1,267 @@
+"""The outcome of a paper: its claims with our numbers, in words and as a page.
+
+The page has the claims in the paper's order, published beside ours; it works offline.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import string
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headscope.core.results import counted, printable, title_name
+from headscope.core.terms import SOURCES
+from headscope.core.wording import fixed
+from headscope.draw.figures import pictures
+from headscope.draw.panel import PanelStore
+from headscope.page.sections import inline_figure
+from headscope.page.shell import plain_page
+from headscope.page.svg import Styles
+from headscope.papers.claim_engine import (
+    FAILED,
+    MARKS,
+    NOT_RUN,
+    STATUSES,
+    ClaimGroup,
+    ClaimOutcome,
+    Paper,
+    Published,
+    differences,
+    scale_of,
+)
+from headscope.papers.quantities import Measured
+from headscope.run.store import Run
+
+OFTEN = 3  # a direction that so many claims share is stated once, above them
+
+
+@dataclass(frozen=True)
+class PaperOutcome:
+    """A paper whose claims were held against runs of one model.
+
+    model    name, revision, sha256, architecture, layers, heads; empty where none could be loaded
+    own      whether the model is the paper's own
+    absent   why other runs are missing, by name
+    data     key, name and elsewhere of the data that were read
+    seconds  of each run; little where it was opened and not computed
+    """
+
+    paper: Paper
+    folder: Path
+    model: Mapping[str, Any]
+    own: bool
+    claims: Sequence[ClaimOutcome]
+    runs: Mapping[str, Run]
+    absent: Mapping[str, str]
+    data: Sequence[Mapping[str, str]]
+    limit: int | None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    command: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims have each verdict, all of STATUSES in order."""
+        counts = Counter(outcome.verdict for outcome in self.claims)
+        return {status: counts[status] for status in STATUSES}
+
+    def of_group(self, group: str) -> list[ClaimOutcome]:
+        """The outcomes of the claims of a group, by its id."""
+        return [outcome for outcome in self.claims if outcome.group == group]
+
+
+# --- for readers ----------------------------------------------------------------------------
+
+
+def status_text(outcome: ClaimOutcome) -> str:
+    """`not run: needs …`, or the verdict alone."""
+    return f"{outcome.verdict}: {outcome.reason}" if outcome.reason else outcome.verdict
+
+
+def short_status(outcome: ClaimOutcome) -> str:
+    """The verdict in a line of a terminal; of a need, only what."""
+    if outcome.verdict != NOT_RUN:
+        return status_text(outcome)
+    return f"{outcome.verdict}: {outcome.reason.partition(':')[0].partition(';')[0]}"
+
+
+def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
+    """Our value and its interval in the unit of the claim, with the published one's digits."""
+    measured = outcome.measured
+    if measured is None or math.isnan(measured.value):
+        return "", ""
+    scale, digits = scale_of(outcome.claim.unit), digits_of(outcome)
+    value = _fixed(scale * measured.value, digits)
+    if not measured.has_interval:
+        return value, ""
+    ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
+    return value, f"[{', '.join(ends)}]"
+
+
+def difference_texts(outcome: ClaimOutcome) -> list[str]:
+    """Ours less each published value, with its sign; "" for ranges and bounds."""
+    digits = digits_of(outcome)
+    return [
+        ("+" if round(x, digits) > 0 else "") + _fixed(x, digits) if math.isfinite(x) else ""
+        for x in differences(outcome)
+    ]
+
+
+def digits_of(outcome: ClaimOutcome) -> int:
+    """Decimals: of the published value, one more if that has none; three figures without one."""
+    texts = [published.text for published in outcome.claim.published]
+    printed = [len(text.replace("–", ".").rpartition(".")[2]) for text in texts if "." in text]
+    if printed:
+        return max(printed)
+    unit, measured = outcome.claim.unit, outcome.measured
+    size = abs(scale_of(unit) * measured.value) if measured else 0.0
+    whole = measured is not None and float(measured.value).is_integer() and math.isnan(measured.low)
+    if whole and unit == "":
+        return 0
+    return 1 if texts or size >= 10 else 2 if size >= 0.1 else 3
+
+
+def _fixed(value: float, digits: int) -> str:
+    """As the papers print numbers: counts with commas."""
+    return f"{round(value):,}".replace("-", "−") if digits == 0 else fixed(value, digits)
+
+
+def render(outcome: PaperOutcome) -> str:
+    """The page as text."""
+    styles = Styles()
+    sections = [_section(outcome, group, styles) for group in outcome.paper.groups]
+    return plain_page(
+        "reproduce", "headscope.papers", styles.css(),
+        paper=outcome.paper, source=SOURCES[outcome.paper.source],
+        model=title_name(printable(outcome.model["name"])), facts=_facts(outcome), own=outcome.own,
+        counts=[(STATUSES[s], s, n, _kind(s)) for s, n in outcome.counts.items() if n],
+        total=len(outcome.claims), sections=sections,
+        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=MARKS,
+        command=printable(outcome.command),
+    )  # fmt: skip
+
+
+def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
+    """A section: what most of its claims share, and notes on what was not run."""
+    outcomes = outcome.of_group(group.id)
+    numbers = [one.measured for one in outcomes if one.measured]
+    shared = {
+        "direction": _common(one.claim.direction for one in outcomes),
+        "n": _common(number.n for number in numbers),
+        "elsewhere": _common(number.elsewhere for number in numbers),
+    }
+    reasons = list(dict.fromkeys(one.reason for one in outcomes if one.reason))
+    letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
+    failed = {one.reason for one in outcomes if one.verdict == FAILED}
+    return {
+        "group": group, "shared": shared,
+        "rows": [_row(one, letters.get(one.reason, "*"), shared) for one in outcomes],
+        "notes": [(letters.get(r, "*"), printable(r), r in failed) for r in reasons],
+        "figures": _figures(outcome, group, styles),
+        "absent": bool(outcomes) and all(one.verdict == NOT_RUN for one in outcomes),
+    }  # fmt: skip
+
+
+def _common(words: Iterable[str]) -> str:
+    """What most of the claims that have such words share, and at least OFTEN; "" for nothing."""
+    often = Counter(filter(None, words))
+    least = max(OFTEN, often.total() / 2)
+    return next((word for word, count in often.most_common(1) if count >= least), "")
+
+
+def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
+    """A claim as it stands on the page; what its section shares is left out of the words.
+
+    letter  of the note that says why there is no number
+    """
+    claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
+    ours, interval = ours_text(outcome)
+    apart = difference_texts(outcome) or [""] * len(claim.published)
+    own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
+    own = {key: "" if text == shared[key] else text for key, text in own.items()}
+    words = (printable(measured.detail), own["n"], own["elsewhere"])
+    return {
+        "claim": claim, "verdict": verdict, "sign": STATUSES[verdict], "kind": _kind(verdict),
+        "ours": ours, "interval": interval, "direction": own["direction"],
+        "published": [(p.text, _where(p, claim.place), difference)
+                      for p, difference in zip(claim.published, apart, strict=True)],
+        "words": [part for part in words if part],
+        "note": letter if outcome.reason else "",
+        "aside": bool(measured.elsewhere),  # the published values are of other data
+    }  # fmt: skip
+
+
+def _where(published: Published, place: str) -> str:
+    """Where a value stands, and how it is known if it is not printed there."""
+    where = published.where or place
+    if published.mark == "text" or (published.mark == "code" and published.where):
+        return where
+    slack = f" ± {published.tolerance:g}" if published.tolerance else ""
+    return f"{where}, {published.mark}{slack}"
+
+
+def _figures(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> list[dict[str, Any]]:
+    """Each figure, what it is in the paper or of which task, and the page of its run."""
+    figures = []
+    for at, shown in enumerate(group.figures):
+        if run := outcome.runs.get(shown.run):
+            picture, prefix = pictures()[shown.figure], f"{group.id}-{at}-"
+            drawn = inline_figure(picture, PanelStore(run.tree), styles, prefix=prefix)
+            of_paper = shown.counterpart.startswith(("Figure", "Table"))
+            words = f"the paper’s {shown.counterpart}" if of_paper else shown.counterpart
+            if drawn is not None:
+                figures.append({"figure": drawn, "counterpart": words, **_page_of(run)})
+    return figures
+
+
+def _page_of(run: Run | None) -> dict[str, str]:
+    """Where a run's own page is, as seen from ours; else the command that makes it."""
+    page = {"link": "", "command": ""}
+    if run is not None and run.path is not None:
+        if run.has_report:
+            page["link"] = f"runs/{run.path.name}/report.html"
+        else:
+            page["command"] = printable(shlex.join(["headscope", "report", str(run.path)]))
+    return page
+
+
+def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
+    model, limit = outcome.model, "none: all documents and examples"
+    if outcome.limit is not None:
+        limit = f"at most {outcome.limit:,} documents or examples of each part (--limit)"
+    data = [
+        f"{d['key']}: {printable(d['name'])}" + (f" ({d['elsewhere']})" if d["elsewhere"] else "")
+        for d in outcome.data
+    ]
+    rows = [
+        ("Model", printable(model["name"])),
+        ("Revision", printable(model["revision"])),
+        ("Weights, sha256", printable(model["sha256"])),
+        ("Architecture", "{architecture}, {layers} layers × {heads} heads".format_map(model)),
+        ("The paper’s own", "; ".join(filter(None, (outcome.paper.model, outcome.paper.doubt)))),
+        ("Data", "; ".join(data) or "none"),
+        ("Limit", limit),
+    ]  # fmt: skip
+    return [(name, value) for name, value in rows if value]
+
+
+def _run(outcome: PaperOutcome, name: str) -> dict[str, str]:
+    """A run that was asked for: where it is, or why there is none."""
+    run, read = outcome.runs.get(name), ""
+    if run is not None:
+        attrs = run.tree.attrs
+        read = "counted for this page; no folder of its own"
+        if "documents" in attrs:
+            tokens = int(attrs.get("tokens", 0))
+            read = f"{int(attrs['documents']):,} {counted(run.tree)}"
+            read += f", {tokens:,} tokens" if tokens else ""
+    reason = printable(outcome.absent.get(name, ""))
+    return {"part": name, "read": read, "reason": reason, **_page_of(run)}
+
+
+def _kind(status: str) -> str:
+    return status.replace(" ", "-")

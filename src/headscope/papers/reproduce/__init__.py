@@ -1,5 +1,0 @@
-"""Papers, claim by claim: what was published beside what our runs say of this model.
-
-A paper is data: `clark2019`, `kovaleva2019`, `kobayashi2020` list groups of claims in the paper's
-order. `run_paper` computes the runs that they read and writes the folder.
-"""

@@ -1,0 +1,239 @@
+"""Run a paper: compute its runs, hold its claims against them, write one folder.
+
+OUT/report.html   the page, in the paper's order
+OUT/lines.csv, lines.json
+OUT/figures/      RUN-FIGURE.svg and .png
+OUT/runs/RUN/     a run folder each; `headscope report` works on them
+OUT/manifest.json what was asked, and what came of it
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import headscope
+from headscope.core.results import json_number
+from headscope.draw.figures import draw, pictures
+from headscope.draw.saving import save_picture
+from headscope.errors import InputError, RunFolderError
+from headscope.model.model import Model
+from headscope.papers import clark2019, kobayashi2020, kovaleva2019, paper_runs
+from headscope.papers.claim_engine import (
+    ClaimOutcome,
+    Paper,
+    against_published,
+    differences,
+    scale_of,
+)
+from headscope.papers.page import PaperOutcome, render, status_text
+from headscope.papers.quantities import Measured, PaperRuns
+from headscope.papers.workspace import RunMaker, Workspace, make_runs
+from headscope.run.life_cycle import run_in_progress
+from headscope.run.manifest import Manifest
+from headscope.run.settings import fingerprint
+from headscope.run.store import RESULTS, Run, RunFolder, put, why_unwritten
+
+PAPERS: dict[str, Paper] = {
+    paper.name: paper for paper in (clark2019.PAPER, kovaleva2019.PAPER, kobayashi2020.PAPER)
+}
+MAKERS: dict[str, RunMaker] = {
+    "tuned": paper_runs.tuned, "scratch": paper_runs.scratch, "compare": paper_runs.compared,
+    "told": paper_runs.feature_change, "ablate": paper_runs.ablated,
+    **{maker.__name__: maker for maker in (
+        paper_runs.surface, paper_runs.norms, paper_runs.tokens, paper_runs.dependency,
+        paper_runs.coreference, paper_runs.frames, paper_runs.words, paper_runs.split,
+        paper_runs.gradients, paper_runs.probes, paper_runs.alignment,
+    )},
+}  # fmt: skip
+COLUMNS = (
+    "key", "section", "place", "claim", "unit", "ours", "ci_low", "ci_high", "n", "published",
+    "published_value", "mark", "difference", "direction", "direction_holds", "status", "reason",
+    "shown", "other_data",
+)  # fmt: skip
+OWNER = "google-bert"  # of BERT on the hub
+VOCABULARY = {"bert-base-uncased": 30522, "bert-base-cased": 28996}  # tokens
+
+
+def find_paper(name: str) -> Paper:
+    """The paper of that name; raises InputError that lists them."""
+    if name not in PAPERS:
+        raise InputError(f"no paper called {name!r}; there are {', '.join(PAPERS)}")
+    return PAPERS[name]
+
+
+def reproduce(paper: Paper, workspace: Workspace, *, command: str = "") -> PaperOutcome:
+    """Computes the runs that can be had, judges every claim, writes the folder.
+
+    raises  RunFolderError for a folder of something else (unless the workspace overwrites),
+            ModelError, RunStopped
+    """
+    spec = {
+        "paper": paper.name, "model": workspace.model_name, "limit": workspace.limit,
+        "seed": workspace.seed, "replicates": workspace.replicates,
+        "loading": dict(workspace.loading),
+    }  # fmt: skip
+    folder = RunFolder(workspace.folder, parts="runs")
+
+    def new_manifest() -> Manifest:
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        return {"spec": spec, "fingerprint": fingerprint(spec), "data": [], "created": created}
+
+    with run_in_progress(folder, spec, new_manifest, overwrite=workspace.overwrite) as progress:
+        if not workspace.overwrite:
+            _check_data(workspace, progress.manifest["data"])
+        outcome = _outcome(paper, workspace, command)
+        _write(outcome)
+        progress.manifest |= _outcome_record(outcome)
+        progress.save_manifest()
+    return outcome
+
+
+def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
+    model, own = workspace.model, is_own(paper, workspace.model)
+    about = {
+        "name": model.name, "revision": model.revision, "sha256": model.sha256,
+        "architecture": model.architecture, "layers": model.shape.layers,
+        "heads": model.shape.heads,
+    }  # fmt: skip
+    runs, absent, seconds = make_runs(workspace, paper.runs, MAKERS)
+    sources = workspace.data.sources.values()
+    others = {source.key: source.elsewhere for source in sources}
+    results = PaperRuns(runs, own=own, absent=absent, others=others)
+    return PaperOutcome(
+        paper, workspace.folder, about, own,
+        [against_published(claim, results, group.id)
+         for group in paper.groups for claim in group.claims],
+        runs, absent,
+        [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
+         for s in sources if s.key in workspace.data.used],
+        workspace.limit, seconds, command,
+    )  # fmt: skip
+
+
+def is_own(paper: Paper, model: Model) -> bool:
+    """Whether a model is the paper's own, by its name, shape and size of vocabulary.
+
+    The name is an id of the hub, whole, or the last part of a local folder's.
+    """
+    owner, _, name = model.name.rstrip("/\\").replace("\\", "/").rpartition("/")
+    if name not in paper.names or (model.revision and owner not in ("", OWNER)):
+        return False
+    size = getattr(model.network.config, "vocab_size", None)
+    return (model.shape.layers, model.shape.heads, size) == (12, 12, VOCABULARY[name])
+
+
+def _check_data(workspace: Workspace, before: Sequence[Mapping[str, str]]) -> None:
+    """Raises RunFolderError where the folder's runs read other data than are given now."""
+    now = {key: source.name for key, source in workspace.data.sources.items()}
+    changes = [
+        f"{source['key']} was {source['name']}, is {now.get(source['key'], 'none')}"
+        for source in before
+        if now.get(source["key"], "none") != source["name"]
+    ]
+    if changes:
+        raise RunFolderError(
+            f"{workspace.folder} was made of other data: {', '.join(changes)}\n"
+            "give the same, choose another folder with -o, or --overwrite what differs"
+        )
+
+
+def _outcome_record(outcome: PaperOutcome) -> Manifest:
+    return {
+        "headscope": headscope.__version__, "command": outcome.command,
+        "model": dict(outcome.model), "own_model": outcome.own, "data": list(outcome.data),
+        "counts": outcome.counts,
+        "runs": {
+            name: {"fingerprint": run.manifest.get("fingerprint"), "seconds": outcome.seconds[name]}
+            for name, run in outcome.runs.items()
+        },
+        "absent": dict(outcome.absent),
+    }  # fmt: skip
+
+
+def _write(outcome: PaperOutcome) -> None:
+    folder = outcome.folder
+    try:
+        _figures(outcome)
+        put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
+        lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
+        put(folder / "lines.json", lines.encode())
+        put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
+
+
+def _figures(outcome: PaperOutcome) -> None:
+    for shown in (figure for group in outcome.paper.groups for figure in group.figures):
+        run = outcome.runs.get(shown.run)
+        if run is None or not pictures()[shown.figure].available(run.tree):
+            continue
+        name = f"{shown.run.replace(':', '-')}-{shown.figure}"
+        places = [outcome.folder / "figures" / f"{name}.{kind}" for kind in ("svg", "png")]
+        if not all(_drawn_since(place, run) for place in places):
+            figure = draw(run.tree, shown.figure)
+            for place in places:
+                save_picture(figure, place)
+
+
+def _drawn_since(place: Path, run: Run) -> bool:
+    """Whether a figure is there, and newer than the run's results."""
+    if run.path is None or not place.is_file():
+        return False
+    return place.stat().st_mtime_ns >= (run.path / RESULTS).stat().st_mtime_ns
+
+
+def summary(paper: PaperOutcome) -> dict[str, Any]:
+    """The model, how many claims have each verdict, and every claim."""
+    return {
+        "paper": paper.paper.name, "model": dict(paper.model), "own_model": paper.own,
+        "limit": paper.limit, "data": list(paper.data), "counts": paper.counts,
+        "report": str(paper.folder / "report.html"),
+        "lines": [claim_record(outcome) for outcome in paper.claims],
+    }  # fmt: skip
+
+
+def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
+    """A claim as plain values, in its unit; what does not exist is None."""
+    claim, measured = outcome.claim, outcome.measured or Measured()
+    scale = scale_of(claim.unit)
+    apart = differences(outcome) or [math.nan] * len(claim.published)
+    return {
+        "key": claim.key, "section": outcome.group, "place": claim.place, "claim": claim.text,
+        "unit": claim.unit, "ours": json_number(scale * measured.value),
+        "ci_low": json_number(scale * measured.low), "ci_high": json_number(scale * measured.high),
+        "n": measured.n,
+        "published": [
+            {"text": p.text, "value": json_number(p.value), "mark": p.mark,
+             "tolerance": p.tolerance, "where": p.where, "agrees": p in outcome.agrees,
+             "difference": json_number(difference)}
+            for p, difference in zip(claim.published, apart, strict=True)
+        ],
+        "direction": claim.direction, "direction_holds": measured.holds,
+        "status": status_text(outcome), "reason": outcome.reason, "shown": measured.detail,
+        "other_data": measured.elsewhere,
+    }  # fmt: skip
+
+
+def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
+    """A row for each claim; two published values make two rows.
+
+    own  whether `published` is of the same model: else the column says so
+    """
+    rows = [
+        record | {
+            "published": published.get("text", ""), "mark": published.get("mark", ""),
+            "published_value": published.get("value"), "difference": published.get("difference"),
+        }
+        for record in map(claim_record, outcomes)
+        for published in record["published"] or [{}]
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+    table = table if own else table.rename(columns={"published": "published_other_model"})
+    return table.to_csv(index=False, lineterminator="\n")

@@ -1,0 +1,129 @@
+"""Compute the sums of one shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from headscope.corpus import Corpus, Example, batches
+from headscope.model.batch import Batch
+from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
+from headscope.model.linears import choose, linears
+from headscope.model.model import Model, forward
+from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.plan import Reader, Shard
+from headscope.run.settings import Settings
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """What a process needs to compute any shard of a run, beside the model.
+
+    names    of the analyses
+    linears  "onednn" or "stock", chosen once for the run
+    threads  of one process
+    options  by analysis
+    """
+
+    corpus: Corpus
+    settings: Settings
+    scope: Scope
+    names: tuple[str, ...]
+    stack: str
+    linears: str
+    threads: int
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def new_analyses(self) -> list[Analysis]:
+        """New analyses that have seen nothing."""
+        known = known_analyses()
+        return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
+
+
+class Computer:
+    """Computes shards of one run with one loaded model."""
+
+    def __init__(self, model: Model, job: ShardJob) -> None:
+        self.model, self.job = model, job
+        self.reader = Reader(model, job.corpus, job.settings)
+        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[job.stack])
+        self._analyses = job.new_analyses()
+        self._batch: Batch | None = None
+
+    def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
+        """The state of all analyses after one shard: {"analysis/accumulator": array}.
+
+        The next shard overwrites the arrays: tens of megabytes allocated for each shard would leave
+        holes in memory.
+        """
+        for analysis in self._analyses:
+            analysis.reset()
+        with threads_of(self.job.threads):
+            self._run(self.reader.examples(shard))
+        return {
+            f"{a.name}/{key}": array for a in self._analyses for key, array in a.state().items()
+        }
+
+    def _run(self, examples: Sequence[Example]) -> None:
+        """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
+        network, job = self.model.network, self.job
+        with linears(network, job.linears), self.instrument, torch.inference_mode():
+            # Longest first: buffers that grow a little each time would leave a hole in memory each.
+            for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
+                batch = self._batch = Batch.of(
+                    [examples[row] for row in rows], self.model.vocabulary,
+                    replicates=job.scope.replicates, seed=job.scope.seed, device=self.model.device,
+                )  # fmt: skip
+                forward(network, *batch.inputs)
+                for analysis in self._analyses:
+                    analysis.finish(batch)
+
+    def _observe(self, layer: LayerView) -> None:
+        assert self._batch is not None
+        for analysis in self._analyses:
+            analysis.observe(layer, self._batch)
+
+
+def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:
+    """Time the linear maps on a batch of these examples; returns the kind to use.
+
+    In one thread, whatever the run will use: on a busy machine threads wait for each other longer
+    than they compute, and the choice would change from run to run.
+
+    asked   "auto", or the kind to use if it is possible; see `linears.choose`
+    raises  InputError if that kind is not possible
+    """
+    if asked == "stock":
+        return asked
+    batch = model.batch(examples)
+
+    def once() -> torch.Tensor:
+        # [example, token, neuron], or a class for each example
+        output: torch.Tensor = forward(model.network, *batch.inputs)[0]
+        return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
+
+    with threads_of(1):
+        return choose(model.network, once, asked=asked)
+
+
+@contextmanager
+def threads_of(count: int) -> Iterator[None]:
+    """Inside the context torch, and the compiled loops with it, compute in `count` threads.
+
+    numpy's products get one thread: BLAS divides sums among its threads, so their last bits would
+    depend on how many there are.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)

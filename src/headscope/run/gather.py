@@ -1,0 +1,192 @@
+"""Compute the missing shards of a run, in this process or in several, and merge all of them.
+
+Each shard is computed alone and kept whole, so it does not matter who computes it: one process or
+three give the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.queues import Queue
+from typing import Any
+
+from headscope.errors import HeadscopeError, InputError
+from headscope.model.model import Model, load
+from headscope.run.analysis import Analysis
+from headscope.run.compute import Computer, ShardJob
+from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.memory import keep_few_products, keep_freed_memory
+from headscope.run.plan import Plan, Shard
+from headscope.run.store import State
+
+Keep = Callable[[int, State], None]
+
+
+def gather(
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, meter: Meter, *, workers: int
+) -> list[Analysis]:
+    """Compute the missing shards and merge all of them, in the order of their numbers.
+
+    run      keeps every finished shard; one in memory lets it go once it is merged
+    meter    advances with every shard
+    workers  processes
+    """
+    merged, part = ({a.name: a for a in job.new_analyses()} for _ in range(2))
+    waiting = dict[int, State]()
+    todo = [shard for shard in plan.shards if shard.number not in run.done]
+    following = 0
+
+    def keep(number: int, state: State) -> None:
+        run.keep(number, state)
+        if run.folder is None:
+            waiting[number] = state
+
+    for _ in _computed(model, job, todo, keep, workers=workers):
+        meter.advance(1)
+        while following in waiting:
+            merge_shard(merged, part, waiting.pop(following))
+            following += 1
+    if run.folder is not None:
+        for shard in plan.shards:
+            merge_shard(merged, part, run.kept(shard.number))
+    return list(merged.values())
+
+
+def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], state: State) -> None:
+    """Add the sums of one shard, loaded into `part`, to `merged`; both by name in the state."""
+    for name, shard in part.items():
+        prefix = f"{name}/"
+        shard.load({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        merged[name].merge(shard)
+
+
+def _computed(
+    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, *, workers: int
+) -> Iterator[Shard]:
+    """Compute these shards; yield each once it is kept."""
+    if workers > 1 and len(todo) > 1:
+        if model.load_options is None:
+            raise InputError(
+                "several workers load the model themselves; give a name or a folder to load(), "
+                "or use one worker"
+            )
+        place = ModelPlace(model.name, model.load_options)
+        yield from run_workers(place, job, todo, keep, workers=workers)
+        return
+    computer = Computer(model, job)
+    for shard in todo:
+        keep(shard.number, computer.compute(shard))
+        yield shard
+
+
+# --- several processes ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """How a worker process loads the model again."""
+
+    name: str
+    options: dict[str, Any]
+
+
+def run_workers(
+    place: ModelPlace, job: ShardJob, shards: Sequence[Shard], keep: Keep, *, workers: int
+) -> Iterator[Shard]:
+    """Compute shards in several processes, each with its own copy of the model.
+
+    raises  HeadscopeError if a process dies; the shards kept so far stay
+    """
+    context, count = get_context("spawn"), min(workers, len(shards))
+    handed = context.Queue()  # as arguments of a process they would keep the next one waiting
+    handed.cancel_join_thread()
+    packed = pickle.dumps((place, job))
+    for _ in range(count):
+        handed.put(packed)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(handed,))
+    try:
+        with _shielded():
+            futures: dict[Future[State], Shard] = {pool.submit(_compute, s): s for s in shards}
+        for future in as_completed(futures):
+            shard = futures.pop(future)
+            keep(shard.number, future.result())
+            yield shard
+    except BrokenProcessPool as error:
+        raise HeadscopeError(
+            "a worker process died (out of memory? killed?); finished shards are kept:\n"
+            "run the same command again, with fewer --workers. In a script of your own, call "
+            'atlas below `if __name__ == "__main__":`'
+        ) from error
+    finally:
+        _end(pool)
+
+
+@contextmanager
+def _shielded() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C, not even while they import.
+
+    A terminal sends it to all processes; the parent alone decides what it means, after the context.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Stop the workers at once; what they have not delivered is computed again later.
+
+    A worker may have died in the middle of sending a result. The pool would wait forever for the
+    rest of it while this process holds the writing end of the pipe, so that end is closed too.
+    """
+    processes, results = list((pool._processes or {}).values()), pool._result_queue
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
+    if processes:
+        results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+# --- inside a worker process ----------------------------------------------------------------
+
+_WORKER: list[Queue[bytes] | Computer] = []
+
+
+def _begin(handed: Queue[bytes]) -> None:
+    keep_freed_memory()
+    keep_few_products()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    _WORKER[:] = [handed]
+
+
+def _follow_parent() -> None:
+    """End this process when its parent has ended, for whatever reason."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _compute(shard: Shard) -> State:
+    worker = _WORKER[0]
+    if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
+        place, job = pickle.loads(worker.get())
+        worker = Computer(load(place.name, **place.options), job)
+        _WORKER[:] = [worker]
+    return worker.compute(shard)

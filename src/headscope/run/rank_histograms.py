@@ -1,0 +1,61 @@
+"""Histograms of frequency rank against numbers of each token, and intervals from coarse ones.
+
+A corpus holds billions of tokens, so ranks are taken from histograms with logarithmic bins, which
+add and merge. Intervals come from coarser histograms, one per bootstrap replicate: their spread is
+placed around the fine value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.core.accumulators import Counts, Estimate, Float64, LogBins, estimate, spearman
+from headscope.model.batch import Batch
+from headscope.run.analysis import AnalysisPart, Scope
+
+RANK = LogBins(0, 18, 32)
+COARSE_RANK = LogBins(0, 18, 1)
+
+
+class RankHistograms(AnalysisPart):
+    """Frequency rank of token occurrences against some numbers of each.
+
+    numbers       how many numbers
+    bins, coarse  for their values, and for those of every replicate
+    """
+
+    def __init__(self, scope: Scope, numbers: int, bins: LogBins, coarse: LogBins) -> None:
+        self.scope, self.bins, self.coarse_bins = scope, bins, coarse
+        self.counts = Counts.zeros(numbers, len(RANK), len(bins))
+        self.coarse = scope.sums(numbers, len(COARSE_RANK), len(coarse))
+
+    def add(self, at: int, values: Float64, counted: npt.NDArray[np.bool_], batch: Batch) -> None:
+        """Count the occurrences of a batch by number `at`; values, counted [example, token]."""
+        assert self.scope.frequency_rank is not None
+        rank = self.scope.frequency_rank[batch.input_ids.cpu().numpy()]  # [example, token]
+        cells = RANK.index(rank) * len(self.bins) + self.bins.index(values)
+        self.counts.add(at * len(RANK) * len(self.bins) + cells[counted])
+        size = len(COARSE_RANK) * len(self.coarse_bins)
+        cells = COARSE_RANK.index(rank) * len(self.coarse_bins) + self.coarse_bins.index(values)
+        cells = np.where(counted, cells, size)
+        counts = count_by_example(cells, (len(cells), size + 1))[:, :-1]
+        self.coarse.add(counts, batch.bootstrap, at=(at,))
+
+    def correlations(self) -> tuple[Float64, Float64]:
+        """Spearman's: [number], and [replicate + 1, number] from the coarse histograms."""
+        return spearman(self.counts.counts), spearman(self.coarse.sums)
+
+
+def count_by_example(cells: npt.NDArray[np.int64], shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """[example, cell] counts of cells given as [example, …]."""
+    row = np.arange(shape[0]).reshape(-1, *[1] * (cells.ndim - 1)) * shape[1]
+    size = shape[0] * shape[1]
+    return np.bincount((cells + row).ravel(), minlength=size)[:size].reshape(shape)
+
+
+def around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:
+    """The fine value with the coarse replicates' interval, moved so that it lies around it."""
+    rough = estimate(coarse, documents=documents)
+    low, high = (fine + (end - rough.value) for end in (rough.low, rough.high))
+    return Estimate(fine, np.maximum(low, -1), np.minimum(high, 1))

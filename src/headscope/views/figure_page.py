@@ -1,0 +1,70 @@
+"""What figures of one example for a paper share: widths of a journal, tokens as set, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from headscope.core.results import head_name
+from headscope.draw.caption_words import clipped
+from headscope.draw.style import DOUBLE, SINGLE
+from headscope.draw.token_axes import Floats, Sides, fitted
+from headscope.errors import InputError
+
+Head = tuple[int, int]  # layer and head, from 0
+NAME, NAME_SIZE = 14.0, 8.0  # points that a name above the figure takes, and its type
+LONGEST_NAME = 50
+
+
+def page_width(columns: int) -> float:
+    """In points, of 1 or 2 columns of a journal; raises InputError for others."""
+    if columns not in (1, 2):
+        raise InputError(f"columns is {columns!r}; wanted 1 or 2 columns of a journal")
+    return 72 * (SINGLE if columns == 1 else DOUBLE)
+
+
+def page_of(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure without frame whose axes are in points from the upper left corner."""
+    figure = Figure(figsize=(width / 72, height / 72))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    return figure, axes
+
+
+def set_words(sides: Sides, *, size: float, room: float) -> tuple[list[str], list[str]]:
+    """[from or to][token] as they are set in `size` points, cut to `room` points."""
+    queries, keys = (
+        [fitted(token, size=size, room=room) for token in side]
+        for side in (sides.queries, sides.keys)
+    )
+    return queries, keys
+
+
+def set_name(name: str) -> str:
+    """A figure's name, as it stands above it."""
+    return clipped(name, LONGEST_NAME)
+
+
+def check_one_map(weights: Floats) -> None:
+    """Raises InputError for weights that are not [query, key]."""
+    if weights.ndim != 2:
+        raise InputError(f"weights has the shape {weights.shape}; wanted [query, key] of one head")
+
+
+def check_heads(maps: Floats, heads: Sequence[Head]) -> None:
+    """Raises InputError for a head that maps [layer, head, …] do not hold."""
+    layers, count = maps.shape[:2]
+    for layer, head in heads:
+        if not (0 <= layer < layers and 0 <= head < count):
+            raise InputError(
+                f"found layer {layer + 1}, head {head + 1}; wanted layers 1 to {layers} and heads "
+                f"1 to {count}"
+            )
+
+
+def name_of(maps: Floats, place: Head) -> str:
+    """`L3·H5` of maps [layer, head, …]."""
+    return head_name(place[0] * maps.shape[1] + place[1], maps.shape[1])

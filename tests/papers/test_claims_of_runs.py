@@ -1,0 +1,230 @@
+"""Do lines read the right numbers off runs?"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import headscope as hs
+from headscope.papers.claim_engine import FAILED, against_published
+from headscope.papers.paper_runs import in_memory, recorded
+from headscope.papers.quantities import PaperRuns
+from headscope.papers.run_paper import PAPERS
+from headscope.run.store import Run
+from papers.zoo.trees import model_run, surface
+
+
+@pytest.fixture(scope="module")
+def whole(demo):
+    """All analyses of the demo: the papers' lines are of a model that was trained."""
+    execution = hs.Execution(linears="stock", threads=1)
+    return hs.atlas(demo, hs.demo_corpus(), limit=4, replicates=20, execution=execution)
+
+
+@pytest.fixture(scope="module")
+def results(whole):
+    """One run of all analyses stands in for every part of an atlas."""
+    parts = ("surface", "norms", "dependency", "coreference", "words")
+    return PaperRuns(
+        dict.fromkeys(parts, whole), own=False, absent={}, others={"treebank": "another treebank"}
+    )
+
+
+def told(paper: str, key: str, results: PaperRuns):
+    line = next(line for line in PAPERS[paper].claims if line.key == key)
+    return against_published(line, results)
+
+
+def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
+    judged = [
+        against_published(line, results) for paper in PAPERS.values() for line in paper.claims
+    ]
+    assert [j.claim.key for j in judged if j.verdict == FAILED] == []
+    assert sum(j.measured is not None for j in judged) > 100
+
+
+def test_heads_on_the_previous_token_are_counted(results, whole):
+    shares = whole["surface"]["attention"].sel(target="previous")
+    judged = told("clark2019", "previous", results)
+    assert judged.measured.value == int((shares > 0.5).sum())
+
+
+def test_the_mean_of_layers_6_to_10_is_that_of_the_same_depth():
+    share = np.array([0.1, 0.2, 0.4, 0.5, 0.9, 0.3])
+    run = model_run(layers=6, surface=surface(layers=6, sep=share))
+    judged = told("clark2019", "sep-middle", PaperRuns({"surface": run}))
+    assert judged.measured.value == pytest.approx(0.6)  # of layers 3 to 5: (6 to 10 - 1) · 5/11 + 1
+    assert judged.measured.detail == "layers 3 to 5"
+
+
+def test_a_relation_goes_by_its_name_in_the_treebank_and_says_so(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("obj")
+    judged = told("clark2019", "table1-dobj", results)
+    assert judged.measured.value == pytest.approx(float(found["best_accuracy"][at]))
+    assert "as obj" in judged.measured.detail
+    assert judged.measured.elsewhere == "another treebank"
+    assert told("clark2019", "table1-prep", results).verdict == "not run"
+
+
+def test_the_baseline_is_the_best_of_the_papers_offsets_only(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("det")
+    offsets = found["offset_accuracy"].isel(relation=at).sel(offset=[-3, -2, -1, 1, 2])
+    judged = told("clark2019", "table1-det-offset", results)
+    assert judged.measured.value == pytest.approx(float(offsets.max()))
+
+
+def test_the_other_tokens_of_a_layer_are_the_mean_over_its_heads(results, whole):
+    norms = whole["norms"]["weighted_norm"].sel(category="other", layer=0)
+    assert told("kobayashi2020", "figure3b-other-1", results).measured.value == pytest.approx(
+        float(norms.mean())
+    )
+
+
+def test_without_ranks_of_its_own_tokens_frequency_is_not_run(results):
+    judged = told("kobayashi2020", "frequency-norm", results)
+    assert judged.verdict == "not run"
+    assert "rank_count_ids.txt" in judged.reason
+
+
+def ranked(whole):
+    """A run whose ranks came from a file."""
+    spec = {**whole.manifest["spec"], "frequency": "a file’s sha256"}
+    return Run(whole.tree, {**whole.manifest, "spec": spec})
+
+
+def test_the_frequency_of_what_is_mixed_is_told_where_ranks_are_a_files(results, whole):
+    assert told("kobayashi2020", "mixing-rank-res", results).verdict == "not run"
+    found = PaperRuns({"norms": ranked(whole)}, own=False, absent={})
+    judged = told("kobayashi2020", "mixing-rank-res", found)
+    rho = whole["mixing"]["spearman_frequency"].sel({"method": "attnres_n"})
+    assert judged.measured.value == pytest.approx(float(rho))
+    assert judged.measured.low <= judged.measured.value <= judged.measured.high
+
+
+def test_the_largest_norm_is_that_of_the_head_that_varies_most(results, whole):
+    norms = whole["norms"]
+    at = norms["value_norm_cv"].argmax(["layer", "head"])
+    largest = told("kobayashi2020", "table1-head-2-4-largest", results).measured
+    smallest = told("kobayashi2020", "table1-head-2-4-smallest", results).measured
+    assert largest.value == float(norms["value_norm_max"].isel(at))
+    assert 0 < smallest.value < float(norms["value_norm_mean"].isel(at)) < largest.value
+
+
+def test_words_of_a_relation_are_counted_by_its_name_in_the_treebank(results, whole):
+    found = whole["dependency"]
+    at = found["relation"].values.tolist().index("obj")
+    judged = told("clark2019", "treebank-dobj", results)
+    assert judged.measured.value == float(found["count"][at])
+    assert judged.measured.detail == "as obj"
+    assert told("clark2019", "treebank-prep", results).verdict == "not run"
+
+
+def gradients(rng, layers):
+    """A run of [SEP]'s gradients that halve from layer to layer, while attention doubles."""
+    curve = 0.5 ** np.arange(layers)
+    spread = 1 + 0.01 * rng.standard_normal((21, layers))
+    parts = {"layer_magnitude": curve * spread, "layer_attention": spread / curve}
+    found = xr.Dataset()
+    for name, draws in parts.items():
+        found[name] = (("layer", "category"), draws[0][:, None])
+        found[name + "_draws"] = (("replicate", "layer", "category"), draws[..., None])
+    run = in_memory("gradients")
+    run.tree["gradients"] = xr.DataTree(found.assign_coords(category=["sep"]))
+    run.tree.attrs |= {"documents": 20}
+    return PaperRuns({"gradients": run}, own=False, absent={})
+
+
+def test_gradients_of_the_separator_have_an_interval_over_documents():
+    found = gradients(np.random.default_rng(0), 12)
+    fall = told("clark2019", "gradients-fall", found).measured
+    curve = 0.5 ** np.arange(12)
+    assert fall.value == pytest.approx(curve[4:].mean() / curve[:4].mean(), rel=0.05)
+    assert fall.low < fall.value < fall.high < 0.5
+    mirror = told("clark2019", "gradients-mirror", found)
+    assert (mirror.measured.value, mirror.verdict) == (-1, "direction holds")
+    few = told("clark2019", "gradients-mirror", gradients(np.random.default_rng(0), 2))
+    assert few.reason == "needs a model of at least 4 layers for a rank correlation"
+
+
+def scores(before: float, after: float) -> dict[str, dict[str, float]]:
+    return {
+        "before": {"accuracy": before, "ci_low": before - 0.02, "ci_high": before + 0.02},
+        "after": {"accuracy": after, "ci_low": after - 0.02, "ci_high": after + 0.02},
+    }
+
+
+def test_the_record_of_a_training_becomes_the_row_of_its_task(tmp_path):
+    data = {"train": {"examples": 9}, "dev": {"examples": 7}}
+    for name, metrics in (("rte", scores(0.5, 0.65)), ("scratch", scores(0.5, 0.53))):
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "finetuned.json"
+        file.write_text(json.dumps({"metrics": metrics, "data": data}))
+    runs = {
+        "tuned:rte": recorded(tmp_path / "rte"),
+        "scratch:rte": recorded(tmp_path / "scratch"),
+    }
+    own = PaperRuns(runs, own=True, absent={})
+    tuned = told("kovaleva2019", "table1-rte-accuracy-tuned", own)
+    assert (tuned.verdict, tuned.measured.holds) == ("reproduced", True)  # 64.6 in [63, 67]
+    assert tuned.measured.n == "7 examples, 9 learned from"
+    assert told("kovaleva2019", "table1-rte-accuracy-scratch", own).verdict == "reproduced"
+    gain = told("kovaleva2019", "table1-gain", own)
+    assert gain.measured.value == pytest.approx(0.15)
+    assert gain.verdict == "direction holds"
+    assert gain.measured.elsewhere == "1 of 7 tasks"
+
+
+def test_a_random_heads_absence_has_an_interval_over_examples():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 200)
+    whole = np.where(rng.random(200) < 0.7, label, 1 - label)
+    worse = np.where(rng.random((2, 3, 200)) < 0.3, 1 - label, whole)
+    change = (worse == label).mean(-1) - (whole == label).mean()
+    found = xr.Dataset(
+        {
+            "difference": (("layer", "head"), change),
+            "prediction": (("layer", "head", "example"), worse),
+            "baseline_prediction": ("example", whole),
+            "label": ("example", label),
+        }
+    )
+    run = in_memory("ablation")
+    run.tree["ablation"] = xr.DataTree(found)
+    run.tree.attrs |= {"documents": 200, "counted": "examples"}
+    answer = told("kovaleva2019", "mean-head-rte", PaperRuns({"ablate:rte": run}, own=False,
+                                                           absent={})).measured  # fmt: skip
+    assert answer.value == pytest.approx(change.mean())
+    assert answer.low < change.mean() < answer.high < 0
+    assert answer.holds is False
+
+
+@pytest.mark.parametrize(
+    ("low", "status"), [(0.01, "direction holds"), (-0.01, "differs"), (np.nan, "direction holds")]
+)
+def test_a_probe_is_held_against_another_by_their_paired_difference(low, status):
+    """Their own intervals overlap; n is of the sentences that were scored."""
+    names = ["distances_words", "attention_words"]
+    gain = np.array([[0.0, -0.02], [0.02, 0.0]])
+    found = xr.Dataset(
+        {
+            "uas": ("probe", [0.60, 0.62]),
+            "uas_ci_low": ("probe", [0.55, 0.57]),
+            "uas_ci_high": ("probe", [0.65, 0.67]),
+            "difference": (("probe", "probe_other"), gain),
+            "difference_ci_low": (("probe", "probe_other"), np.where(gain > 0, low, -1.0)),
+            "difference_ci_high": (("probe", "probe_other"), gain + 1),
+        },
+        coords={"probe": names, "probe_other": names},
+        attrs={"test_sentences": 1234},
+    )
+    run = Run(xr.DataTree.from_dict({"probes": found}), {})
+    judged = told(
+        "clark2019", "table3-attention_words", PaperRuns({"probes": run}, own=False, absent={})
+    )
+    assert judged.verdict == status
+    assert judged.measured.n == "1,234 test sentences"

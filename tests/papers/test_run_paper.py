@@ -1,0 +1,141 @@
+"""Does a paper run from end to end, go on where it stopped, and show hostile names as text?"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from headscope.cli.main import group
+from headscope.papers.run_paper import PAPERS, is_own
+from headscope.papers.workspace import KEYS
+from tasks.made import checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = '<img src=x onerror=alert(1)>&"'
+TEXT = "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A tiny model and text with names that a page must escape, and the folder of a first run."""
+    folder = tmp_path_factory.mktemp("desk")
+    checkpoint(folder / HOSTILE)
+    (folder / f"{HOSTILE}.txt").write_text(TEXT)
+    return folder
+
+
+def run(desk, *more: str, out: str = "out"):
+    words = ["reproduce", "kobayashi2020", "--model", str(desk / HOSTILE), "--data",
+             f"text={desk / HOSTILE}.txt", "--replicates", "10", "--threads", "1", "--no-report",
+             "-o", str(desk / out)]  # fmt: skip
+    return CliRunner().invoke(group, [*words, *more])
+
+
+@pytest.fixture(scope="module")
+def done(desk):
+    result = run(desk, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_every_line_has_a_status_in_the_order_of_the_paper(done, desk):
+    assert sum(done["counts"].values()) == len(done["lines"])
+    assert done["own_model"] is False
+    assert done["counts"]["reproduced"] == 0
+    assert done["counts"]["not run"] > 0
+    with (desk / "out/lines.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert "published_other_model" in rows[0]
+    assert list(dict.fromkeys(row["key"] for row in rows)) == [x["key"] for x in done["lines"]]
+    assert json.loads((desk / "out/lines.json").read_text())["lines"] == done["lines"]
+
+
+def test_lines_hold_numbers_with_intervals_and_what_they_need(done):
+    lines = {line["key"]: line for line in done["lines"]}
+    mean = lines["table1-mean-CV"]
+    assert mean["ci_low"] <= mean["ours"] <= mean["ci_high"]
+    assert mean["published"][0]["difference"] == pytest.approx(mean["ours"] - 0.22)
+    assert lines["alignment-0"]["status"].startswith("not run: needs alignment: ")
+    assert lines["data-inputs"]["ours"] == 3
+
+
+def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):
+    page = (desk / "out/report.html").read_text("utf-8")
+    assert "<img" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+    assert "default-src &#39;none&#39;" in page
+    assert page.count("<script") == 0
+
+
+def test_the_same_command_opens_what_is_finished(done, desk):
+    file = desk / "out/runs/norms/atlas.nc"
+    before = file.stat().st_mtime_ns
+    again = run(desk)
+    assert again.exit_code == 0
+    assert "published values are those of google-bert/bert-base-uncased" in again.output
+    assert file.stat().st_mtime_ns == before
+
+
+def test_a_folder_of_another_model_or_limit_is_not_touched(done, desk):
+    refused = run(desk, "--limit", "1")
+    assert refused.exit_code != 0
+    assert "holds a run of another spec (limit: null, now 1)" in str(refused.exception)
+
+
+def test_a_folder_made_of_other_data_is_not_touched(done, desk):
+    (desk / "more.txt").write_text(TEXT)
+    refused = run(desk, "--data", f"text={desk / 'more.txt'}")
+    assert refused.exit_code != 0
+    assert "was made of other data: text was" in str(refused.exception)
+
+
+def test_runs_without_a_page_are_not_linked_but_said_how_to_get(done, desk):
+    page = (desk / "out/report.html").read_text("utf-8")
+    assert "runs/norms/report.html" not in page
+    assert f"<code>headscope report {desk}/out/runs/norms</code>" in page
+
+
+def test_a_part_that_fails_is_told_and_the_others_go_on(desk):
+    (desk / "ranks.txt").write_text("one two three\n")
+    result = run(desk, "--data", f"frequency={desk / 'ranks.txt'}", "--json", out="failing")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    lines = {line["key"]: line["status"] for line in found["lines"]}
+    assert lines["table2-sep"].startswith("failed: ")
+    assert "ranks.txt:1" in lines["table2-sep"]
+    assert lines["data-inputs"] == "differs"
+    assert "Failed: " in (desk / "failing/report.html").read_text("utf-8")
+
+
+def test_every_option_and_every_key_of_data_is_in_its_page():
+    text = (ROOT / "docs/reproduce.md").read_text("utf-8")
+    options = group.get_command(None, "reproduce").params
+    assert not [o for p in options for o in p.opts if o.startswith("--") and o not in text]
+    assert not [key for key in KEYS if f"`{key}`" not in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "heads", "tokens", "own"),
+    [
+        ("google-bert/bert-base-uncased", "c0ffee", 12, 30522, True),
+        ("bert-base-uncased", "c0ffee", 12, 30522, True),
+        ("/models/bert-base-uncased/", "", 12, 30522, True),
+        ("/models/bert-base-uncased", "", 16, 30522, False),
+        ("/models/bert-base-uncased", "", 12, 28996, False),
+        ("somebody/bert-base-uncased", "c0ffee", 12, 30522, False),
+        ("somebody/bert-base-uncased-mnli", "c0ffee", 12, 30522, False),
+    ],
+)
+def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
+    name, revision, heads, tokens, own
+):
+    model = SimpleNamespace(
+        name=name, revision=revision, shape=SimpleNamespace(layers=12, heads=heads),
+        network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
+    )  # fmt: skip
+    assert is_own(PAPERS["kobayashi2020"], model) is own
