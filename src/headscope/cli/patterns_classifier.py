@@ -174,7 +174,6 @@ def _sentence(model: str, corpus: str, run: Run) -> str:
 
 
 def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, list[Path]]:
-    """The table of all heads, and the bars."""
     import numpy as np
     import pandas as pd
 

@@ -88,7 +88,6 @@ def _reproduced(given: _ReproduceOptions) -> PaperOutcome:
 
 
 def _lines(outcome: PaperOutcome) -> Iterator[str]:
-    """The lines section by section, how many hold, and where the page is."""
     from headscope.papers.page import ours_text, short_status
 
     for section in outcome.paper.groups:

@@ -94,7 +94,6 @@ class PaperRuns:
         self.absent, self.others = dict(absent or {}), dict(others or {})
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a run of that name."""
         return name in self.runs
 
     def run(self, name: str) -> PaperRun:

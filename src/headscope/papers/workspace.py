@@ -140,7 +140,6 @@ class PaperData:
         self.used: set[str] = set()
 
     def __contains__(self, key: object) -> bool:
-        """Whether there are data of that key."""
         return key in self.sources
 
     def need(self, key: str) -> DataSource:

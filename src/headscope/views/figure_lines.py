@@ -119,7 +119,6 @@ def _layout(sides: Sides, names: Sequence[str], width: float) -> _LinesLayout:
 
 
 def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]:
-    """Entries of the key in rows, as many in a row as fit."""
     places, x, y = [], EDGE, KEY_ROW / 2
     for name in names:
         wide = SWATCH + 3 + width_of(name, KEY_SIZE)
@@ -171,7 +170,6 @@ def _lines(
 
 
 def _draw_scale(axes: Axes, layout: _LinesLayout, values: Sequence[str], label: str) -> None:
-    """The key of widths and opacities, in the last row."""
     x, y = EDGE, layout.height - FOOT / 2 + 1.5
     word = fitted(label, size=KEY_SIZE, room=LABEL_ROOM * (layout.left + layout.right))
     axes.text(x, y, word, fontsize=KEY_SIZE, va="center_baseline", color=color("muted"))

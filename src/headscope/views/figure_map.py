@@ -121,7 +121,6 @@ def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
 
 
 def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
-    """The tokens left and above, and a frame."""
     queries, keys = layout.words
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=GAP)
@@ -138,7 +137,6 @@ def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
 
 
 def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None:
-    """The name above, the directions in the corner, what is measured below."""
     width, height, size = layout.width, layout.height, layout.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:

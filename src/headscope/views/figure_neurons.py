@@ -136,7 +136,6 @@ def _draw_headings(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
 
 
 def _draw_vectors(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
-    """The query's vector, those of the keys, the products, and what their colours stand for."""
     tops = layout.first + PITCH * np.arange(len(row.keys)) + 0.5
     vectors = np.concatenate([row.query[None], row.vectors])  # [query or key, neuron]
     where = np.concatenate([[layout.query], tops])
@@ -193,7 +192,6 @@ def _strips(
 
 
 def _color_key(axes: Axes, x: float, y: float, scale: float, words: str, *, room: float) -> None:
-    """Below the strips that it is of; it names them where there is room."""
     wide = min(KEY_SIZE[0], room)
     step = wide / (2 * SHADES + 1)
     for place, shade in enumerate(sign_shades().values()):

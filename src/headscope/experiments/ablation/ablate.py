@@ -205,7 +205,6 @@ class _AblationRun:
 
 
 def _text(row: TaskExample) -> str:
-    """Both texts of a row in a line."""
     both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
     return printable(" ".join(both.split()))[:LONGEST]
 

@@ -198,7 +198,6 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    """All groups: those of the second model's atlas, and what the comparison says."""
     scope = job.scope
     with keeping_draws():
         before, after = (

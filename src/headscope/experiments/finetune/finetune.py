@@ -109,7 +109,6 @@ def finetune(
 def _taught(
     plan: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
 ) -> Record:
-    """Trains the network in place; the record of it."""
     start, schedule, began = plan.start, plan.schedule, time.monotonic()
     network = start.model.network
     inputs, dev = (encode(start, x, max_length=plan.max_length) for x in (plan.train, plan.dev))

@@ -134,8 +134,6 @@ class _Trainer(Trainer):
 
 
 class _TrainingWatch(TrainerCallback):
-    """Asks for the state to be written when it is time, and tells how far it is."""
-
     def __init__(self, seconds: float, progress: Progress | None) -> None:
         self.seconds, self.progress, self.saved = seconds, progress, time.monotonic()
 

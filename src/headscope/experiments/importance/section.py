@@ -213,7 +213,6 @@ def against_table(importance: xr.Dataset) -> Table | None:
 
 
 def _cell(value: tuple[float, float, float], digits: str, ends: str) -> Cell:
-    """A number with the ends of its interval, in these formats."""
     number, low, high = value
     small = f"[{low:{ends}}, {high:{ends}}]" if np.isfinite(low) else ""
     text = f"{number:{digits}}" if np.isfinite(number) else MISSING

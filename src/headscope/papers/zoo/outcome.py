@@ -137,7 +137,6 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
 
 
 def _relations(answers: Mapping[str, Answers]) -> list[str]:
-    """One sentence on all relations: in how many models a head beats every fixed offset."""
     counts = [(relation.name, *held(answers[relation_key(relation)])) for relation in RELATIONS]
     words = [f"{name} {holding} of {asked}" for name, holding, asked in counts if asked]
     if not words:
