@@ -85,7 +85,7 @@ NEIGHBOURS = ClaimGroup(
 @quantities.reads("surface")
 def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
-    at = quantities.layers_at(MIDDLE, draws.shape[1])
+    at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
     return run.measured(quantities.over_heads(draws[:, at]), above=bound, detail=detail)
 

@@ -70,7 +70,9 @@ def attention_lines(
     with house_style():
         layout = _layout(sides, names, width)
         figure, axes = figure_page.page_of(width, layout.height)
-        top = _top(maps, heads, unit)
+        top = 1.0
+        if unit != "probability":
+            top = max(token_axes.largest(maps[place]) for place in heads)
         for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
             ends, butt = [x, x + SWATCH], "butt"
             axes.plot(ends, [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle=butt)
@@ -188,12 +190,6 @@ def _width(share: Floats | float) -> Floats | float:
 def _named(maps: Floats, place: Head, labels: Sequence[Sequence[str]] | None) -> str:
     says = labels[place[0]][place[1]] if labels else ""
     return f"{name_of(maps, place)}  {clipped(says, LONGEST_LABEL)}".rstrip()
-
-
-def _top(maps: Floats, heads: Sequence[Head], unit: str) -> float:
-    if unit == "probability":
-        return 1.0
-    return max(token_axes.largest(maps[place]) for place in heads)
 
 
 def _check(

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.draw import token_axes
+from headscope.draw.caption_words import clipped
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
@@ -140,7 +141,7 @@ def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None
     width, height, size = layout.width, layout.height, layout.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:
-        shown = figure_page.set_name(name)
+        shown = clipped(name, figure_page.LONGEST_NAME)
         figure.text(
             EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
         )

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
+from headscope.draw.caption_words import clipped
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, Floats, Sides, fitted, width_of
 from headscope.views import figure_page
@@ -73,7 +74,7 @@ def attention_neurons(
         layout = _layout(row, width, columns, named=bool(name))
         figure, axes = figure_page.page_of(width, layout.height)
         if name:
-            shown = figure_page.set_name(name)
+            shown = clipped(name, figure_page.LONGEST_NAME)
             axes.text(EDGE, NAME / 2, shown, fontsize=NAME_SIZE, weight="bold", va="center")
         _draw_headings(axes, layout, row)
         _draw_vectors(axes, layout, row)
