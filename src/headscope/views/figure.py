@@ -71,11 +71,11 @@ def _plainest_query(weights: Floats, rows: TokenSide) -> int:
 
 
 def _maps(stack: StackMaps, measure: str) -> Floats:
-    found = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
+    known = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
     for further in stack.measures:
-        found[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
-    maps = found.get(measure)
+        known[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
+    maps = known.get(measure)
     if maps is None:
-        there = ", ".join(name for name, m in found.items() if m is not None)
+        there = ", ".join(name for name, m in known.items() if m is not None)
         raise InputError(f"found the measure {measure!r}; this example has {there}")
     return maps
