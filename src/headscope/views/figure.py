@@ -65,7 +65,6 @@ def figure_of(
 
 
 def _plainest_query(weights: Floats, rows: TokenSide) -> int:
-    """The ordinary token with the largest weight; any, where all are special."""
     there = np.flatnonzero(~rows.special) if (~rows.special).any() else np.arange(len(rows))
     return int(there[weights[there].max(-1).argmax()])
 

@@ -217,7 +217,6 @@ def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:
-    """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
     few = changed[:STORED]
     if not few:
         return None

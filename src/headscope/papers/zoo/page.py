@@ -123,7 +123,6 @@ def _number_text(unit: str, value: float, low: float, high: float) -> str:
 
 
 def _definitions() -> list[tuple[list[PaperClaim], str]]:
-    """Claims of one definition together, and where the number must lie."""
     alike = groupby(CLAIMS, key=lambda claim: (claim.number, bound_words(claim), claim.place))
     return [(list(claims), bound) for (_, bound, _), claims in alike]
 
