@@ -105,7 +105,6 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:
-    """The labels among the claims about one head, which are ordered."""
     passing = [claim for claim in claims if rules[claim.kind].passes(claim)]
     kinds = {claim.kind for claim in passing}
     telling = {kind for kind in kinds if not rules[kind].last}

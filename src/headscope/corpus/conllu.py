@@ -98,7 +98,6 @@ def _newdoc(comments: dict[str, str]) -> str | None:
 def _sentence(
     path: Path, label: str, block: Sequence[FileLine], entity_fields: tuple[str, ...]
 ) -> ConlluSentence | None:
-    """The sentence of a block; None where there are only comments."""
     for line in block:
         if line.fault:
             fault = f"{path}:{line.number}: {line.fault}"
@@ -119,7 +118,6 @@ def _sentence(
 
 
 def _row(text: str, index: int) -> dict[str, Any]:
-    """One row, parsed; raises Fault for a malformed one."""
     columns = text.count("\t") + 1
     if columns != COLUMNS:
         lost = "\t" not in text and len(text.split()) > 1

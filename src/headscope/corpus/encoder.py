@@ -125,7 +125,6 @@ class Encoder:
                 )
 
     def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
-        """The examples of a passage that shares its window with no other."""
         if passage.fault is not None:
             self.counts.skip(passage.fault, reason="malformed")
             return
@@ -218,7 +217,6 @@ class Encoder:
     def _ready(
         self, document: Document, passage: Passage, tokens: Sequence[str]
     ) -> Iterator[Example]:
-        """Ready tokens, used as they are; over the limit, windows with the tokenizer's frame."""
         try:
             ids = self.reader.tokens(tokens)
         except UnknownToken as error:

@@ -188,7 +188,6 @@ def _units(root: Path) -> tuple[tuple[str, ...], int]:
 
 
 def _frames(root: Path) -> frozenset[str]:
-    """Names of the frames; each has its file."""
     index = XmlFile.read(root / "frameIndex.xml", root="frameIndex").root
     names = [frame.get("name", "") for frame in index.iterfind("{*}frame")]
     there = {entry.name for entry in (root / "frame").iterdir()}

@@ -139,7 +139,6 @@ class TokenizerReader:
         return np.asarray(sorted(set(t.all_special_ids) - content), dtype=np.int64)
 
     def _frame(self) -> SpecialTokens:
-        """Read off a probe that the tokenizer framed itself."""
         # Some vocabularies hold none of the probes; the last resort is a word of their own.
         own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
         for probe in chain(PROBES, own):

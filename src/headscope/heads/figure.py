@@ -95,7 +95,6 @@ def _write_labels(
 
 
 def _words(one: TypicalMap, side: float) -> tuple[list[str], float]:
-    """The tokens as they are set, and the size of type in points."""
     size = min(MOST_TYPE, 0.82 * side / len(one.tokens))
     return [fitted(token, size=size, room=TOKENS - 4) for token in one.tokens], size
 

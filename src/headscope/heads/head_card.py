@@ -194,7 +194,6 @@ def _token(token: str) -> str:
 
 
 def _numbers(card: HeadCard) -> list[str]:
-    """One line per number: name, value with interval, rank, and where the head stands."""
     if not card.numbers:
         return []
     values = {id(row): by_unit(*row.ends, row.metric.unit) for row in card.numbers}

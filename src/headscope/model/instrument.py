@@ -135,8 +135,6 @@ class Instrument(Reversible):
         self._running.clear()
         self._forget_pass()
 
-    # --- hooks ------------------------------------------------------------------------------
-
     def _forget_pass(self) -> None:
         self._called.clear()
         for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
@@ -195,8 +193,6 @@ class Instrument(Reversible):
         view, mixed = self._pending.pop(site.attention)
         view.plain_projection = mixed is None or _same(args[0], mixed)
         self._show(view, output.detach())
-
-    # --- what the attention function calls --------------------------------------------------
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""

@@ -2,31 +2,8 @@
 
 An analysis sees every layer of every batch once (`observe`), may end each batch (`finish`), and
 turns its sums into labelled results at the end (`result`). Its state is the accumulators that it
-holds as attributes; saving, loading and merging are inherited.
-
-    @register
-    class Largest(Analysis):
-        name = "largest"
-        summary = "how sure each head is"
-        source = "ours"
-
-        def __init__(self, scope):
-            super().__init__(scope)
-            self.total = self.sums(scope.layers, scope.heads)
-            self.examples = self.sums()
-
-        def observe(self, layer, batch):
-            top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-            self.total.add(top, batch.bootstrap, at=(layer.index,))
-            if layer.index == 0:
-                self.examples.add(np.ones(len(top)), batch.bootstrap)
-
-        def result(self):
-            mean = self.mean(self.total, self.examples)
-            words = ("mean largest weight of a row", "probability", self.source)
-            return labelled({"largest": Variable(mean, ("layer", "head"), *words)})
-
-`headscope.run.check_analysis.check_analysis(Largest)` says whether it keeps the contract.
+holds as attributes; saving, loading and merging are inherited. A whole one stands in
+docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contract.
 """
 
 from __future__ import annotations
@@ -107,7 +84,7 @@ class AnalysisPart:
 
 
 class Analysis:
-    """A measurement of every head; the docstring of the module shows a whole one.
+    """A measurement of every head.
 
     name     the group's name in the results, and the word on the command line
     needs    what the instrument and the corpus must provide: a subset of NEEDS
@@ -138,8 +115,6 @@ class Analysis:
     def result(self) -> xr.Dataset:
         """The labelled results of all batches."""
         raise NotImplementedError
-
-    # --- what every analysis inherits -------------------------------------------------------
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""

@@ -133,9 +133,6 @@ def atlas(
         return _computed(run, model, job, plan, execution)
 
 
-# --- steps of atlas -------------------------------------------------------------------------
-
-
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
     """The analyses to run; InputError for one that is asked for but not possible with the model."""
     allowed = model.allows
@@ -199,7 +196,6 @@ def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings)
 def _computed(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution
 ) -> Run:
-    """Compute what is missing, merge, label and keep; a finished run is only opened."""
     meter = Meter(len(plan.shards), execution.progress)
     meter.advance(len(run.done))
     if (finished := run.finished()) is not None:

@@ -66,8 +66,6 @@ class RunFolder:
     def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
         self.path, self.parts = Path(path), parts
 
-    # --- the manifest -----------------------------------------------------------------------
-
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; raises RunFolderError if it is damaged."""
         file = self.path / MANIFEST
@@ -86,8 +84,6 @@ class RunFolder:
         """Replace the manifest."""
         text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True)
         put(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
-
-    # --- the folder -------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
@@ -159,8 +155,6 @@ class RunFolder:
                 pass  # a file system without locks
             yield
 
-    # --- results ----------------------------------------------------------------------------
-
     def put_results(self, content: bytes) -> str:
         """Write atlas.nc; returns its sha256, for the manifest."""
         put(self.path / RESULTS, content)
@@ -172,8 +166,6 @@ class RunFolder:
         if sha256 is None or not file.is_file():
             return False
         return hashlib.sha256(file.read_bytes()).hexdigest() == sha256
-
-    # --- shards -----------------------------------------------------------------------------
 
     def finished_shards(self) -> set[int]:
         """Numbers of the shards that are whole; damaged ones are deleted."""

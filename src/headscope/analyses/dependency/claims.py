@@ -40,9 +40,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 
 
 def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
-    """The accuracies of the most frequent relations, each in the direction in which its best head
-    is best; None for any other variable.
-    """
+    """The accuracies of the most frequent relations, in their best heads' direction; else None."""
     if variable != "accuracy":
         return None
     dependency, found = needed(tree, NAME), []

@@ -183,9 +183,6 @@ def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[
     return [ALL, CLEAN, *kept], member
 
 
-# --- the right answer for each word of a batch --------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SyntacticHeads:
     """The trees of a batch, in places (see `Words`).

@@ -39,7 +39,6 @@ WRAP = 56  # characters of a line
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel; none where the run has no clusters."""
     groups = clusters(tree)
     if not groups:
         return []
@@ -48,7 +47,6 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _caption(tree: xr.DataTree) -> str:
-    """How to read the figure, how many clusters, and what they are, in words."""
     heads, merged = shape(tree)[1], _block(shape(tree))
     each = "; ".join(
         f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}"
@@ -101,7 +99,6 @@ def mark_cluster(
 
 
 def _block(size: tuple[int, int]) -> int:
-    """How many heads share a side of a cell."""
     return -(-size[0] * size[1] // MOST_CELLS)
 
 
@@ -136,7 +133,6 @@ def _map(axes: Axes, js: Floats, block: int, top: float) -> None:
 
 
 def _strips(axes: Axes, groups: Sequence[Cluster], layer: Ints, layers: int) -> None:
-    """The layer of every row, on the left, and the clusters, along the diagonal."""
     width = STRIP * len(layer)
     layer_strip(axes, layer, layers, at=-2 * width, width=width)
     start = 0
@@ -163,7 +159,6 @@ def runs(numbers: Ints) -> list[tuple[int, int]]:
 
 
 def _key(axes: Axes, top: str, count: int) -> None:
-    """What the strip and the shades mean, below the map."""
     small: dict[str, Any] = {"fontsize": 6.5, "va": "center"}
     level = count * (1 + 0.62 * FOOT)
     axes.text(-1.5 * STRIP * count, level, "layer", ha="center", **small)

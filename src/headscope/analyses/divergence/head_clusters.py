@@ -75,7 +75,6 @@ def distances_of(pairs: Float64) -> Float64:
 def _clusters(
     distances: Sequence[Float64], layer: Ints, *, seed: int, documents: int
 ) -> dict[str, Variable]:
-    """How many clusters, how sure; and which heads are in which (`_members`)."""
     counts = clustering.counts_for(len(layer))
     labels = np.stack([
         [clustering.labels_by(method, apart, counts) for method in clustering.METHODS]

@@ -78,9 +78,7 @@ def _pairs(
 
 
 def _between_words(kept: StoredInput, maps: Floats) -> Floats:
-    """[word, word] sums over the tokens looked at, means over those that look; NaN for a word to
-    itself, and for words that are not there.
-    """
+    """[word, word] sums over keys, means over queries; NaN to itself, and for absent words."""
     count = int(kept.word.max(initial=-1)) + 1
     member = (kept.word == np.arange(count)[:, None]).astype(np.float64)  # [word, token]
     size = member.sum(1)

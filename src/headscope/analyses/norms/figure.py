@@ -36,7 +36,6 @@ CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
-    """Attention; weighted norm, mean over heads; norm of the sum over heads."""
     norms = needed(tree, "norms")
     wanted = {
         "attention": "Weight α", "weighted_norm": "Weighted norm ‖αf(x)‖",
@@ -90,7 +89,6 @@ RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 
 def _cancellation_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per category that has pairs."""
     norms = needed(tree, "norms")
     if HISTOGRAM not in norms:
         return []
@@ -128,9 +126,7 @@ def medians(counts: Floats, borders: Floats) -> Floats:
 
 
 def _window(norms: xr.Dataset) -> list[slice]:
-    """[weight, norm] the bins from the first to the last that hold more than RARE of the pairs of a
-    category.
-    """
+    """[weight, norm] the first to the last bin with more than RARE of a category's pairs."""
     counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
     share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
     there = [np.flatnonzero(share.sum(axis).max(0) > RARE).tolist() for axis in (2, 1)]
@@ -168,7 +164,6 @@ WORDS = {
 
 
 def _frequency_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per quantity."""
     norms = needed(tree, "norms")
     if PROFILE not in norms:
         return []

@@ -4,9 +4,7 @@ Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, hea
 by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
 token's frequency rank with its mean ‖f(x)‖ and with the attention it receives.
 
-A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
-more to the octave), which add and merge. Intervals come from coarser histograms, one per bootstrap
-replicate: their spread is placed around the fine value.
+Ranks are taken from histograms, of 16 bins to the octave or more; see `run.rank_histograms`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ TITLES = {one.name: one.title for one in CLASSES}
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """The model as a whole and layer by layer; and how sure the classifier is."""
     patterns = needed(tree, "patterns")
     if not np.isfinite(patterns["model_share"].values).any():
         return []

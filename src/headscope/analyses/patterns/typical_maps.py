@@ -98,7 +98,6 @@ def class_title(kind: str) -> str:
 
 
 def _classes(tree: xr.DataTree, layer: int, head: int) -> dict[str, tuple[float, float, float]]:
-    """Class of maps → its share of the head's maps."""
     patterns = group(tree, "patterns")
     if patterns is None or "share" not in patterns:
         return {}

@@ -123,7 +123,6 @@ def installed_pipelines() -> dict[str, str]:
 
 
 def _missing_pipeline(model: str, name: str, there: dict[str, str]) -> str:
-    """What is wanted, and the command that installs it."""
     indexed = INDEX_NAME.replace("-", "_")
     install = f"the spaCy pipeline {name!r} is not installed; install it:"
     if name == "en_core_web_sm":
@@ -292,7 +291,6 @@ def _missing_models(language: str) -> str:
 
 
 def _models_digest(language: str) -> str:
-    """Hash of the model files that are used; InputError if they are not here."""
     common: Any = import_module("stanza.resources.common")
     folder = Path(common.DEFAULT_MODEL_DIR) / language
     files = sorted(path for name in PROCESSORS for path in (folder / name).glob("*.pt"))

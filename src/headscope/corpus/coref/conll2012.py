@@ -84,7 +84,6 @@ class _Block:
 
 
 def _blocks(path: Path) -> Iterator[_Block]:
-    """The documents of a file, and what stands outside of them."""
     begin, lines = None, list[FileLine]()
     for line in read_lines(path):
         if line.text.startswith(BEGIN):

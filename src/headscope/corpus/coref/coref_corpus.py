@@ -160,7 +160,6 @@ def _gap_entity(row: Mapping[str, str], name: str) -> str:
 
 
 def _gap_span(row: Mapping[str, str], name: str) -> tuple[int, int]:
-    """Where a name or pronoun begins and ends in the text, in characters."""
     wanted, stated, text = row[name], row[f"{name}-offset"], row["Text"]
     start = int(stated) if stated.isdecimal() and len(stated) <= len(str(len(text))) else len(text)
     there = text[start : start + len(wanted)]

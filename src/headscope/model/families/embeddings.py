@@ -105,7 +105,6 @@ class Embeddings:
         return scaled, self.norm.bias.detach().to(wide)
 
     def _places(self, ids: torch.Tensor) -> torch.Tensor:
-        """[example or 1, token] the position that each token is given."""
         padding = self.position.padding_idx
         if padding is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]

@@ -157,7 +157,6 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    """The site as the table describes it."""
     names = {base.__name__ for base in type(module).__mro__}
     for layout in LAYOUTS:
         if names.isdisjoint(layout.attention) or not _holds(layout, module):
@@ -225,7 +224,6 @@ def _stack(path: str, module: nn.Module) -> str:
 
 
 def _heads(attention: nn.Module) -> int:
-    """Number of query heads of an attention module."""
     for name in ("num_attention_heads", "num_heads", "n_heads"):
         if isinstance(number := getattr(attention, name, None), int):
             return number
