@@ -200,7 +200,6 @@ def parts(kind: str, among: Iterable[Question] | None = None) -> list[Any]:
 
 @cache
 def _announced() -> tuple[dict[str, Question], list[str]]:
-    """The questions of all entry points by name, ours first; and why some were refused."""
     known: dict[str, Question] = {}
     why: list[str] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: _distribution(entry) != OURS):

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.accumulators import Bools, Ints
 from headscope.core.results import Floats, group, printable
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 PUNCTUATION = (".", ",")
 
 
@@ -119,7 +117,6 @@ def _text(tokens: Sequence[str], forms: Sequence[str], special: Bools, word: Int
 
 
 def _gold(dataset: xr.Dataset, at: int) -> tuple[tuple[int, int, str], ...]:
-    """The tree of an input; those with trees come first, in the order of `example`."""
     if at >= dataset.sizes["example"]:
         return ()
     heads = dataset["head_word"].transpose("example", "word").values[at]

@@ -86,7 +86,6 @@ def blocks(path: Path) -> Iterator[list[FileLine]]:
 
 
 def _comments(block: Sequence[FileLine]) -> dict[str, str]:
-    """What the comments say: `# key = value`; the value is empty where there is none."""
     pairs = [line.text[1:].partition("=") for line in block if line.text.startswith("#")]
     return {key.strip(): value.strip() for key, _, value in pairs}
 

@@ -156,7 +156,6 @@ class TokenizerReader:
 
     @staticmethod
     def _parts(encoded: Any) -> list[Ids]:
-        """The special ids before, between and after the segments of one encoded input."""
         parts: list[list[int]] = [[]]
         last = None
         for token, segment in zip(encoded.input_ids, encoded.sequence_ids(0), strict=True):
@@ -168,7 +167,6 @@ class TokenizerReader:
         return [np.asarray(part, dtype=np.int64) for part in parts]
 
     def _needs_space(self) -> bool:
-        """Whether split words match running text only if they carry their space with them."""
         running = list(self._call("the the").input_ids)
         bare = list(self._call(["the", "the"], is_split_into_words=True).input_ids)
         spaced = list(self._call(["the", " the"], is_split_into_words=True).input_ids)

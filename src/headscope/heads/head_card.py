@@ -151,7 +151,6 @@ def _map(one: TypicalMap) -> dict[str, Any]:
 
 
 def _plain(told: Any) -> Any:
-    """Numbers in DIGITS digits, also inside lists and dicts; NaN as None."""
     if isinstance(told, dict):
         return {name: _plain(value) for name, value in told.items()}
     if isinstance(told, list):
@@ -226,7 +225,6 @@ def _cut(text: str) -> str:
 
 
 def _strip(row: RankedNumber) -> str:
-    """Where the head stands from the smallest to the largest of all heads; `|`: their median."""
     values = row.metric.estimate.value
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if not row.rank or high <= low:

@@ -71,7 +71,6 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = 
 
 
 def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
-    """The output of a run and the fewest seconds of a few, after one to warm up."""
     output = run()
     seconds = []
     for _ in range(_ROUNDS):
@@ -90,7 +89,6 @@ def _available(network: nn.Module) -> bool:
 
 
 def _packable(module: nn.Module) -> TypeGuard[nn.Linear]:
-    """A plain float32 linear map on the host that nobody has changed."""
     return (
         type(module) is nn.Linear
         and module.weight.dtype == torch.float32
@@ -155,7 +153,6 @@ class Product:
 
 
 def _pack(weight: torch.Tensor) -> torch.Tensor:
-    """[out, in] weights in the layout that oneDNN prefers."""
     packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(
         weight.detach().contiguous(), None
     )

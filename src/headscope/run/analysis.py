@@ -41,7 +41,6 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Kind = TypeVar("Kind", bound="type[Analysis]")
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
@@ -205,19 +204,19 @@ def known_analyses() -> dict[str, type[Analysis]]:
         if kind is None:
             continue
         try:
-            known[asked.name] = _check_needs(kind)
+            _check_needs(kind)
         except InputError as error:
             question.refuse_measure(asked.name, f"{error}; it is left out")
+        else:
+            known[asked.name] = kind
     return known
 
 
-def _check_needs(kind: Kind) -> Kind:
-    unknown = kind.needs - NEEDS
-    if unknown:
+def _check_needs(kind: type[Analysis]) -> None:
+    if unknown := kind.needs - NEEDS:
         raise InputError(
             f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
         )
-    return kind
 
 
 def options_of(kind: type[Analysis]) -> dict[str, Any]:

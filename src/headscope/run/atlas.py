@@ -1,8 +1,4 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep.
-
-run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
-run["flow"]
-"""
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
 from __future__ import annotations
 
@@ -63,7 +59,6 @@ class Execution:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for values that make no sense."""
         if self.workers < 1 or (self.threads is not None and self.threads < 1):
             raise InputError(
                 f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"

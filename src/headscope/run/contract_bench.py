@@ -242,7 +242,6 @@ _KINDS = ("pronoun", "proper", "nominal")
 
 
 def _head(at: int, count: int) -> int:
-    """The second word is the root; the head of every other is its neighbour towards the root."""
     root = min(1, count - 1)
     return -1 if at == root else at + 1 if at < root else at - 1
 

@@ -158,7 +158,6 @@ def run_in_progress(
 def _manifest_of_spec(
     folder: RunFolder, spec: Mapping[str, Any], instead: str = INSTEAD
 ) -> Manifest | None:
-    """The manifest of the run in a folder, None without one; RunFolderError for another spec's."""
     manifest = folder.manifest()
     if manifest is None or manifest["fingerprint"] == fingerprint(spec):
         return manifest

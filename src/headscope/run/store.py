@@ -5,10 +5,8 @@
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
-nothing. A shard that does not match the hash in its name is deleted and computed again.
-
-run = open_run("atlas-demo")  # without model or torch
-run["flow"]
+nothing. A shard that does not match the hash in its name is deleted and computed again. Nothing
+here needs a model or torch.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ import numpy as np
 import xarray as xr
 
 import headscope
-from headscope.core.whole_file import DRAFT, write_whole
+from headscope.core.whole_file import DRAFT, file_sha256, write_whole
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
@@ -163,9 +161,7 @@ class RunFolder:
     def has_results(self, sha256: str | None) -> bool:
         """Whether atlas.nc exists and has this hash."""
         file = self.path / RESULTS
-        if sha256 is None or not file.is_file():
-            return False
-        return hashlib.sha256(file.read_bytes()).hexdigest() == sha256
+        return sha256 is not None and file.is_file() and file_sha256(file) == sha256
 
     def finished_shards(self) -> set[int]:
         """Numbers of the shards that are whole; damaged ones are deleted."""
@@ -247,22 +243,18 @@ class Run:
     path: Path | None = None
 
     def __getitem__(self, name: str) -> xr.Dataset:
-        """The results of one analysis."""
         if name not in self.tree.children:
             there = ", ".join(self.tree.children)
             raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the analyses that were run."""
         return iter(self.tree.children)
 
     def __len__(self) -> int:
-        """How many analyses there are."""
         return len(self.tree.children)
 
     def __contains__(self, name: object) -> bool:
-        """Whether an analysis was run."""
         return name in self.tree.children
 
     def report(self) -> Path:
@@ -281,7 +273,6 @@ class Run:
         return page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
 
     def __repr__(self) -> str:
-        """What was run on what, and which analyses there are."""
         a = self.tree.attrs
         return (
             f"<headscope.Run {a['model']} on {a['documents']} documents, {a['tokens']} tokens: "

@@ -150,16 +150,11 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
         if figure is None:
             figure = compose([_panel(dependency, best)], columns=1)
         else:  # half the time of composing anew
-            _repaint(figure, dependency, best)
+            with house_style():
+                paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
+                figure.axes[0].set_title(_title(best))
         plain = re.sub(r"[^a-z0-9]+", "-", best.relation.lower())[:LONGEST_NAME].strip("-")
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
-
-
-def _repaint(figure: Figure, dependency: xr.Dataset, best: RelationHead) -> None:
-    with house_style():
-        grid = _accuracy(dependency, best)
-        paint_grid(figure.axes[0], grid, top=1.0, best=best.place)
-        figure.axes[0].set_title(_title(best))
 
 
 def _panel(dependency: xr.Dataset, best: RelationHead) -> Panel:

@@ -93,7 +93,6 @@ def _row(sentence: ParsedSentence) -> WordRow | None:
 def _panel(
     sentence: ParsedSentence, relations: Sequence[RelationHead], *, top: float | None
 ) -> Panel:
-    """A sentence laid out, with its key to the right where there is room, else below."""
     hues = {best.relation: hue for best, hue in zip(relations, HUES, strict=False)}
     here = [f for f in relations if any(arc.relation == f.relation for arc in sentence.arcs)]
     row = _row(sentence)

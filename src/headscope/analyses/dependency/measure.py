@@ -135,11 +135,8 @@ class Dependency(Analysis):
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
-        correct, offsets = (
-            self.correct.sums,
-            self.by_offset.sums,
-        )  # [replicate + 1, half, …, column]
-        asked = self.asked.sums  # [replicate + 1, half, column]
+        # [replicate + 1, half, …, column]
+        correct, offsets, asked = self.correct.sums, self.by_offset.sums, self.asked.sums
         heads, baseline = best(correct, asked), best(offsets, asked)
         both = asked.sum(1)  # [replicate + 1, column]
         layer, head, direction = heads.places

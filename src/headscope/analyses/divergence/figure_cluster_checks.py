@@ -128,7 +128,6 @@ def _curve(divergence: xr.Dataset, axes: Axes) -> None:
 
 
 def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
-    """Every head a bar, the longest first in its cluster."""
     value: Floats = divergence["silhouette"].values  # [unit]
     gap = max(len(value) / 60, 1.0)
     row, middles = 0.0, []

@@ -172,7 +172,6 @@ def _key(axes: Axes, top: str, count: int) -> None:
 
 
 def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
-    """Number, size, layers and what they do, one under the other, each led to its cluster."""
     sizes = np.array([len(one.units) for one in groups])
     ends = np.cumsum(sizes)
     texts = [[f"{one.name.partition(':')[0]}", *textwrap.wrap(one.what, WRAP)] for one in groups]

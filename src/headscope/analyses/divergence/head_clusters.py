@@ -109,7 +109,6 @@ def _clusters(
 
 
 def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
-    """Of rows of value, dims, words and source, and the unit, where it is not 1."""
     return {
         name: Variable(value, dims, words, unit[0] if unit else "1", source)
         for name, (value, dims, words, source, *unit) in rows.items()
@@ -119,7 +118,6 @@ def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
 def _members(
     distances: Sequence[Float64], labels: Ints, layer: Ints, *, documents: int
 ) -> dict[str, Variable]:
-    """Which heads, which medoid, how well apart and how surely; labels [replicate + 1, unit]."""
     order = clustering.by_depth(labels[0], layer)
     number, count = np.argsort(order)[labels[0]], len(order)  # [unit]
     medoids = clustering.typical(distances[0], number)  # [cluster]

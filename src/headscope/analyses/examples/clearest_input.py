@@ -51,7 +51,6 @@ def _best(
 
 
 def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
-    """Whether the best head of a relation looks from dependents to their heads."""
     dataset = group(tree, "dependency")
     assert dataset is not None
     at = dataset["relation"].values.tolist().index(relation)

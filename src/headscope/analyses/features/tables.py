@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.tables import scale_of
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
 from headscope.core.results import at, estimate, group, head_name, shape
 from headscope.draw.caption_words import INTERVALS, over, quantity, special
@@ -50,7 +49,7 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
         if not np.isfinite(parts.value).any():
             continue
         unit = int(np.nanargmax(parts.value))
-        best = at(Estimate(parts.value.ravel(), parts.low.ravel(), parts.high.ravel()), unit)
+        best = at(parts.map(np.ravel), unit)
         rows.append(
             [
                 Cell(name_of_kind(tree, kind)), Cell(f"{int(here['count']):,}"),

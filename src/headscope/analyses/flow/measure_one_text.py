@@ -1,9 +1,5 @@
 """From which tokens of one text a model's representations come.
 
-    hs.flow("demo", "The cat sat on the mat.", method="globenc")
-
-gives an xarray DataArray [layer, query, key].
-
 Two ways to put layer matrices together (Abnar & Zuidema 2020). Rollout adds up all paths from an
 output to an input token, a path's weight being the product of its steps. Flow asks how much can run
 through the layers at once when every step is a pipe as wide as its weight: the maximum flow.

@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (
@@ -67,7 +66,7 @@ def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes
             continue
         there.append((category, special(tree, category)))
         if parts.value.ndim > 1:  # the mean of the heads' limits bounds the interval of their mean
-            parts = Estimate(*map(over_heads, (parts.value, parts.low, parts.high)))
+            parts = parts.map(over_heads)
         band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
     layer_axis(axes, len(parts.value))
     if variable == "attention":

@@ -82,7 +82,6 @@ class Cancellation(AnalysisPart):
         return len(COARSE_WEIGHT) * len(COARSE_NORM)
 
     def _choose(self, layer: LayerView, batch: Batch) -> None:
-        """Draw the rows of each example, and note the category of every (row, key) pair."""
         examples, tokens = batch.input_ids.shape
         rows = min(self.rows or tokens, tokens)
         chosen = np.full((examples, rows), -1)

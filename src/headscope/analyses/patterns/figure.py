@@ -98,7 +98,6 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
 
 
 def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
-    """Bars from the bottom up in the order of the classes; shares [bar, pattern]."""
     start = np.zeros(len(places))
     for at, word in enumerate(NAMES):
         part = np.nan_to_num(shares[:, at])

@@ -223,7 +223,6 @@ def _ended(passage: Passage) -> bool:
 
 
 def _cut(text: str) -> list[str]:
-    """The text, in several parts if it is longer than MOST; cut only at white space."""
     if len(text) <= MOST:
         return [text]
     return textwrap.wrap(

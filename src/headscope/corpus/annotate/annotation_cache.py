@@ -93,7 +93,6 @@ def read_cache(path: Path) -> Iterator[tuple[int, dict[int, list[Tree]]]]:
 
 
 def _rows(number: int, name: str, pieces: Sequence[list[Tree]]) -> Iterator[str]:
-    """One document as CoNLL-U; the id of a sentence is document.piece.sentence."""
     newdoc = f"# newdoc id = {' '.join(name.split()) or number}\n"
     for piece, trees in enumerate(pieces):
         for place, tree in enumerate(trees):

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.annotate import Annotator, Parser, Tree
 from headscope.corpus.document import Word
 from headscope.errors import InputError
@@ -192,7 +193,6 @@ def _parsed_by_spacy(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
 
 
 def _spacy_tree(span: Any) -> Tree:
-    """The words of one sentence; none if it is all white space."""
     tokens = [token for token in span if not token.is_space]
     if not tokens:
         return ()
@@ -298,8 +298,7 @@ def _models_digest(language: str) -> str:
         raise InputError(_missing_models(language))
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()[:12]
 
 

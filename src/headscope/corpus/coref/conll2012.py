@@ -154,7 +154,6 @@ def _row(line: FileLine) -> _ConllRow:
 
 
 def _mentions(rows: Sequence[_ConllRow], *, start: int) -> list[Mention]:
-    """The mentions of a sentence whose first word is number `start` of the document."""
     try:
         spans = paired(mark for place, row in enumerate(rows) for mark in _marks(row, place))
     except BracketFault as fault:
