@@ -93,7 +93,7 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
     separator sink tells less than the first head that does something else. The list is then ordered
     by effect alone; ties go to the lower layer, then the lower head.
     """
-    strongest = [found.labels[0] for found in head_labels(tree).values() if found.labels]
+    strongest = [one.labels[0] for one in head_labels(tree).values() if one.labels]
     waiting, chosen, taken = sorted(strongest, key=rank), list[Claim](), Counter[str]()
     while waiting and len(chosen) < count:
         # max keeps the first of equals.

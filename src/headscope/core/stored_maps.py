@@ -80,7 +80,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
             "token_text", "word_text", "special", "segment", "token_word", "token_count",
         )
     }  # fmt: skip
-    found = []
+    inputs = []
     for at in range(maps.sizes["input"]):
         n = int((columns["token_count"][at] > 0).sum())
         attention = maps.values[at, :, :, :n, :n]
@@ -90,7 +90,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
         token, form, special, segment, word, count = (c[at, :n] for c in columns.values())
         tokens = tuple(map(str, token))
         known = bool(np.isfinite(value_norm).all())
-        found.append(
+        inputs.append(
             StoredInput(
                 text=_text(tokens, form.tolist(), special > 0, word), tokens=tokens,
                 special=special > 0, segment=segment.astype(np.int64), word=word.astype(np.int64),
@@ -100,7 +100,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
                 versus_name="" if others is None else printable(others.attrs["versus"]),
             )
         )  # fmt: skip
-    return found
+    return inputs
 
 
 def _text(tokens: Sequence[str], forms: Sequence[str], special: Bools, word: Ints) -> str:

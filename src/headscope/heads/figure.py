@@ -65,10 +65,10 @@ def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
 
 
 def _lines(card: HeadCard) -> list[str]:
-    found = card.labels
-    texts = [label.label for label in found.labels] or [UNLABELLED]
-    if found.closest:
-        texts[-1] += f"; most: {found.closest.sentence}"
+    head = card.labels
+    texts = [label.label for label in head.labels] or [UNLABELLED]
+    if head.closest:
+        texts[-1] += f"; most: {head.closest.sentence}"
     return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
 
 

@@ -102,8 +102,8 @@ def card_parts() -> list[CardPart]:
 
 def head_maps(tree: xr.DataTree) -> HeadMaps:
     """The typical maps of heads, of the first question that has any."""
-    found = (part.maps(tree) for part in card_parts() if part.maps is not None)
-    return next((maps for maps in found if maps.source), HeadMaps("", "", lambda layer, head: []))
+    given = (part.maps(tree) for part in card_parts() if part.maps is not None)
+    return next((maps for maps in given if maps.source), HeadMaps("", "", lambda layer, head: []))
 
 
 def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:

@@ -101,11 +101,11 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     rows = [
         {
             **_model(tree), "layer": layer, "head": head,
-            "name": head_name(layer * heads + head, heads), "labels": found.text,
-            "kinds": ";".join(label.kind for label in found.labels),
+            "name": head_name(layer * heads + head, heads), "labels": one.text,
+            "kinds": ";".join(label.kind for label in one.labels),
             "role": str(roles[layer, head]),
         }
-        for (layer, head), found in head_labels(tree).items()
+        for (layer, head), one in head_labels(tree).items()
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -120,8 +120,8 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS]
     rows = [
         {**_model(tree), "layer": layer, "head": head, "rank": place, **label.row}
-        for (layer, head), found in head_labels(tree).items()
-        for place, label in enumerate(found.labels, start=1)
+        for (layer, head), one in head_labels(tree).items()
+        for place, label in enumerate(one.labels, start=1)
     ]
     whole = dict.fromkeys(("layer", "head", "rank", "n"), "int64")  # also where there is no row
     shares = dict.fromkeys(("value", "ci_low", "ci_high", "reference", "effect"), "float64")

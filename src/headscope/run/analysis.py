@@ -164,13 +164,13 @@ class Analysis:
 
 
 def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str, Accumulator]:
-    found: dict[str, Accumulator] = {}
+    by_name: dict[str, Accumulator] = {}
     for name, value in vars(holder).items():
         if isinstance(value, Accumulator):
-            found[prefix + name] = value
+            by_name[prefix + name] = value
         elif isinstance(value, AnalysisPart):
-            found |= _accumulators(value, f"{prefix}{name}.")
-    return found
+            by_name |= _accumulators(value, f"{prefix}{name}.")
+    return by_name
 
 
 def ratio_of(total: Sums, count: Sums) -> Float64:

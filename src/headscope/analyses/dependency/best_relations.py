@@ -77,8 +77,8 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
                     int(here["count"]),
                 )
             )  # fmt: skip
-    for found in relations.values():
-        found.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
+    for of_head in relations.values():
+        of_head.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
     return relations
 
 

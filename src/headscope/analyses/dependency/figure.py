@@ -130,11 +130,11 @@ def draw_relation(tree: xr.DataTree, relation: str) -> Figure:
     raises  KeyError for a relation that the run does not have, or of which no word was scored
     """
     dependency = group(tree, "dependency")
-    found = {} if dependency is None else {f.relation: f for f in relation_heads(dependency)}
-    if dependency is None or relation not in found:
-        there = ", ".join(found) or "none"
+    best_heads = {} if dependency is None else {f.relation: f for f in relation_heads(dependency)}
+    if dependency is None or relation not in best_heads:
+        there = ", ".join(best_heads) or "none"
         raise KeyError(f"no relation {relation!r} was scored; there are {there}")
-    return compose([_panel(dependency, found[relation])], columns=1)
+    return compose([_panel(dependency, best_heads[relation])], columns=1)
 
 
 def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:

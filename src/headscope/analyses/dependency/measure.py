@@ -129,8 +129,8 @@ class Dependency(Analysis):
         self._seen = heads, half, member.astype(np.float32)
         add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
-        found = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
-        add_by_half(self.by_offset, found, half, batch.bootstrap)
+        hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
+        add_by_half(self.by_offset, hits, half, batch.bootstrap)
         self.left_out.add(heads.left_out, batch.bootstrap)
 
     def result(self) -> xr.Dataset:

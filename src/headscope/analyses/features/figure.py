@@ -111,8 +111,8 @@ def _pair_caption(tree: xr.DataTree) -> str:
 
 def _by_kind(dataset: xr.Dataset, dim: str) -> dict[str, Estimate]:
     kinds = map(str, dataset[dim].values)
-    found = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
-    return {kind: parts for kind, parts in found.items() if np.isfinite(parts.value).any()}
+    measured = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
+    return {kind: parts for kind, parts in measured.items() if np.isfinite(parts.value).any()}
 
 
 def _unit(dataset: xr.Dataset) -> str:

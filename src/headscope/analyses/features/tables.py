@@ -14,12 +14,12 @@ from headscope.page.tabulate import Cell, Column, Rows, Table
 
 def features_table(tree: xr.DataTree) -> Table:
     """For every kind of token or pair the head that gives it most, beside the mean head."""
-    found = [
+    wanted = [
         ("features", "feature", "From all tokens, to the kind"),
         ("cls_attention", "feature", f"From {special(tree, 'cls')} in the last layer, to the kind"),
         ("pairs", "pair", "Between words of a sentence"),
     ]
-    there = [(dataset, dim, title) for key, dim, title in found if (dataset := group(tree, key))]
+    there = [(dataset, dim, title) for key, dim, title in wanted if (dataset := group(tree, key))]
     groups = []
     for dataset, dim, title in there:
         words = ", ".join(filter(None, (quantity(dataset), scale_of(dataset)[1])))

@@ -168,8 +168,8 @@ class FrequencyRelation(AnalysisPart):
         if self.scope.frequency_rank is None:
             return {}
         documents, source = self.scope.documents, "Kobayashi et al. 2020"
-        found = [histograms.correlations() for histograms in (self.norm, self.weight)]
-        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
+        ranked = [histograms.correlations() for histograms in (self.norm, self.weight)]
+        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
         return {
             "spearman_frequency": Variable(
