@@ -61,10 +61,7 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
 
 @derived
 def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
-    """(layer, head) -> its labels, for every head, in order.
-
-    Strongest first: by effect (see `claim`), the same for the same numbers.
-    """
+    """(layer, head) -> its labels, the largest effect first, for every head, in order."""
     layers, heads = shape(tree)
     rules = label_rules()
     claims: dict[tuple[int, int], list[Claim]] = {

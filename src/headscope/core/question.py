@@ -114,10 +114,7 @@ class Question:
 
 
 def check_question(question: Question) -> None:
-    """Checks that everything it announces is possible; its measure is checked when it is used.
-
-    raises  InputError that says what is wrong with which question
-    """
+    """Raises InputError if what it announces is impossible; its measure is checked when used."""
     who = f"question {question.name!r}"
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")

@@ -73,10 +73,7 @@ class HeadCard:
 
 
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
-    """Everything in a run about one head; what the run lacks is empty.
-
-    raises  InputError for a head that is not there
-    """
+    """All that a run says of one head, empty where it lacks it; InputError for no such head."""
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(

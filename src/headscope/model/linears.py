@@ -133,10 +133,7 @@ class _Packed(torch.autograd.Function):
 
 
 class Product:
-    """Multiplication by a fixed matrix, by whichever kind the context has switched on.
-
-    matrix  [in, out]
-    """
+    """Multiplication by a fixed matrix [in, out], by whichever kind the context has switched on."""
 
     def __init__(self, matrix: torch.Tensor) -> None:
         self.matrix = matrix

@@ -247,10 +247,7 @@ def forward(
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
 ) -> Any:
-    """One forward pass without gradients; an encoder-decoder runs its encoder only.
-
-    input_ids, mask, segment_ids  [example, token]
-    """
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only."""
     with torch.inference_mode():
         return run_network(network, input_ids, mask, segment_ids)
 

@@ -35,10 +35,7 @@ State = dict[str, np.ndarray[Any, Any]]
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write a file whole: readers, and a crash, see all of it or what was there before.
-
-    raises  HeadscopeError when the disk is full or the place cannot be written
-    """
+    """Writes a file whole; raises HeadscopeError when the disk is full or the place is refused."""
     try:
         write_whole(path, content)
     except OSError as error:
@@ -56,10 +53,7 @@ def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
 
 
 class RunFolder:
-    """A run folder on disk; makes no decision about what is computed.
-
-    parts  name of the folder of what is finished: "shards", or of whole runs
-    """
+    """A run folder on disk; parts: the name of its folder of shards, or of whole runs."""
 
     def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
         self.path, self.parts = Path(path), parts

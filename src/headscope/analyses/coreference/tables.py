@@ -124,10 +124,7 @@ def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate
 
 
 def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
-    """Model and one column per kind of mention: the rule systems, then the best head for all.
-
-    returns  text, and what stands below it; both empty without `coreference`
-    """
+    """The rule systems, then the best head, by kind of mention; with a note; empty without any."""
     dataset = group(tree, "coreference")
     if dataset is None:
         return pd.DataFrame(), ""

@@ -138,8 +138,7 @@ def draw_relation(tree: xr.DataTree, relation: str) -> Figure:
 
 
 def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
-    """The heat map of every relation, by its path in the folder of figures: totals first, then by
-    frequency.
+    """Every relation's heat map by its path in the folder of figures: totals, then by frequency.
 
     The figure is one and the same, with other cells and another title each time: save it before the
     next. The name has a number and what letters and digits of ASCII the relation has: each its own,

@@ -68,10 +68,7 @@ class RelationHead:
 def relation_heads(
     dependency: xr.Dataset, among: Sequence[int] | None = None
 ) -> list[RelationHead]:
-    """One for every relation that was scored: TOTALS, then the labels, the most frequent first.
-
-    among  positions of relations; all by default
-    """
+    """Every relation scored, or `among` positions: TOTALS, then labels, the most frequent first."""
     scored = []
     for place in range(dependency.sizes["relation"]) if among is None else among:
         here = dependency.isel(relation=place)
@@ -100,10 +97,7 @@ def any_interval(heads: Sequence[RelationHead]) -> bool:
 
 
 def chosen_relations(dependency: xr.Dataset) -> list[RelationHead]:
-    """The relations whose best heads are furthest ahead of their offset, beyond the interval.
-
-    Where nothing has an interval, those furthest ahead.
-    """
+    """Those furthest ahead of their offset, beyond the interval where anything has one."""
     known = frequent_relation_heads(dependency)
     ahead = [best for best in known if best.beats]
     if not any_interval(known):

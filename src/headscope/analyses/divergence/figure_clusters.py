@@ -83,10 +83,7 @@ def ordered_units(js: Floats, groups: Sequence[Cluster]) -> list[int]:
 def mark_cluster(
     axes: Axes, number: int, corner: tuple[float, float], size: tuple[float, float]
 ) -> str:
-    """A bar in the colour of a cluster: filled, beyond the number of hues hollow, then half.
-
-    returns  the colour that is read on it
-    """
+    """A bar in a cluster's hue, beyond the hues hollow, then half; returns the ink read on it."""
     hue, cue = color(HUES[number % len(HUES)]), number // len(HUES)
     width, height = size
     if cue == 1:

@@ -49,12 +49,14 @@ def cluster_results(
     unit       of the divergences
     returns    variables, and the coordinates of their dims
     """
+    from scipy.spatial.distance import squareform
+
     units = round((1 + np.sqrt(1 + 8 * draws.shape[1])) / 2)
     if units < clustering.FEWEST_UNITS or not np.isfinite(draws[0]).all() or not draws[0].any():
         return {}, {}
     kept = draws if documents > 1 else draws[:1]
     kept = kept[np.isfinite(kept).all(1) & kept.any(1)]  # a replicate may have drawn no document
-    distances = [distances_of(pairs) for pairs in kept]
+    distances = [np.sqrt(squareform(np.maximum(pairs, 0))) for pairs in kept]
     layer = (np.arange(units) // heads).astype(np.int64)
     variables = _clusters(distances, layer, seed=seed, documents=documents)
     variables |= _layers(kept, distances, layer, seed=seed, documents=documents, unit=unit)
@@ -63,13 +65,6 @@ def cluster_results(
         "where": WHERE, "pairs": ("same_layer", "other_layers"),
     }  # fmt: skip
     return variables, coords
-
-
-def distances_of(pairs: Float64) -> Float64:
-    """[unit, unit] roots of the divergences of all pairs [pair]."""
-    from scipy.spatial.distance import squareform
-
-    return np.asarray(np.sqrt(squareform(np.maximum(pairs, 0))), np.float64)
 
 
 def _clusters(
@@ -154,10 +149,7 @@ def _picked(curves: Float64, references: Float64) -> Float64:
 
 
 def _stability(labels: Ints) -> Estimate:
-    """[method] the mean over replicates, and between what lie 95 % of them.
-
-    labels  [replicate + 1, method, unit]
-    """
+    """[method] mean and 95 % range over replicates; labels [replicate + 1, method, unit]."""
     if len(labels) < 3:
         empty = np.full(labels.shape[1], np.nan)
         return Estimate(empty, empty, empty)

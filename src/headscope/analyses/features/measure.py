@@ -200,10 +200,7 @@ class Groups:
         return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
 
     def largest(self, values: torch.Tensor) -> Float64:
-        """[example, head, kind] the largest entry; 0 where there is none.
-
-        values  [example, head, *axis] at least 0
-        """
+        """[example, head, kind] the largest of values [example, head, *axis] ≥ 0; 0 for none."""
         examples, kinds = self.size
         most = np.zeros((examples * kinds, values.shape[1]))
         if len(self.start):

@@ -85,10 +85,7 @@ def plain(word: str) -> str:
 
 
 def word_types(words: Sequence[Word], negation: frozenset[str]) -> Bools:
-    """[word, type] whether each word is of each of TYPES.
-
-    negation  the words that negate, from `negation_words`
-    """
+    """[word, type] whether each word is of each of TYPES; negation from `negation_words`."""
     types = np.zeros((len(words), len(TYPES)), bool)
     penn = all(word.xpos in PENN for word in words if word.xpos)
     for at, word in enumerate(words):
@@ -99,10 +96,7 @@ def word_types(words: Sequence[Word], negation: frozenset[str]) -> Bools:
 
 
 def subjects_of_verbs(words: Sequence[Word], types: Bools) -> list[tuple[int, int]]:
-    """(subject, verb): the words whose relation is a nominal subject and whose head is a verb.
-
-    types  [word, type] from `word_types`
-    """
+    """(subject, verb): nominal subjects whose head is a verb; types from `word_types`."""
     return [
         (at, word.head)
         for at, word in enumerate(words)

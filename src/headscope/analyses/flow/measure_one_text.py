@@ -133,10 +133,7 @@ MOST_TOKENS = 64  # one maximum flow per pair of tokens: about 4 s for 64 tokens
 
 
 def rollout(matrices: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
-    """For each layer, from the first: the product of its matrix and those before.
-
-    matrices  [example, query, key] layer by layer; rows sum to 1, and so do those of the products
-    """
+    """Products of each layer's matrix [example, query, key] and all before; rows sum to 1."""
     return accumulate(matrices, lambda product, matrix: matrix @ product)
 
 

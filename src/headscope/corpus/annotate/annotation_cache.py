@@ -58,10 +58,7 @@ def is_intact(path: Path, key: str) -> bool:
 def write_cache(
     path: Path, key: str, documents: Iterable[tuple[str, Sequence[list[Tree]]]]
 ) -> Path:
-    """Writes the trees of each piece of each document, whole.
-
-    raises  OSError if the place does not take it, and whatever `documents` raises
-    """
+    """Writes the trees of each piece, whole; raises OSError, and whatever `documents` raises."""
 
     def write(draft: str) -> None:
         digest = hashlib.sha256()
