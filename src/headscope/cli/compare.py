@@ -106,7 +106,6 @@ def _summary(run: Run) -> dict[str, Any]:
 
 
 def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
-    """What was compared on what, and what came of it."""
     from headscope.core.results import counted
     from headscope.experiments.comparison.findings import findings
 

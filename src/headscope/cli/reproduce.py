@@ -62,19 +62,10 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    outcome = _reproduced(given)
-    from headscope.papers.run_paper import summary
-
-    tell(_lines(outcome), summary(outcome) if given.as_json else None)
-    if outcome.counts["failed"]:
-        click.get_current_context().exit(1)
-
-
-def _reproduced(given: _ReproduceOptions) -> PaperOutcome:
     from headscope.papers.workspace import find_data
 
     data = find_data(given.data, given.substitutes)
-    from headscope.papers.run_paper import find_paper, reproduce
+    from headscope.papers.run_paper import find_paper, reproduce, summary
     from headscope.papers.workspace import Workspace
 
     paper = find_paper(given.paper)
@@ -84,11 +75,13 @@ def _reproduced(given: _ReproduceOptions) -> PaperOutcome:
         loading=asdict(given.loading), reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
     )  # fmt: skip
-    return reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    outcome = reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    tell(_lines(outcome), summary(outcome) if given.as_json else None)
+    if outcome.counts["failed"]:
+        click.get_current_context().exit(1)
 
 
 def _lines(outcome: PaperOutcome) -> Iterator[str]:
-    """The lines section by section, how many hold, and where the page is."""
     from headscope.papers.page import ours_text, short_status
 
     for section in outcome.paper.groups:

@@ -39,26 +39,13 @@ def zoo_command(given: _ZooOptions) -> None:
     headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
     headscope zoo demo ./my-model --text wiki.txt -o zoo
     """
-    from headscope.papers.zoo.outcome import as_json
-
-    zoo = _zoo(given)
-    page = str(zoo.path / "report.html")
-    runs = {label: str(run.path) for label, run in zoo.runs.items()}
-    summary = {"zoo": str(zoo.path), "report": page, "runs": runs}
-    tell(_lines(zoo), summary | as_json(zoo) if given.how.as_json else None)
-    for label, why in zoo.failed.items():
-        complain(f"{label}: {why}")
-    if zoo.failed:
-        click.get_current_context().exit(1)
-
-
-def _zoo(given: _ZooOptions) -> Zoo:
     # Everything that can be wrong with the request is found before a model is loaded.
     from headscope.papers.zoo.listed_models import listed_models
 
     listed_models(given.models)
     corpus = options.read_corpus(given.corpus, limit=given.limit)
     settings = options.run_settings(given)
+    from headscope.papers.zoo.outcome import as_json
     from headscope.papers.zoo.run_zoo import zoo
 
     options.check_run_folder(given.output)
@@ -78,7 +65,14 @@ def _zoo(given: _ZooOptions) -> Zoo:
             reports=not given.how.no_report, loading=asdict(given.loading),
         )  # fmt: skip
     done.report()
-    return done
+    page = str(done.path / "report.html")
+    runs = {label: str(run.path) for label, run in done.runs.items()}
+    summary = {"zoo": str(done.path), "report": page, "runs": runs}
+    tell(_lines(done), summary | as_json(done) if given.how.as_json else None)
+    for label, why in done.failed.items():
+        complain(f"{label}: {why}")
+    if done.failed:
+        click.get_current_context().exit(1)
 
 
 def _lines(zoo: Zoo) -> Iterator[str]:

@@ -44,7 +44,6 @@ def _broad(run: PaperRun) -> Measured:
 
 @quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
-    """How many heads put more than half of their attention on a target, and where they are."""
     draws = run.attention(target)
     count = (draws > HALF).sum((1, 2)).astype(np.float64)  # [replicate + 1]
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
@@ -85,9 +84,8 @@ NEIGHBOURS = ClaimGroup(
 
 @quantities.reads("surface")
 def _middle(run: PaperRun, target: str, bound: float) -> Measured:
-    """Mean over the heads of layers 6 to 10."""
     draws = run.attention(target)
-    at = quantities.layers_at(MIDDLE, draws.shape[1])
+    at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
     return run.measured(quantities.over_heads(draws[:, at]), above=bound, detail=detail)
 

@@ -127,7 +127,6 @@ def _notebook(text: str) -> tuple[Published, ...]:
 
 
 def _table_1() -> tuple[PaperClaim, ...]:
-    """The best head of every relation, and the best fixed offset."""
     beats = "held out, the best head finds more than the best fixed offset, by the interval"
     claims = []
     for relation, head, accuracy, baseline, offset, other, other_base in TABLE_1:

@@ -148,7 +148,6 @@ CHANGE = ClaimGroup(
 
 @quantities.reads("ablate:")
 def _best_head(run: PaperRun, _: str) -> Measured:
-    """The head without which the score is highest."""
     results = run.results("ablation")
     change = results["difference"].values
     layer, head = largest_first(change)[0]

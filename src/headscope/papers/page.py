@@ -195,7 +195,6 @@ def _where(published: Published, place: str) -> str:
 
 
 def _figures(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> list[dict[str, Any]]:
-    """Each figure, what it is in the paper or of which task, and the page of its run."""
     figures = []
     for at, shown in enumerate(group.figures):
         if run := outcome.runs.get(shown.run):
@@ -240,7 +239,6 @@ def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
 
 
 def _run(outcome: PaperOutcome, name: str) -> dict[str, str]:
-    """A run that was asked for: where it is, or why there is none."""
     run, read = outcome.runs.get(name), ""
     if run is not None:
         attrs = run.tree.attrs

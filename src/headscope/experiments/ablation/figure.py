@@ -102,7 +102,6 @@ def score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
 
 
 def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> Panel:
-    """A cell per head, marked where its change is more than chance."""
     layers, heads = values.shape
     signs = 1.0 * (verdicts.values == "harmful") - (verdicts.values == "helpful")
     top = head_grid.signed_top(values)
@@ -117,7 +116,6 @@ def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> P
 
 
 def _layers(ablation: xr.Dataset, axes: Axes) -> None:
-    """Bars from the baseline up or down, on the scale of the score."""
     base = float(ablation["baseline"])
     _bars(axes, estimate(ablation, "layer_difference"), base)
     axes.annotate(

@@ -22,12 +22,11 @@ NAMED = 3  # heads that a sentence names
 def ablation_findings(tree: xr.DataTree) -> list[str]:
     """What switching heads off did, in sentences."""
     ablation = needed(tree, "ablation")
-    sentences = [
-        whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
-        extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
-        groups_finding(ablation),
-    ]  # fmt: skip
-    return [sentence for sentence in sentences if sentence]
+    told = (
+        whole_finding, verdict_finding, loss_finding, extremes_finding, layers_finding,
+        answers_finding, groups_finding,
+    )  # fmt: skip
+    return [sentence for part in told if (sentence := part(ablation))]
 
 
 def pruning_findings(tree: xr.DataTree) -> list[str]:

@@ -142,8 +142,6 @@ def prune(
 
 @dataclass
 class _PruningRun:
-    """The computation behind `prune`; what it keeps is numbered by order."""
-
     asked: Pruning
     choosing: EncodedTask
     scoring: EncodedTask
@@ -184,7 +182,6 @@ class _PruningRun:
         return {"pruning": found}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        """Every order by its name, as in `Pruning.names`."""
         asked, settings = self.asked, self.asked.settings
         found: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):

@@ -168,7 +168,6 @@ def _side(
 
 
 def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
-    """By the places in the text that a fast tokenizer tells."""
     text = " ".join(forms)
     asked = {"text_target": text} if target else {"text": text}
     encoded = tokenizer(**asked, return_offsets_mapping=True, verbose=False)

@@ -21,13 +21,8 @@ from headscope.core.question import questions
 from headscope.core.results import DRAWS, keeping_draws, printable, with_token_names
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
+from headscope.experiments.comparison import paired_inputs
 from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.paired_inputs import (
-    check_comparable,
-    check_same_tokens,
-    find_changed,
-    listed,
-)
 from headscope.experiments.comparison.paired_reading import (
     AFTER,
     BEFORE,
@@ -78,7 +73,7 @@ def compare(
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    check_comparable(base, tuned)
+    paired_inputs.check_comparable(base, tuned)
     settings, execution = settings or Settings(), execution or atlas.Execution()
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
@@ -116,7 +111,7 @@ def _planned(
     training = None
     if tuned.name != "demo":
         training = read_training(tuned.name, layers=tuned.shape.layers)
-    check_same_tokens(base, tuned, corpus, limit=settings.limit)
+    paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
     names = atlas.annotated_analyses(names, plan, settings)
@@ -198,7 +193,6 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    """All groups: those of the second model's atlas, and what the comparison says."""
     scope = job.scope
     with keeping_draws():
         before, after = (
@@ -211,9 +205,11 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     )  # fmt: skip
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
     records = merged.similarity.most.records
-    most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
+    most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)
-    results["similarity"] = xr.merge([similar, listed(most, records["score"], job.reader)])
+    results["similarity"] = xr.merge(
+        [similar, paired_inputs.listed(most, records["score"], job.reader)]
+    )
     more = {"change": changed, "examples": _stored_inputs(job, most)}
     return results | {name: found for name, found in more.items() if found is not None}
 

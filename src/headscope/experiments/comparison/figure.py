@@ -198,7 +198,6 @@ def words_caption(tree: xr.DataTree) -> str:
 
 
 def _grid_panel(change: xr.Dataset, key: str) -> Panel:
-    """Heads whose change is sure, in blue or vermillion."""
     row = change.sel(quantity=key).transpose("layer", "head")
     sure = np.nan_to_num(row["sure"].values) != 0
     values = np.where(sure, row["difference"].values, 0.0)

@@ -41,7 +41,9 @@ Progress = Callable[[int, int], None]  # steps done, all steps
 class TrainingSchedule:
     """How long and how fast; the defaults are the paper's, and where it is silent, BERT's.
 
-    warm_up  share of the steps in which the rate rises from 0; it falls to 0 after that
+    rate         the largest
+    layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
+    warm_up      share of the steps in which the rate rises from 0; it falls to 0 after that
     """
 
     epochs: int = 3
@@ -134,8 +136,6 @@ class _Trainer(Trainer):
 
 
 class _TrainingWatch(TrainerCallback):
-    """Asks for the state to be written when it is time, and tells how far it is."""
-
     def __init__(self, seconds: float, progress: Progress | None) -> None:
         self.seconds, self.progress, self.saved = seconds, progress, time.monotonic()
 

@@ -211,7 +211,6 @@ class ImportanceRun:
     def _by_batch(
         self, places: Sequence[int], copies: int, run: Callable[[Batch, Sequence[int]], State]
     ) -> State:
-        """What `run` gives for batches of these examples, in their order."""
         examples = [self.examples[at] for at in places]
         order: list[int] = []
         given: list[State] = []

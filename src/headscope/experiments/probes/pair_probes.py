@@ -192,8 +192,6 @@ def _root(constant: bool) -> nn.Parameter:
 
 @dataclass(frozen=True)
 class _SeenSplit:
-    """The sentences of one split as one probe sees them."""
-
     probe: str
     features: FeatureFolder
     part: int
@@ -212,7 +210,6 @@ class _SeenSplit:
         return ProbeInput(len(self.sentences[at]), maps, rows)
 
     def loss(self, scorer: nn.Module, items: Sequence[int]) -> torch.Tensor:
-        """The sum of the cross-entropy over all words whose head can be asked for."""
         losses = [
             nn.functional.cross_entropy(
                 scorer(self.look(at)), torch.from_numpy(self.sentences[at].head),

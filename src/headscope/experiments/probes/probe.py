@@ -124,7 +124,6 @@ class _ProbeRun:
         return trials, spread
 
     def structural(self) -> dict[int, State]:
-        """The structural probe, layer by layer."""
         found, extra = {}, self.plan.sentences
         for layer in self.plan.layers:
             with self.meter.stage(self.plan.layer_work + extra):

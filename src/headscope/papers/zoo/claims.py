@@ -63,7 +63,6 @@ def quoted(text: str) -> tuple[Published, ...]:
 
 
 def _cancels(category: str, text: str, of: str, printed: str, headline: str = "") -> PaperClaim:
-    """The claim that weights and norms cancel, or do not for other tokens."""
     key = {"sep": "separator", "cls": "opening"}.get(category, category)
     test = ("near", NEGLIGIBLE) if category == "other" else ("below", -NEGLIGIBLE)
     return PaperClaim(f"cancel_{key}", f"{KOBAYASHI20}, Table 2", text,

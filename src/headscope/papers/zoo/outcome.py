@@ -137,7 +137,6 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
 
 
 def _relations(answers: Mapping[str, Answers]) -> list[str]:
-    """One sentence on all relations: in how many models a head beats every fixed offset."""
     counts = [(relation.name, *held(answers[relation_key(relation)])) for relation in RELATIONS]
     words = [f"{name} {holding} of {asked}" for name, holding, asked in counts if asked]
     if not words:
@@ -222,9 +221,9 @@ def write_tables(zoo: ZooOutcome) -> list[Path]:
     others = {"layers": layer_table(zoo), "best_heads": head_table(zoo), "models": model_table(zoo)}
     for name, table in {"claims": claims, **others}.items():
         if len(table):
-            for kind, write in (("csv", _csv), ("parquet", _parquet)):
-                path = zoo.path / "tables" / f"{name}.{kind}"
-                written.append(write_whole(path, partial(write, table)))
+            path, parquet = zoo.path / "tables" / name, partial(table.to_parquet, index=False)
+            written.append(write_whole(path.with_suffix(".csv"), partial(_csv, table)))
+            written.append(write_whole(path.with_suffix(".parquet"), parquet))
     return written
 
 
@@ -278,7 +277,3 @@ def _plain(value: Any) -> Any:
 
 def _csv(table: pd.DataFrame, path: str) -> None:
     table.to_csv(path, index=False, encoding="utf-8", errors="backslashreplace")
-
-
-def _parquet(table: pd.DataFrame, path: str) -> None:
-    table.to_parquet(path, index=False)

@@ -154,7 +154,6 @@ class ZooJob:
 def _each(
     listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None]
 ) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
-    """The runs of the models that can be read, and why the others cannot."""
     runs: dict[str, Run] = {}
     failed: dict[str, HeadscopeError] = {}
     for entry in listed:
@@ -200,7 +199,6 @@ def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
 
 
 def _readable(error: Exception) -> HeadscopeError:
-    """Any error as one whose text is meant for the user."""
     if isinstance(error, HeadscopeError):
         return error
     full = type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
