@@ -46,17 +46,20 @@ def gather(
 
     def keep(number: int, state: State) -> None:
         run.keep(number, state)
-        if run.folder is None:
+        if run.folder is None or number == following:
             waiting[number] = state
 
+    def merge_what_follows() -> None:
+        nonlocal following
+        while following in waiting or (run.folder is not None and following in run.done):
+            state = waiting.pop(following, None)
+            merge_shard(merged, part, run.kept(following) if state is None else state)
+            following += 1
+
+    merge_what_follows()
     for _ in _computed(model, job, todo, keep, workers=workers):
         meter.advance(1)
-        while following in waiting:
-            merge_shard(merged, part, waiting.pop(following))
-            following += 1
-    if run.folder is not None:
-        for shard in plan.shards:
-            merge_shard(merged, part, run.kept(shard.number))
+        merge_what_follows()
     return list(merged.values())
 
 
