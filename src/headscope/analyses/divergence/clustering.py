@@ -247,10 +247,7 @@ def jaccard(labels: Ints, others: Ints) -> Float64:
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:
-    """[unit] share of the replicates in which a unit is with the medoid of its cluster.
-
-    medoids  [cluster] unit; a medoid is always with itself
-    """
+    """[unit] share of replicates others [replicate, unit] in which a unit is with its medoid."""
     if not len(others):
         return np.full(len(labels), np.nan)
     return np.asarray((others == others[:, medoids[labels]]).mean(0), np.float64)
