@@ -21,6 +21,7 @@ from scipy.stats import rankdata
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
+from headscope.corpus.input_sample import InputSample
 from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.errors import CorpusError, InputError
 from headscope.model.model import Model
@@ -29,6 +30,7 @@ from headscope.run.settings import Settings
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
 USUAL_LIMIT = 512
+MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Plan:
     token_counts  [vocabulary] how often each token id occurs
     annotations   which annotations the corpus has
     stored_inputs      a few inputs whose maps are shown
+    sample        inputs for the control of the run
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
@@ -59,6 +62,7 @@ class Plan:
     annotations: Annotations
     stored_inputs: tuple[Example, ...]
     digest: str
+    sample: InputSample
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -98,6 +102,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     token_counts = np.zeros(len(model.tokenizer), np.int64)
     digest = hashlib.sha256()
     annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
+    sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
     shards: list[Shard] = []
     first = tokens = read = 0
     for document in islice(corpus, settings.limit):
@@ -108,6 +113,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
             annotations.add(example)
             stored_inputs.consider(example)
+            sample.consider(example)
             _feed(digest, example)
         if tokens >= settings.shard_tokens:
             shards.append(Shard(len(shards), first, read - first, tokens))
@@ -121,7 +127,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         )
     return Plan(
         tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
-        digest.hexdigest(),
+        digest.hexdigest(), sample,
     )  # fmt: skip
 
 
