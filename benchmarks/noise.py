@@ -28,7 +28,8 @@ SCALES = (0.5, 1.0, 2.0, 4.0, 8.0)
 SHUFFLES = 4
 SEED = 100  # of the first network; the control has its own
 ANALYSES = (
-    "surface", "entropy", "norms", "patterns", "divergence", "dependency", "features", "coreference",
+    "surface", "entropy", "norms", "patterns", "divergence", "dependency", "features",
+    "coreference",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Do clusters of heads, and layers of like heads, depart from networks without training?
 
-Both are compared with each network of the run's control, resampled over heads: what was found must
-lie above the control's beyond the 95 % interval of the difference.
+Both are compared with each network of the run's control over heads: what was found must lie above
+the control's beyond the interval of the difference, of 99 %, as networks differ more than heads do.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from headscope.core.results import Floats, derived, group, shape
 
 CLEAR = 0.05  # of p
 DRAWS = 400
+BEYOND = 2.58  # standard errors, for 99 %
+LOWER = 0.5  # percent, likewise
 
 
 @derived
@@ -29,7 +31,7 @@ def clusters_of_control(tree: xr.DataTree) -> float:
             continue
         other = _silhouettes(network)
         spread = np.sqrt(own.var(ddof=1) / own.size + other.var(ddof=1) / other.size)
-        if own.mean() - other.mean() <= 1.96 * spread:
+        if own.mean() - other.mean() <= BEYOND * spread:
             found.append(float(other.mean()))
     return max(found, default=np.nan)
 
@@ -44,7 +46,7 @@ def layers_of_control(tree: xr.DataTree) -> float:
         if group(network, "divergence") is None:
             continue
         other = _less(network, f"control {number}")
-        if not np.nanpercentile(own[1:] - other[1:], 2.5) > 0:
+        if not np.nanpercentile(own[1:] - other[1:], LOWER) > 0:
             found.append(float(other[0]))
     return max(found, default=np.nan)
 
@@ -56,7 +58,7 @@ def _silhouettes(tree: xr.DataTree) -> Floats:
 
 
 def _less(tree: xr.DataTree, name: str) -> Floats:
-    """[draw + 1] 1 - divergence within layers / between layers: as it is, then heads resampled."""
+    """[draw + 1] 1 - divergence within layers / between layers: as it is, then heads resampled in their layers."""
     dataset = group(tree, "divergence")
     assert dataset is not None
     js = dataset["js"].transpose("unit", "unit_other", ...).values
@@ -65,8 +67,9 @@ def _less(tree: xr.DataTree, name: str) -> Floats:
     same = (layer[:, None] == layer) & ~np.eye(units, dtype=bool)
     other = layer[:, None] != layer
     random = generator(int(tree.attrs.get("seed", 0)), "control", name)
-    drawn = random.multinomial(units, np.full(units, 1 / units), size=DRAWS)
-    weights = np.vstack([np.ones(units), drawn]).astype(np.float64)  # [draw + 1, unit]
+    drawn = random.multinomial(heads, np.full(heads, 1 / heads), size=(DRAWS, units // heads))
+    # [draw + 1, unit]
+    weights = np.vstack([np.ones(units), drawn.reshape(DRAWS, units)]).astype(np.float64)
 
     def mean(pairs: Floats) -> Floats:
         sums, counts = (((weights @ part) * weights).sum(1) for part in (js * pairs, pairs))
