@@ -6,7 +6,7 @@
 Inside the context every layer's queries, keys, values and probabilities pass to the observers as a
 `LayerView`, once the layer's output projection has run. Leaving it restores the attention
 implementation and removes all hooks. Families that do not use transformers' attention registry are
-read through their own maps (`families.sites`).
+read through their own maps (`families.eager`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
-from headscope.model.families.sites import Site, find_sites, read_eagerly, registered, unlisted_site
+from headscope.model.families.eager import maps_returned, read_eagerly, same_values
+from headscope.model.families.sites import (
+    Site,
+    find_sites,
+    refuse_not_whole,
+    registered,
+    unlisted_site,
+)
 from headscope.model.layer import LayerInput, LayerView
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
@@ -75,11 +82,11 @@ class Instrument(Reversible):
     Instruments may be nested: the interventions of the outer one come first, and all observers see
     what is left in the end.
 
-    model           any transformers model on the attention registry, or of a fallback family
+    model           any transformers model on the attention registry, or one that returns its maps
     observers       called with a LayerView for every layer of every forward pass, in order
     interventions   called with an AttentionCall before the values are mixed; may change it
     stacks          which attention to show: "encoder", "decoder", "cross"; all by default
-    raises          ModelError if the family is unknown off the registry
+    raises          ModelError if one of the stacks has no map from each token to each token
     """
 
     def __init__(
@@ -92,6 +99,7 @@ class Instrument(Reversible):
     ) -> None:
         self.model, self.observers, self.interventions = model, observers, interventions
         self.stacks = frozenset(stacks)
+        refuse_not_whole(model, self.stacks)
         self.sites = find_sites(model)
         self.fallback = not registered(model)
         if self.fallback and interventions:
@@ -103,11 +111,12 @@ class Instrument(Reversible):
         self._running: list[nn.Module] = []
         self._now: tuple[Site, int] | None = None
         self._calls: dict[str, int] = {}
+        self._tokens: dict[str, int] = {}
         self._called: set[nn.Module] = set()
         self._residual: dict[nn.Module, torch.Tensor] = {}
         self._given: dict[nn.Module, LayerInput] = {}
-        self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
-        self._outputs: dict[nn.Module, torch.Tensor] = {}
+        self._pending: dict[nn.Module, tuple[LayerView, list[torch.Tensor]]] = {}
+        self._projections: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def _open(self, stack: ExitStack) -> None:
         """Add the hooks, set the attention implementation."""
@@ -126,9 +135,9 @@ class Instrument(Reversible):
             if site.projection is not None:
                 projected = partial(self._projected, site)
                 keep(site.projection.register_forward_hook(projected).remove)
-        if self.fallback:
-            stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
-        else:
+        if eager := [site for site in self.sites if site.eager]:
+            stack.enter_context(read_eagerly(self.model, eager, self._take_eager))
+        if not self.fallback:
             stack.enter_context(listening(self.model, self))
 
     def _forget(self) -> None:
@@ -139,8 +148,10 @@ class Instrument(Reversible):
 
     def _forget_pass(self) -> None:
         self._called.clear()
-        for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
+        for kept in (self._calls, self._tokens, self._residual, self._given):
             kept.clear()
+        for waiting in (self._pending, self._projections):
+            waiting.clear()
 
     def _begin(self, module: nn.Module, _args: Any) -> None:
         if not self._running:
@@ -158,12 +169,18 @@ class Instrument(Reversible):
                 for view, _ in self._pending.values():  # their projection was never run
                     view.plain_projection = False
                     self._show(view, None)
-                self._check_all_seen(module)
+                self._check_all_seen(module, output)
         finally:
             self._forget_pass()
 
-    def _check_all_seen(self, ran: nn.Module) -> None:
+    def _check_all_seen(self, ran: nn.Module, output: Any) -> None:
         """Raises ModelError if attention was computed past us, anywhere in what ran."""
+        returned = maps_returned(output) if self.fallback else None
+        if returned is not None and returned != (seen := sum(self._calls.values())):
+            raise ModelError(
+                f"{type(ran).__name__} returned {returned} attention maps, of which {seen} could be "
+                "read where they are computed; wanted all of them: please report this model"
+            )
         inside = set(ran.modules())
         sites = [site for site in self.sites if site.attention in inside]
         if self._calls:
@@ -188,13 +205,11 @@ class Instrument(Reversible):
         self._given[site.attention] = given
 
     def _projected(self, site: Site, _module: nn.Module, args: Any, output: torch.Tensor) -> None:
-        if site.attention not in self._pending:
-            # The fallback shows its map after the projection has run.
-            self._outputs[site.attention] = output.detach()
-            return
-        view, mixed = self._pending.pop(site.attention)
-        view.plain_projection = mixed is None or _same(args[0], mixed)
-        self._show(view, output.detach())
+        given = (args[0].detach(), output.detach())
+        if site.attention in self._pending:
+            self._finish(*self._pending.pop(site.attention), *given)
+        elif site.eager:  # it shows its map after the projection has run
+            self._projections[site.attention] = given
 
     # --- what the attention function calls --------------------------------------------------
 
@@ -216,12 +231,13 @@ class Instrument(Reversible):
         site, layer = self._now
         tensors = (call.attention, call.query, call.keys, call.values)
         a, q, k, v = (tensor.detach() for tensor in tensors)
+        sinks = "s_aux" in call.options
         view = LayerView(
-            layer, site.stack, a, q, k, v, site,
+            layer, site.stack, a, None if sinks else q, None if sinks else k, v, site,
             scaling=float(call.scaling), softcap=call.options.get("softcap"),
-            position_bias=call.position_bias, mask=call.mask,
+            position_bias=call.position_bias, mask=call.mask, sinks=sinks,
         )  # fmt: skip
-        self._took(view, mixed.detach())
+        self._took(view, [mixed.detach()])
 
     def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
@@ -235,23 +251,46 @@ class Instrument(Reversible):
         self._called.add(site.attention)
         return layer
 
-    def _took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
+    def _took(self, view: LayerView, mixed: list[torch.Tensor]) -> None:
         """Keep a layer until its output projection has run; show it at once if there is none.
 
-        mixed  [example, query, head, dim]  what the projection should be given; None if unknown
+        mixed  see `_finish`
         """
         module = view.site.attention
         view.residual = self._residual.pop(module, None)
         view.given = self._given.pop(module, None)
-        if view.site.projection is None or module in self._outputs:
-            self._show(view, self._outputs.pop(module, None))
+        if view.site.projection is None:
+            view.values = None if view.site.eager else view.values
+            self._show(view, None)
+        elif module in self._projections:
+            self._finish(view, mixed, *self._projections.pop(module))
         else:
             self._pending[module] = (view, mixed)
 
-    def _take_eager(self, site: Site, attention: torch.Tensor, values: torch.Tensor | None) -> None:
-        seen = None if values is None else values.detach()
-        layer = self._number(site)
-        self._took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
+    def _finish(
+        self, view: LayerView, mixed: list[torch.Tensor], given: torch.Tensor, output: torch.Tensor
+    ) -> None:
+        """Check what the output projection was given, and show the layer.
+
+        mixed  [example, query, head, dim] what it should be given; of a layer that is read from its
+               own map instead, [example, head, key, dim] each: what its values may be
+        """
+        if view.site.eager:
+            view.values = same_values(view.attention, mixed, given)
+            view.plain_projection = view.values is not None
+        else:
+            view.plain_projection = _same(given, mixed[0])
+        self._show(view, output)
+
+    def _take_eager(self, site: Site, attention: torch.Tensor, values: list[torch.Tensor]) -> None:
+        seen, tokens = attention.detach(), attention.shape[3]
+        if site.stack != "cross" and self._tokens.setdefault(site.stack, tokens) != tokens:
+            raise ModelError(
+                f"{site.path} ({type(site.attention).__name__}) attends to {tokens} tokens, a layer "
+                f"before it to {self._tokens[site.stack]}; wanted the same tokens in all layers"
+            )
+        view = LayerView(self._number(site), site.stack, seen, None, None, None, site)
+        self._took(view, [value.detach() for value in values])
 
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
