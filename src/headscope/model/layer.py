@@ -95,8 +95,8 @@ class LayerView:
         projection = self.site.output_projection
         if projection is None:
             raise ModelError(
-                f"the output projection of {type(self.site.attention).__name__} is unknown: "
-                "norms cannot be computed for this family"
+                f"the output projection of {type(self.site.attention).__name__} is unknown, or no "
+                f"linear map ({type(self.site.projection).__name__}): norms cannot be computed"
             )
         if not self.plain_projection:
             raise ModelError(

@@ -27,7 +27,7 @@ from headscope.model.families.layout import (
     USUAL_VALUES,
     Layout,
 )
-from headscope.model.linears import Norm, OutputProjection
+from headscope.model.linears import Norm, OutputProjection, used_matrix
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
 _DECODER = re.compile(r"(^|\.)decoder\.")
@@ -68,15 +68,13 @@ class Site:
 
     @cached_property
     def output_projection(self) -> OutputProjection | None:
-        """W_O cut into heads; None if the projection is unknown or no plain linear map."""
+        """W_O as it is used, cut into heads; None if the projection is unknown or no linear map."""
         module = self.projection
-        if not isinstance(module, nn.Linear | Conv1D):
+        used = used_matrix(module) if isinstance(module, nn.Linear | Conv1D) else None
+        if used is None:
             return None
-        weight = module.weight.detach()
-        by_input = weight if isinstance(module, Conv1D) else weight.T  # [head·dim, model]
-        heads = _heads(self.attention)
-        bias = None if module.bias is None else module.bias.detach()
-        cut = by_input.reshape(heads, -1, by_input.shape[1])  # [head, dim, model]
+        by_input, bias = used  # [head·dim, model]
+        cut = by_input.reshape(_heads(self.attention), -1, by_input.shape[1])  # [head, dim, model]
         return OutputProjection(cut.contiguous(), bias)
 
     @cached_property
