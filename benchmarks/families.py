@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import PreTrainedModel
 
 from benchmarks.family_models import FAMILIES, inputs, made
 from headscope.errors import ModelError
+from headscope.model.families.sites import other_layers
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 
@@ -32,6 +32,7 @@ OUTPUTS = {
     "": "attentions", "encoder": "encoder_attentions", "decoder": "decoder_attentions",
     "cross": "cross_attentions",
 }  # fmt: skip
+TOWERS = {"text": "text_model_output", "vision": "vision_model_output"}  # of CLIP
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,9 @@ def read(name: str) -> Reading:
     hidden = "last_hidden_state" in output
     right = not hidden or _near(output.last_hidden_state, stock.last_hidden_state)
     told = ", ".join(f"{n} {stack}" for stack, n in layers.items())
+    paths = list(dict.fromkeys(view.site.path for view in views))
+    others = Counter(other_layers(network, paths, len(views))[1].values())
+    told += "".join(f"; left out: {n} {mixer}" for mixer, n in others.items())
     verdict = READ if right and (off is None or off <= TOLERANCE) else WRONG
     reasons = all("queries_keys" in view.offers for view in views)
     return Reading(name, verdict, told, off, norms, reasons)
@@ -87,15 +91,15 @@ def read(name: str) -> Reading:
 def _off(views: Sequence[LayerView], stock: Any) -> float | None:
     """Largest difference of a weight from its stock map; infinite where one of them is missing."""
     worst: float | None = None
-    for stack, field in OUTPUTS.items():
-        maps = [one for one in getattr(stock, field, None) or () if _is_map(one)]
+    towers = {name: stock[field].attentions for name, field in TOWERS.items() if field in stock}
+    for stack, field in (OUTPUTS | TOWERS).items():
+        maps = [one for one in towers.get(stack, getattr(stock, field, ())) or () if _is_map(one)]
         seen = [view for view in views if stack in ("", view.stack)]
         if maps and len(maps) != len(seen):
             return float("inf")
         for view, one in zip(seen, maps, strict=False):
             real = one if one.min() >= 0 else one.softmax(-1)  # some return scores
-            real, found = real, _banded(view.attention, real.shape[-1])
-            found = found if found.shape == real.shape else view.attention
+            found = _banded(view.attention, real.shape[-1])
             worst = max(worst or 0.0, float((found - real).abs().max()))
     return worst
 
@@ -115,8 +119,8 @@ def _banded(attention: torch.Tensor, columns: int) -> torch.Tensor:
         return attention
     half = columns // 2
     wide = torch.nn.functional.pad(attention, (half, half))
-    at = (torch.arange(tokens)[:, None] + torch.arange(columns)).expand(*attention.shape[:2], -1, -1)
-    return wide.gather(3, at)
+    at = torch.arange(tokens)[:, None] + torch.arange(columns)  # [query, column]
+    return wide.gather(3, at.expand(*attention.shape[:2], -1, -1))
 
 
 def _adds_up(view: LayerView) -> bool:
@@ -148,7 +152,9 @@ def table(found: Sequence[Reading]) -> str:
     """Counts and a row per family, as Markdown."""
     counts = Counter(one.verdict for one in found)
     summary = ", ".join(f"{counts[kind]} {kind}" for kind in (READ, REFUSED, WRONG))
-    head = "| family | verdict | layers, or why not | maps beside stock | norms | queries and keys |"
+    head = (
+        "| family | verdict | layers, or why not | maps beside stock | norms | queries and keys |"
+    )
     lines = [one.row for one in found]
     return "\n".join([
         f"{len(found)} families of transformers {transformers.__version__}: {summary}.", "",

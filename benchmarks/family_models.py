@@ -15,13 +15,14 @@ from transformers import PreTrainedModel
 V, LAYERS, HEADS, WIDTH = 90, 2, 4, 32  # V: size of the vocabulary
 TOKENS, REAL = 12, 9  # of the longer and of the shorter input
 NO_DROPOUT = dict.fromkeys(
-    (
-        "hidden_dropout_prob attention_probs_dropout_prob dropout attention_dropout dropout_rate "
-        "activation_dropout hidden_dropout embd_pdrop attn_pdrop resid_pdrop embedding_dropout "
-        "mlp_dropout layerdrop encoder_layerdrop decoder_layerdrop resid_dropout classifier_dropout"
-    ).split(),
+    [
+        "hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout",
+        "dropout_rate", "activation_dropout", "hidden_dropout", "embd_pdrop", "attn_pdrop",
+        "resid_pdrop", "embedding_dropout", "mlp_dropout", "layerdrop", "encoder_layerdrop",
+        "decoder_layerdrop", "resid_dropout", "classifier_dropout",
+    ],
     0.0,
-)
+)  # fmt: skip
 BERT: dict[str, Any] = {
     "vocab_size": V, "hidden_size": WIDTH, "num_hidden_layers": LAYERS,
     "num_attention_heads": HEADS, "intermediate_size": 48, "max_position_embeddings": 64,

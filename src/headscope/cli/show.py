@@ -17,6 +17,8 @@ from headscope.cli.typed_command import Options, argument, group, option, typed_
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from headscope.heads.head_card import HeadCard
     from headscope.run.store import Run
     from headscope.views.view_text import View
@@ -46,10 +48,17 @@ def head_command(given: _HeadOptions) -> None:
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
     layer, place = head_named(given.head)
-    from headscope.heads.head_card import card_json, card_text, head_card
+    from headscope.core.results import naming_layers
     from headscope.run.store import open_run
 
     run = open_run(given.run)
+    with naming_layers(run.tree):
+        _tell_head(run, place_of_layer(run.tree, layer), place, given)
+
+
+def _tell_head(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
+    from headscope.heads.head_card import card_json, card_text, head_card
+
     card = head_card(run.tree, layer, place)
     try:
         written = _write_card(run, card, given)
@@ -65,6 +74,19 @@ def head_command(given: _HeadOptions) -> None:
         tell(f"{kind}: {path}" for kind, path in written.items())
     else:
         tell([card_text(run.tree, card)])
+
+
+def place_of_layer(tree: xr.DataTree, layer: int) -> int:
+    """The place in the run of a layer by the model's own number; InputError if it has none."""
+    from headscope.core.results import layer_numbers
+
+    numbers = layer_numbers(tree)
+    if numbers and layer not in numbers:
+        raise InputError(
+            f"layer {layer + 1} has no attention; wanted one of the layers "
+            f"{', '.join(str(number + 1) for number in numbers)}"
+        )
+    return numbers.index(layer) if numbers else layer
 
 
 def head_named(name: str) -> tuple[int, int]:

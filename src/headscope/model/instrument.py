@@ -85,7 +85,8 @@ class Instrument(Reversible):
     model           any transformers model on the attention registry, or one that returns its maps
     observers       called with a LayerView for every layer of every forward pass, in order
     interventions   called with an AttentionCall before the values are mixed; may change it
-    stacks          which attention to show: "encoder", "decoder", "cross"; all by default
+    stacks          which attention to show: "encoder", "decoder", "cross", or of two towers side by
+                    side their names, "text" and "vision"; None: all
     raises          ModelError if one of the stacks has no map from each token to each token
     """
 
@@ -95,10 +96,10 @@ class Instrument(Reversible):
         *,
         observers: Sequence[Observer] = (),
         interventions: Sequence[Intervention] = (),
-        stacks: Sequence[str] = ("encoder", "decoder", "cross"),
+        stacks: Sequence[str] | None = None,
     ) -> None:
         self.model, self.observers, self.interventions = model, observers, interventions
-        self.stacks = frozenset(stacks)
+        self.stacks = None if stacks is None else frozenset(stacks)
         refuse_not_whole(model, self.stacks)
         self.sites = find_sites(model)
         self.fallback = not registered(model)
@@ -178,8 +179,8 @@ class Instrument(Reversible):
         returned = maps_returned(output) if self.fallback else None
         if returned is not None and returned != (seen := sum(self._calls.values())):
             raise ModelError(
-                f"{type(ran).__name__} returned {returned} attention maps, of which {seen} could be "
-                "read where they are computed; wanted all of them: please report this model"
+                f"{type(ran).__name__} returned {returned} attention maps, and {seen} were found "
+                "where they are computed; wanted all of them: please report this model"
             )
         inside = set(ran.modules())
         sites = [site for site in self.sites if site.attention in inside]
@@ -286,8 +287,8 @@ class Instrument(Reversible):
         seen, tokens = attention.detach(), attention.shape[3]
         if site.stack != "cross" and self._tokens.setdefault(site.stack, tokens) != tokens:
             raise ModelError(
-                f"{site.path} ({type(site.attention).__name__}) attends to {tokens} tokens, a layer "
-                f"before it to {self._tokens[site.stack]}; wanted the same tokens in all layers"
+                f"{site.path} ({type(site.attention).__name__}) attends to {tokens} tokens, "
+                f"the layers before to {self._tokens[site.stack]}; wanted the same in all layers"
             )
         view = LayerView(self._number(site), site.stack, seen, None, None, None, site)
         self._took(view, [value.detach() for value in values])
@@ -295,7 +296,7 @@ class Instrument(Reversible):
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
             view.output = output.reshape(len(view.attention), -1, output.shape[-1])
-        if view.stack in self.stacks:
+        if self.stacks is None or view.stack in self.stacks:
             with torch.no_grad():
                 for observer in self.observers:
                     observer(view)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -222,7 +222,7 @@ class LayerView:
         mask = batch.mask.to(self.attention.dtype)
         n = mask.sum(-1)[:, None, None, None]
         mixed = ((1 - smoothing) * self.attention + smoothing / n) * mask[:, None, None]
-        nats = torch.special.entr(mixed).sum(-1)
+        nats = cast(torch.Tensor, torch.special.entr(mixed).sum(-1))
         return nats if left is None else nats + left
 
     def column_sums(self, batch: Batch) -> torch.Tensor:

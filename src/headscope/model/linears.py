@@ -82,9 +82,9 @@ def used_matrix(
     few vectors; where the stored weight does not give its answers, the matrix is what it makes of
     unit vectors.
     """
-    weight, bias = module.weight.detach(), module.bias
+    weight: torch.Tensor = module.weight.detach()
+    bias: torch.Tensor | None = None if module.bias is None else module.bias.detach()
     stored = weight if isinstance(module, Conv1D) else weight.T
-    bias = None if bias is None else bias.detach()
     if type(module) in (nn.Linear, Conv1D) and "forward" not in vars(module):
         return stored, bias
     size = stored.shape[0] if isinstance(module, Conv1D) else module.in_features
@@ -93,9 +93,10 @@ def used_matrix(
     asked = draws.to(weight.device, kind)
     with torch.no_grad():
         answers = module.forward(asked)
-        if stored.shape == (size, answers.shape[-1]) and weight.is_floating_point():
-            if _alike(asked @ stored + (0 if bias is None else bias), answers):
-                return stored, bias
+        comparable = weight.dtype == kind and stored.shape == (size, answers.shape[-1])
+        shift = 0 if bias is None else bias
+        if comparable and _alike(asked @ stored + shift, answers):
+            return stored, bias
         added = module.forward(asked.new_zeros(1, size))[0]
         used = module.forward(torch.eye(size, dtype=kind, device=weight.device)) - added
     return (used, added) if _alike(asked @ used + added, answers) else None

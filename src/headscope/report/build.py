@@ -10,7 +10,14 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.question import Question, questions
-from headscope.core.results import counted, derived_once, model_name, printable, shape
+from headscope.core.results import (
+    counted,
+    derived_once,
+    model_name,
+    naming_layers,
+    printable,
+    shape,
+)
 from headscope.core.terms import SOURCES
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
@@ -75,7 +82,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once():
+        with derived_once(), naming_layers(tree):
             write_tables(tree, folder / "tables")
             for picture in pictures().values():  # some measure text as it is outside the style
                 panels.of(picture)
@@ -102,7 +109,7 @@ def build_report(
 
 def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None) -> str:
     """The page as text."""
-    with derived_once():
+    with derived_once(), naming_layers(tree):
         return _render(tree, manifest, panels or PanelStore(tree))
 
 

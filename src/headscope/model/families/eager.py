@@ -157,10 +157,11 @@ def _values(output: object, attention: torch.Tensor) -> list[torch.Tensor]:
     examples, heads, _, keys = attention.shape
     if output.shape[:2] != (examples, keys) or output.shape[2] % heads:
         return []
-    found = [output.unflatten(2, (heads, -1))]  # [example, key, head, dim] each
+    by_head = (examples, keys, heads, -1)  # [example, key, head, dim]
+    found = [output.reshape(by_head)]
     if output.shape[2] % (3 * heads) == 0:
-        found.append(output.chunk(3, -1)[2].unflatten(2, (heads, -1)))
-        found.append(output.unflatten(2, (heads, 3, -1))[:, :, :, 2])
+        found.append(output.chunk(3, -1)[2].reshape(by_head))
+        found.append(output.reshape(examples, keys, heads, 3, -1)[:, :, :, 2])
     return [one.transpose(1, 2) for one in found]
 
 

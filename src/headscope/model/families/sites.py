@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -30,6 +29,7 @@ from headscope.model.families.layout import (
 from headscope.model.linears import Norm, OutputProjection, used_matrix
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
+_TOWER = re.compile(r"(?:^|\.)(text|vision|audio|speech)_(?:model|tower|encoder)\.")
 _DECODER = re.compile(r"(^|\.)decoder\.")
 
 
@@ -38,7 +38,7 @@ class Site:
     """One attention module and its neighbours.
 
     path        where the attention module is in the model
-    stack       "encoder", "decoder" or "cross"
+    stack       "encoder", "decoder" or "cross"; "text", "vision" and so on where there are two
     attention   the module that computes attention
     projection  the module of W_O, or None if it is unknown
     residual    the module whose input is the residual stream, or None
@@ -116,13 +116,13 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     ]
     if registered(model):
         known = find_embeddings(modules, [site.path for site in sites])
-        return [
+        return _apart([
             replace(
                 site, embeddings=known.get(site.path), block=_block(site.path, modules),
                 eager=site.value is not None,
             )
             for site in sites
-        ]  # fmt: skip
+        ])  # fmt: skip
     by_path = {site.path: site for site in sites}
     readable = [
         replace(site, stack=stack, value=site.value or _usual_value(path, modules), eager=True)
@@ -138,16 +138,50 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     return readable
 
 
-def refuse_not_whole(model: PreTrainedModel, stacks: Collection[str]) -> None:
+def _apart(sites: list[Site]) -> list[Site]:
+    """Two towers side by side (CLIP) are two stacks, and have the towers' names."""
+    towers = [found and found[1] for found in (_TOWER.search(site.path) for site in sites)]
+    if len(set(filter(None, towers))) < 2:
+        return sites
+    pairs = zip(sites, towers, strict=True)
+    return [replace(site, stack=tower) if tower else site for site, tower in pairs]
+
+
+def refuse_not_whole(model: PreTrainedModel, stacks: Collection[str] | None) -> None:
     """Raises ModelError where one of these stacks has no weight from each token to each token."""
     for path, module in model.named_modules():
         reason = NOT_WHOLE.get(type(module).__name__)
-        if reason is not None and _stack(path, module) in stacks:
+        if reason is not None and (stacks is None or _stack(path, module) in stacks):
             family = getattr(model.config, "model_type", "unknown")
             raise ModelError(
                 f"the family {family!r} ({type(model).__name__}) has no whole attention maps: "
                 f"{type(module).__name__} {reason}; wanted one weight from each token to each token"
             )
+
+
+def other_layers(
+    model: nn.Module, attentions: Sequence[str], calls: int
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Where some layers of a stack attend and others do not: the numbers of those that do, and
+    what the others mix tokens by. Empty where all attend, or layers are in no numbered list.
+
+    attentions  paths of the attention modules, as they were called
+    calls       how many there were: a module may be called for several layers
+    """
+    lists = {re.split(r"\.\d+\.", path, maxsplit=1)[0] for path in attentions}
+    home = dict(model.named_modules()).get(next(iter(lists))) if len(lists) == 1 else None
+    if not isinstance(home, nn.ModuleList):
+        return (), {}
+    called = {model.get_submodule(path) for path in attentions}
+    attend = [at for at, block in enumerate(home) if called & set(block.modules())]
+    if len(attend) != calls or calls == len(home):
+        return (), {}
+    usual = {type(part) for at in attend for part in home[at].modules()}
+    others = {}
+    for at in sorted(set(range(len(home))) - set(attend)):
+        inside = (type(part) for part in home[at].modules() if part is not home[at])
+        others[at] = next((kind for kind in inside if kind not in usual), type(home[at])).__name__
+    return tuple(attend), others
 
 
 def unlisted_site(model: PreTrainedModel, module: nn.Module) -> Site | None:
@@ -170,7 +204,7 @@ def _off_registry(
 
 
 def _reads_leftwards(config: Any) -> bool:
-    """Whether a family predicts the next token and nothing else (XLNet may, but sees both sides)."""
+    """Whether a family predicts the next token, and hides it (XLNet sees both sides)."""
     family = getattr(config, "model_type", None)
     both = family in MODEL_FOR_MASKED_LM_MAPPING_NAMES or getattr(config, "attn_type", "") == "bi"
     split = getattr(config, "is_encoder_decoder", False)
