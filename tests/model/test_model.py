@@ -206,7 +206,7 @@ def test_a_family_without_whole_maps_is_refused_by_name(tmp_path: Path) -> None:
     from model.families.tiny import REFUSED
 
     saved(tmp_path, REFUSED["YOSO"].build())
-    with pytest.raises(ModelError, match="'yoso'.*YosoSelfAttention hashes tokens"):
+    with pytest.raises(ModelError, match=r"'yoso'.*YosoSelfAttention hashes tokens"):
         load(tmp_path)
 
 

@@ -191,10 +191,12 @@ class Instrument(Reversible):
             return  # a part without attention
         missed = [site.path for site in sites if site.attention not in self._called]
         if missed or not self._calls:
+            told = "its attention cannot be read; please report this model"
+            if not missed:
+                told = "no layer of it shows attention; wanted layers that attend to tokens"
             raise ModelError(
                 f"{type(ran).__name__} ran without calling the registered attention function "
-                f"(in {', '.join(missed[:3]) or 'any module'}): its attention cannot be read; "
-                "please report this model"
+                f"(in {', '.join(missed[:3]) or 'any module'}): {told}"
             )
 
     def _keep_residual(self, site: Site, _module: nn.Module, args: Any, kwargs: Any) -> None:
