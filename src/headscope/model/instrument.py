@@ -56,7 +56,6 @@ class Reversible:
         """Drop what was collected inside the context."""
 
     def __enter__(self) -> Self:
-        """Open the context; raises HeadscopeError if it is open."""
         if self._close is not None:
             name = type(self).__name__
             raise HeadscopeError(f"this {name} is already open; make a second one to nest")
@@ -69,7 +68,6 @@ class Reversible:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        """Close the context: whatever happened, everything is as it was."""
         close, self._close = self._close, None
         self._forget()
         if close is not None:
@@ -120,7 +118,6 @@ class Instrument(Reversible):
         self._projections: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        """Add the hooks, set the attention implementation."""
         keep = stack.callback
         for module in self.model.modules():
             if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
@@ -144,8 +141,6 @@ class Instrument(Reversible):
     def _forget(self) -> None:
         self._running.clear()
         self._forget_pass()
-
-    # --- hooks ------------------------------------------------------------------------------
 
     def _forget_pass(self) -> None:
         self._called.clear()
@@ -175,7 +170,6 @@ class Instrument(Reversible):
             self._forget_pass()
 
     def _check_all_seen(self, ran: nn.Module, output: Any) -> None:
-        """Raises ModelError if attention was computed past us, anywhere in what ran."""
         returned = maps_returned(output) if self.fallback else None
         if returned is not None and returned != (seen := sum(self._calls.values())):
             raise ModelError(
@@ -213,8 +207,6 @@ class Instrument(Reversible):
             self._finish(*self._pending.pop(site.attention), *given)
         elif site.eager:  # it shows its map after the projection has run
             self._projections[site.attention] = given
-
-    # --- what the attention function calls --------------------------------------------------
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""

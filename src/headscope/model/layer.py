@@ -21,7 +21,7 @@ from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.families.sites import Site
-from headscope.model.linears import Norm, OutputProjection
+from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
 _ROWS = 128
@@ -113,16 +113,6 @@ class LayerView:
         flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
         # not module(flat): its hooks report layers
         return _widened(module.forward(flat.to(projection.weight.dtype)))
-
-    @property
-    def norm(self) -> Norm | None:
-        """The LayerNorm right after attention and residual; None if the model has none there."""
-        return self.site.post_norm
-
-    @property
-    def final_norm(self) -> Norm | None:
-        """The LayerNorm that closes the layer, after feed-forward and residual; None likewise."""
-        return self.site.closing_norm
 
     @property
     def offers(self) -> frozenset[str]:
