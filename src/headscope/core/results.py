@@ -151,7 +151,7 @@ def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
 def layer_name(layer: int) -> str:
     """What papers call a layer, from its 0-based place among those that attend: from 1."""
     numbers = _NUMBERS.get()
-    return str((numbers[layer] if layer < len(numbers) else layer) + 1)
+    return str((numbers[layer] if 0 <= layer < len(numbers) else layer) + 1)
 
 
 def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:

@@ -96,7 +96,7 @@ class LayerView:
         if projection is None:
             raise ModelError(
                 f"the output projection of {type(self.site.attention).__name__} is unknown, or no "
-                f"linear map ({type(self.site.projection).__name__}): norms cannot be computed"
+                "linear map (it rounds its inputs, say): norms cannot be computed for this family"
             )
         if not self.plain_projection:
             raise ModelError(
