@@ -212,11 +212,9 @@ def _stacks(
             target = torch.from_numpy(decoder_ids)[None].to(model.device)
             model.network(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
     alone = len(wanted) == 1
-    stacks = {
-        n: replace(k.stack("self" if alone else n, *wanted[n]), numbers=model.shapes[n].numbers)
-        for n, k in kept.items()
-    }
-    stacks[first] = replace(stacks[first], measures=_flow_maps(flows, watch, windows[0]))
+    stacks = {n: k.stack("self" if alone else n, *wanted[n]) for n, k in kept.items()}
+    flowing = _flow_maps(flows, watch, windows[0])
+    stacks[first] = replace(stacks[first], measures=flowing, numbers=model.shape.numbers)
     return tuple(stacks.values())
 
 
