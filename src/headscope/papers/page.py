@@ -136,7 +136,6 @@ def render(outcome: PaperOutcome) -> str:
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
-    """A section: what most of its claims share, and notes on what was not run."""
     outcomes = outcome.of_group(group.id)
     numbers = [one.measured for one in outcomes if one.measured]
     shared = {

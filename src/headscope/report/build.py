@@ -24,16 +24,8 @@ from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
 from headscope.heads.tables import write_tables
-from headscope.page.sections import (
-    FINDINGS,
-    LANGUAGE,
-    OpeningPlan,
-    Section,
-    SectionPlan,
-    after_language,
-    malformed_notes,
-    section,
-)
+from headscope.page import sections
+from headscope.page.sections import FINDINGS, OpeningPlan, Section, SectionPlan, after_language
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
@@ -117,7 +109,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     styles, known = Styles(), pictures()
     plans = _plans()
     made = {
-        plan.id: section(plan, tree, known, panels, styles)
+        plan.id: sections.section(plan, tree, known, panels, styles)
         for question, plan in plans
         if any(name in tree.children for name in plan.groups or (question.name,))
     }
@@ -165,10 +157,10 @@ def _absent(plan: SectionPlan) -> Section:
 
 
 def _language(plans: Plans, made: dict[str, Section], manifest: Manifest) -> LanguageChapter:
-    ours = [plan for _, plan in plans if plan.chapter == LANGUAGE]
+    ours = [plan for _, plan in plans if plan.chapter == sections.LANGUAGE]
     there = [plan for plan in ours if plan.id in made]
     absent = "; ".join(plan.wanted for plan in ours if plan not in there)
-    notes = malformed_notes(manifest) if there else []
+    notes = sections.malformed_notes(manifest) if there else []
     chooses = any(plan.chooses for plan in there)
     return LanguageChapter([made[plan.id] for plan in there], absent, chooses, notes)
 
