@@ -155,14 +155,21 @@ def _values(output: object, attention: torch.Tensor) -> list[torch.Tensor]:
     if not isinstance(output, torch.Tensor) or output.ndim != 3:
         return []
     examples, heads, _, keys = attention.shape
-    if output.shape[:2] != (examples, keys) or output.shape[2] % heads:
+    if output.shape[:2] != (examples, keys):
         return []
+    if output.shape[2] % (heads + 2) == 0:  # one key and one value for all heads (Falcon)
+        shared = output[..., -(output.shape[2] // (heads + 2)) :]
+        of_all = [shared[:, None].expand(-1, heads, -1, -1)]  # [example, head, key, dim]
+    else:
+        of_all = []
+    if output.shape[2] % heads:
+        return of_all
     by_head = (examples, keys, heads, -1)  # [example, key, head, dim]
     found = [output.reshape(by_head)]
     if output.shape[2] % (3 * heads) == 0:
         found.append(output.chunk(3, -1)[2].reshape(by_head))
         found.append(output.reshape(examples, keys, heads, 3, -1)[:, :, :, 2])
-    return [one.transpose(1, 2) for one in found]
+    return [*(one.transpose(1, 2) for one in found), *of_all]
 
 
 def _sums_to_one(attention: torch.Tensor) -> bool:
