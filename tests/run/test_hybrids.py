@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from benchmarks.family_models import FAMILIES, inputs, made
+from benchmarks.family_models import FAMILIES, GROUPED, inputs, made
 from click.testing import CliRunner
 from transformers import JambaConfig, JambaModel
 
@@ -120,6 +120,22 @@ def test_flow_is_refused_where_tokens_are_mixed_otherwise(jamba: hs.Model) -> No
     alone = hs.flow(jamba, "the cat sat.", paths="none")
     assert alone["layer"].values.tolist() == [1, 3]
     np.testing.assert_allclose(alone.sum("key"), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Falcon-H1", "MobileBERT"])
+def test_tokens_mixed_beside_attention_are_noticed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Falcon-H1 adds a recurrence to the attention of every layer; MobileBERT's embeddings take in
+    their neighbours.
+    """
+    mamba = {"mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 4}
+    monkeypatch.setitem(FAMILIES, "Falcon-H1", ("FalconH1", {**GROUPED, **mamba}))
+    model = hs.load(made(name), tokenizer=wordpiece())
+    assert model.shape.others == ()
+    assert "every_layer" not in model.allows
+    with pytest.raises(ModelError, match="tokens are mixed where no map shows it"):
+        hs.flow(model, "the cat sat.")
 
 
 def test_flow_is_left_out_of_a_run_that_does_not_ask_for_it(run: hs.Run) -> None:

@@ -100,10 +100,11 @@ def check_stack(model: Model, *, each_alone: bool = False) -> None:
     each_alone  layers are not put together, so that it does not matter what is between them
     """
     shape = model.shape
-    if shape.others and not each_alone:
+    if "every_layer" not in shape.allows and not each_alone:
         raise ModelError(
             f"{model.name!r} has {shape.size}: tokens are mixed where no map shows it, and nothing "
-            "can be followed through; wanted a model whose layers all attend, or paths='none'"
+            "can be followed through; wanted a model that mixes tokens by attention alone, or "
+            "paths='none'"
         )
     if shape.sinks:
         raise ModelError(
