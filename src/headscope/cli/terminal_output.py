@@ -133,6 +133,8 @@ def reading_lines(
         yield f"resumed: {progress.done_before} of {progress.total} shards were finished before"
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
+    if lost := counts.get("without_token"):
+        yield f"words: {lost} share a token with the word before them and are not told of"
     for reason, entry in counts["reasons"].items():
         names = (name if len(name) <= 60 else name[:59] + "…" for name in entry["first"][:3])
         more = ", …" if entry["total"] > 3 else ""

@@ -38,7 +38,6 @@ from headscope.run.store import why_unwritten
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 STYLES = ("report.css", "card.css")
-TELLING = 20
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,7 @@ def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None =
 
 
 def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
-    styles, known = Styles(), pictures()
-    plans = _plans()
+    styles, known, plans = Styles(), pictures(), _plans()
     made = {
         plan.id: sections.section(plan, tree, known, panels, styles)
         for question, plan in plans
@@ -137,17 +135,9 @@ def _plans() -> Plans:
 
 
 def _by_themselves(plans: Plans, made: dict[str, Section], *, whole: bool) -> list[Section]:
-    """The sections outside chapters. Only the page of an atlas (`whole`) names those that the run
-    lacks.
-    """
-    alone = []
-    for _, plan in plans:
-        if plan.chapter:
-            continue
-        there = made.get(plan.id, _absent(plan))
-        if there.blocks or there.map_caption or whole:
-            alone.append(there)
-    return alone
+    """Sections outside chapters; only the page of an atlas (`whole`) names those the run lacks."""
+    alone = [made.get(plan.id) or _absent(plan) for _, plan in plans if not plan.chapter]
+    return [one for one in alone if one.blocks or one.map_caption or whole]
 
 
 def _absent(plan: SectionPlan) -> Section:
@@ -185,9 +175,8 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "model": model_name(tree),
         "title": printable(tree.attrs.get("title", "headscope atlas")),
         "counted": counted(tree), "layers": layers, "heads": per_layer,
-        "facts": run_facts.facts(tree, manifest), "files": run_facts.files(manifest),
-        "settings": run_facts.settings(manifest), "versions": run_facts.versions(manifest),
-        "command": run_facts.command(manifest), "telling": heads.telling(tree, count=TELLING),
+        "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
+        "telling": heads.telling(tree),
         "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
         "terms": terms(), "sources": SOURCES, "unit_label": unit_label,

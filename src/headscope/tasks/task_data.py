@@ -196,10 +196,7 @@ def _sha256_of_rows(rows: Sequence[TaskExample]) -> str:
 
 
 def file_of_split(data: Path, name: str, split: str) -> Path:
-    """The file itself, or the one of that split in a folder, or in the task's folder in it.
-
-    raises  CorpusError that lists what is there
-    """
+    """The file itself, or the split's in a folder or the task's in it; else raises CorpusError."""
     others = ", ".join(table_files.KINDS[1:])
     if not data.exists():
         raise CorpusError(

@@ -163,8 +163,7 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     shown = range(0, count, 1 if count <= marks.MANY_LAYERS else 4)
     axes.set_xticks(shown, [str(head + 1) for head in shown])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")
     marks.cell_key(axes, plain(top, _unit(dataset)))
 

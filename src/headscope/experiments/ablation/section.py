@@ -34,11 +34,11 @@ def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
 
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
     """Scores of the checkpoint before and after training, and of the most frequent answer."""
-    history, found = manifest.get("history"), group(tree, "ablation")
+    history, ablation = manifest.get("history"), group(tree, "ablation")
     if not isinstance(history, Mapping):
         return None
     rows = []
-    if found is not None and (frequent := most_frequent(found)) is not None:
+    if ablation is not None and (frequent := most_frequent(ablation)) is not None:
         rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
     base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
     kind = xr.Dataset(attrs={"metric": history["metric"]})
