@@ -89,13 +89,9 @@ def marker(word: str) -> str:
     return MARKS[word][1]
 
 
-def ramp(*, dark: bool = False) -> list[str]:
-    """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
-    return list(_ramp(dark))
-
-
 @cache
-def _ramp(dark: bool) -> tuple[str, ...]:
+def ramp(*, dark: bool = False) -> tuple[str, ...]:
+    """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
     stops = np.array([to_rgb(stop) for stop in (_RAMP_DARK if dark else _RAMP_LIGHT)])
     at = np.linspace(0, 1, len(stops))
     fine = np.linspace(0, 1, 1024)

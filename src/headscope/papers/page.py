@@ -163,10 +163,7 @@ def _common(words: Iterable[str]) -> str:
 
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
-    """A claim as it stands on the page; what its section shares is left out of the words.
-
-    letter  of the note that says why there is no number
-    """
+    """A claim without what its section shares; letter: of the note on why it has no number."""
     claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)

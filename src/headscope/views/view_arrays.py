@@ -71,10 +71,10 @@ def view_arrays(
         _vectors(queries, keys, scaling, maps.shape), "No queries and keys were given.", more,
     )  # fmt: skip
     sides = (rows,) if columns is rows else (rows, columns)
-    found = [list(row) for row in labels] if labels else stack_labels(stack, sides)
-    if [len(row) for row in found] != [maps.shape[1]] * maps.shape[0]:
+    told = [list(row) for row in labels] if labels else stack_labels(stack, sides)
+    if [len(row) for row in told] != [maps.shape[1]] * maps.shape[0]:
         raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
-    return View(captured_example.ExampleMaps(name, sides, (stack,)), [found], detail)
+    return View(captured_example.ExampleMaps(name, sides, (stack,)), [told], detail)
 
 
 def _side(

@@ -36,7 +36,7 @@ def payload(
     room, least = (SMALL, LEAST_HEADS) if tokens <= FEW_TOKENS else (LARGE, 0)
     levels = packed_arrays.levels_for(sum(stack.attention.size for stack in shown.stacks))
     coded = [_measures(stack, levels) for stack in shown.stacks]
-    taken = sum(len(text) for found in coded for one in found for text in one.get("data", ()))
+    taken = sum(len(text) for measures in coded for one in measures for text in one.get("data", ()))
     left = max(room - taken, 0) // len(shown.stacks)
     stacks = []
     for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
@@ -47,6 +47,7 @@ def payload(
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
             "labels": [list(row) for row in names], "measures": measures, "detail": chosen,
+            **({"numbers": stack.numbers} if stack.numbers else {}),
         })  # fmt: skip
     exact = any(stack["detail"]["heads"] for stack in stacks)
     sides = [
