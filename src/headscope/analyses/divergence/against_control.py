@@ -58,7 +58,7 @@ def _silhouettes(tree: xr.DataTree) -> Floats:
 
 
 def _less(tree: xr.DataTree, name: str) -> Floats:
-    """[draw + 1] 1 - divergence within layers / between layers: as it is, then heads resampled in their layers."""
+    """[draw + 1] 1 - divergence within / between layers; first as it is, then heads resampled."""
     dataset = group(tree, "divergence")
     assert dataset is not None
     js = dataset["js"].transpose("unit", "unit_other", ...).values
