@@ -6,7 +6,7 @@ its inputs with networks of the same architecture that have learned nothing. By 
 
     untrained   weights as the architecture draws them before it is trained
     shuffled    the run's own weights, the entries of each tensor dealt out anew: the scales that
-                training gave them, and nothing of what it taught
+                training gave them, and nothing of what it taught; of small models several such
 
 A folder is read in their place: a model of the same shape, say of before the training.
 """
@@ -16,6 +16,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ from headscope.run.plan import MOST_SAMPLED
 NONE, RANDOM = "none", "random"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
 LEAST = 1024  # ours: tokens that each of them reads, where the run has as many
+LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
 SEED = 0
 
 
@@ -66,8 +69,10 @@ def control_of(model: Model, wish: str | Path | None) -> Control | None:
     if wish is None or str(wish) == NONE:
         return None
     if str(wish) == RANDOM:
-        made = {"untrained": untrained, "shuffled": shuffled}
-        networks = {name: _maker(model, make) for name, make in made.items()}
+        networks = {"untrained": _maker(model, untrained)}
+        for at in range(ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))):
+            name = f"shuffled {at + 1}" if at else "shuffled"
+            networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
         return Control(RANDOM, networks, {"kind": RANDOM, "seed": SEED})
     other = load(wish, tokenizer=model.tokenizer, dtype=_dtype(model), device=str(model.device))
     _check_shape(model, other, str(wish))

@@ -247,7 +247,7 @@ class Run:
         return (str(name) for name in self.tree.children if name != CONTROL)
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         return name in self.tree.children
