@@ -66,9 +66,9 @@ class Largest(Analysis):
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-        self.total.add(top, batch.bootstrap, at=(layer.index,))
+        self.total.add(top, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(len(top)), batch.bootstrap)
+            self.count.add(np.ones(len(top)), batch.groups)
 
     def result(self) -> xr.Dataset:
         mean = self.mean(self.total, self.count)
@@ -84,17 +84,17 @@ def test_a_plain_analysis_keeps_the_contract() -> None:
 class AveragesAverages(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1)).mean(0, keepdims=True)
-        self.total.add(top, batch.bootstrap[:1], at=(layer.index,))
+        self.total.add(top, batch.groups[:1], at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(1), batch.bootstrap[:1])
+            self.count.add(np.ones(1), batch.groups[:1])
 
 
 class ForgetsTheMask(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = to_float64(layer.attention.amax(-1).mean(-1))
-        self.total.add(top, batch.bootstrap, at=(layer.index,))
+        self.total.add(top, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(len(top)), batch.bootstrap)
+            self.count.add(np.ones(len(top)), batch.groups)
 
 
 class MutatesItsInput(Largest):
@@ -138,7 +138,7 @@ class DependsOnTheOrder(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1))
         row = self.total.sums[:, layer.index]
-        row[:] = np.maximum(row / 2, (batch.bootstrap.T @ top) / len(top))
+        row[:] = np.maximum(row / 2, (batch.groups.T @ top) / len(top))
         if layer.index == 0:
             self.count.sums[:] = 1
 

@@ -17,9 +17,9 @@ holds as attributes; saving, loading and merging are inherited.
 
         def observe(self, layer, batch):
             top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-            self.total.add(top, batch.bootstrap, at=(layer.index,))
+            self.total.add(top, batch.groups, at=(layer.index,))
             if layer.index == 0:
-                self.examples.add(np.ones(len(top)), batch.bootstrap)
+                self.examples.add(np.ones(len(top)), batch.groups)
 
         def result(self):
             mean = self.mean(self.total, self.examples)
@@ -79,7 +79,8 @@ class Scope:
     relations       labels of the corpus's trees, the most frequent first
     stored_inputs        a few inputs whose maps are shown
     stored_tokens [input] their tokens, as written in the vocabulary
-    replicates      bootstrap replicates
+    replicates      groups of documents, each of which is left out in turn
+    listed          the places of the documents by their ids, where they are no more than groups
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     """
@@ -93,6 +94,7 @@ class Scope:
     stored_inputs: tuple[Example, ...] = ()
     stored_tokens: tuple[tuple[str, ...], ...] = ()
     replicates: int = REPLICATES
+    listed: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     neurons: int = 0
 

@@ -40,7 +40,7 @@ class RankHistograms(AnalysisPart):
         cells = COARSE_RANK.index(rank) * len(self.coarse_bins) + self.coarse_bins.index(values)
         cells = np.where(counted, cells, size)
         counts = count_by_example(cells, (len(cells), size + 1))[:, :-1]
-        self.coarse.add(counts, batch.bootstrap, at=(at,))
+        self.coarse.add(counts, batch.groups, at=(at,))
 
     def correlations(self) -> tuple[Float64, Float64]:
         """Spearman's: [number], and [replicate + 1, number] from the coarse histograms."""

@@ -86,7 +86,7 @@ class Coreference(Analysis):
         rows = batch.words.maps(maps, pieces=self.options["pieces"], of=asked.places)
         right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
         values = right @ asked.member[:, None]  # [example, head, mode, type]
-        add_by_half(self.correct, values, asked.half, batch.bootstrap, at=(layer.index,))
+        add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         rows = [
@@ -94,13 +94,13 @@ class Coreference(Analysis):
             for e, place in zip(batch.examples, batch.words.place, strict=True)
         ]
         left_out = [[reasons[reason] for reason in LEFT_OUT] for _, reasons in rows]
-        self.left_out.add(np.array(left_out), batch.bootstrap)
+        self.left_out.add(np.array(left_out), batch.groups)
         if not any(found for found, _ in rows):
             self._asked = None
             return
         self._asked = asked = _Asked.of([found for found, _ in rows], batch, seed=self.scope.seed)
-        self.by_system.add(asked.by_system @ asked.member, batch.bootstrap)
-        add_by_half(self.count, asked.member.sum(1), asked.half, batch.bootstrap)
+        self.by_system.add(asked.by_system @ asked.member, batch.groups)
+        add_by_half(self.count, asked.member.sum(1), asked.half, batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for types that were never asked about."""

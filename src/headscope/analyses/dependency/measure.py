@@ -115,7 +115,7 @@ class Dependency(Analysis):
         answers = np.take_along_axis(answers, heads.judge[:, None, None], 3)
         right = answers == heads.head[:, None, None]
         by_column = right.astype(np.float32) @ member[:, None]  # [example, head, direction, …]
-        add_by_half(self.correct, by_column, half, batch.bootstrap, at=(layer.index,))
+        add_by_half(self.correct, by_column, half, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -127,11 +127,11 @@ class Dependency(Analysis):
         member = np.where(heads.asked[..., None], self.member[heads.label], 0)
         member[heads.root, self.columns.index(CLEAN)] = 0
         self._seen = heads, half, member.astype(np.float32)
-        add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
+        add_by_half(self.asked, member.sum(1), half, batch.groups)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         found = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
-        add_by_half(self.by_offset, found, half, batch.bootstrap)
-        self.left_out.add(heads.left_out, batch.bootstrap)
+        add_by_half(self.by_offset, found, half, batch.groups)
+        self.left_out.add(heads.left_out, batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""

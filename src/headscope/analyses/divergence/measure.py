@@ -80,8 +80,8 @@ class Divergence(Analysis):
             divergences[row] = np.maximum(LN2 - both - own, 0)
             if self.reduction == "sum":
                 divergences[row] *= n
-        self.total.add(divergences, batch.bootstrap)
-        self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+        self.total.add(divergences, batch.groups)
+        self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
         """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1); and, of 4

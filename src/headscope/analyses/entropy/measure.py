@@ -45,10 +45,10 @@ class Entropy(Analysis):
         """Add each example's mean entropy and that of its first row."""
         nats = layer.entropy(batch, smoothing=self.smoothing)  # [example, head, query]
         values = np.stack([batch.mean_over_queries(nats), to_float64(nats[..., 0])], -1)
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.uniform.add(_uniform(batch, causal=layer.stack == "decoder"), batch.bootstrap)
-            self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+            self.uniform.add(_uniform(batch, causal=layer.stack == "decoder"), batch.groups)
+            self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
         """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""

@@ -71,9 +71,9 @@ class Examples(Analysis):
             found = np.zeros((1, len(maps), self.most, self.most))
             between = maps.double().cpu().numpy()[:, place[there][:, None], place[there]]
             found[0][:, there[:, None], there] = between
-            self.maps.add(found, batch.bootstrap[[row]], at=(at, layer.index))
+            self.maps.add(found, batch.groups[[row]], at=(at, layer.index))
             if layer.index == 0:
-                self.times.add(np.ones(1), batch.bootstrap[[row]], at=(at,))
+                self.times.add(np.ones(1), batch.groups[[row]], at=(at,))
 
     def result(self) -> xr.Dataset:
         """attention[example, layer, head, word, word_other], token_attention[input, …]."""
@@ -135,7 +135,7 @@ class StoredMaps(AnalysisPart):
             at = self.at.get((example.document, example.id))
             if at is None:
                 continue
-            n, once, where = len(example), batch.bootstrap[[row]], (at, layer.index)
+            n, once, where = len(example), batch.groups[[row]], (at, layer.index)
             first, rest = self.places[at], (0, self.most - len(self.places[at]))
             maps = layer.attention[row, :, :n, :n].double().cpu().numpy()
             weights = np.pad(folded(maps, first), ((0, 0), rest, rest))  # [head, place, place]

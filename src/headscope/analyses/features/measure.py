@@ -77,7 +77,7 @@ class Features(Analysis):
             if self.options["measure"] == "weighted_norm":
                 columns = columns * layer.value_norm
             means = self._groups.largest(columns) / batch.lengths[:, None, None]
-            self.total.add(means, batch.bootstrap, at=(layer.index,))
+            self.total.add(means, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         tagged = np.array([has_tags(e) for e in batch.examples])
@@ -85,11 +85,11 @@ class Features(Analysis):
         if tagged.any():
             self._groups = groups = token_groups(token_features(batch, self.negation))
             counted = groups.present
-            self.count.add(counted, batch.bootstrap)
+            self.count.add(counted, batch.groups)
             if self.options["absent"] == "zero":
                 always = np.array([name != "negation" for name in FEATURES])
                 counted = counted | tagged[:, None] & always
-            self.inputs.add(counted, batch.bootstrap)
+            self.inputs.add(counted, batch.groups)
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
@@ -137,8 +137,8 @@ class ClsAttention(Analysis):
         at = batch.is_cls.int().argmax(-1)  # [example]
         every = torch.arange(len(at), device=at.device)
         rows = layer.measured(self.options["measure"])[every, :, at]  # [example, head, key]
-        self.total.add(groups.largest(rows), batch.bootstrap)
-        self.count.add(groups.present, batch.bootstrap)
+        self.total.add(groups.largest(rows), batch.groups)
+        self.count.add(groups.present, batch.groups)
 
     def result(self) -> xr.Dataset:
         """attention[head, feature]; count[feature], the inputs that have such tokens."""

@@ -58,11 +58,11 @@ class Pairs(Analysis):
         """Add each input's largest weight of every kind of pair."""
         if layer.index == 0:
             self._groups = _groups(batch, self.options["pairing"])
-            self.count.add(self._groups.present, batch.bootstrap)
+            self.count.add(self._groups.present, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
             largest = groups.largest(layer.measured(self.options["measure"]))
-            self.total.add(largest, batch.bootstrap, at=(layer.index,))
+            self.total.add(largest, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, pair]; count[pair], the inputs that have such a pair."""

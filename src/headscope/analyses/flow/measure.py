@@ -112,7 +112,7 @@ class Flow(Analysis):
             (self.examples, np.ones(len(shares))),
             (self.examples_with_cls, to_float64(opening.any(-1))),
         ):
-            total.add(values, batch.bootstrap, at=at)
+            total.add(values, batch.groups, at=at)
 
     def _shares(self, total: Sums, count: Sums) -> Estimate:
         """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""

@@ -82,7 +82,7 @@ class Frames(Analysis):
         links = self._links
         if links is None or not len(links.rows):
             return
-        maps, weights = layer.measured(self.options["measure"]), batch.bootstrap[links.rows]
+        maps, weights = layer.measured(self.options["measure"]), batch.groups[links.rows]
         if layer.index == 0:
             self.count.add(np.ones(len(links.rows)), weights)
         both = [links.largest(maps, reversed_=way == 1) for way in range(len(WAYS))]

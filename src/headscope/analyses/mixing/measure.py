@@ -74,8 +74,8 @@ class Mixing(Analysis):
                 there = np.isfinite(ratio_of_token)
                 self._ratios[RANKED.index(method)] += np.where(there, ratio_of_token, 0)
                 self._layers[RANKED.index(method)] += there
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
-        self.count.add(counts, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
+        self.count.add(counts, batch.groups, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:
         """Count every real token that has a ratio under its rank."""

@@ -106,7 +106,7 @@ class Neurons(Analysis):
         running = largest.cumsum(-1) / safe[..., None]
         tops = torch.stack([running[..., min(k, running.shape[-1]) - 1] for k in TOP], -1)
         effective = whole.square() / torch.where(used, size.square().sum(-1), 1)
-        at, weights = (layer,), batch.bootstrap
+        at, weights = (layer,), batch.groups
         self.count.add(to_float64(used.any(1)), weights, at=at)
         self.effective.add(to_float64((effective * share).sum(1)), weights, at=at)
         self.score.add(to_float64((relative.sum(-1) * share).sum(1)), weights, at=at)
@@ -126,7 +126,7 @@ class Neurons(Analysis):
         each   [example, query, head, neuron] mean contribution of the kind less that of the rest
         there  [example, query] bool
         """
-        weights = batch.bootstrap
+        weights = batch.groups
         mean = torch.einsum("bq,bqhd->bhd", _shares(there, each.dtype), each)
         self.separation.add(to_float64(mean), weights, at=at)
         self.separation_score.add(to_float64(mean).sum(-1), weights, at=at)

@@ -117,12 +117,12 @@ class EmbeddingSources(AnalysisPart):
         queries, keys = queries * layer.scaling, seen.less_mean(keys)
         row = torch.arange(len(top), device=top.device)[:, None, None]
         attended = keys[row, top, :, torch.arange(heads, device=top.device)].transpose(2, 3)
-        self.attended.add(_split(used, queries, attended - seen.mean(keys)), batch.bootstrap)
+        self.attended.add(_split(used, queries, attended - seen.mean(keys)), batch.groups)
         for at, difference, there in seen.contrasts(keys):
             share = there.to(queries) / there.sum(1, keepdim=True).clamp_min(1)
             share = share[..., None].expand_as(used)
-            self.separating.add(_split(share, queries, difference), batch.bootstrap, at=(at,))
-            self.count.add(to_float64(there.any(1)), batch.bootstrap, at=(at,))
+            self.separating.add(_split(share, queries, difference), batch.groups, at=(at,))
+            self.count.add(to_float64(there.any(1)), batch.groups, at=(at,))
 
     def result(self) -> dict[str, Variable]:
         """embedding_share[head, part, part_other], embedding_separation[head, contrast, …]."""
@@ -192,9 +192,9 @@ class TargetCorrelation(AnalysisPart):
             },
         }
         values = np.stack([to_float64(to[name]) for name in TARGETS], -1)  # [example, head, target]
-        self.total.add(values / batch.lengths[:, None, None], batch.bootstrap, at=(layer.index,))
+        self.total.add(values / batch.lengths[:, None, None], batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.examples.add(np.ones(len(batch.lengths)), batch.bootstrap)
+            self.examples.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self, effective: Float64, overlap: Float64) -> Variable:
         """rank_correlation[quantity, target] of draws [replicate, layer, head]."""

@@ -64,7 +64,7 @@ class Norms(Analysis):
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
-        at, weights, n = (layer.index,), batch.bootstrap, batch.lengths[:, None]
+        at, weights, n = (layer.index,), batch.groups, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         if self.layer_norms:  # first: it has the value norms as a by-product
             summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]

@@ -77,7 +77,7 @@ class Cancellation(AnalysisPart):
 
     def finish(self, batch: Batch) -> None:
         """Weight the batch's coarse counts by bootstrap replicate."""
-        self.coarse_pairs.add(self._batch[:, : -self._coarse_cells], batch.bootstrap)
+        self.coarse_pairs.add(self._batch[:, : -self._coarse_cells], batch.groups)
 
     @property
     def _coarse_cells(self) -> int:
@@ -163,8 +163,8 @@ class FrequencyRelation(AnalysisPart):
         rank = self.scope.frequency_rank[batch.input_ids.cpu().numpy()]  # [example, token]
         place = COARSE_RANK.index(rank)[..., None] == np.arange(len(COARSE_RANK))
         place = place & mask[..., None]  # [example, token, rank_bin]
-        self.profile.add(self._both @ place, batch.bootstrap)
-        self.profile_tokens.add(place.sum(1) * 1.0, batch.bootstrap)
+        self.profile.add(self._both @ place, batch.groups)
+        self.profile_tokens.add(place.sum(1) * 1.0, batch.groups)
 
     def result(self) -> dict[str, Variable]:
         """The two correlations, and the mean of each quantity by octave of the rank."""

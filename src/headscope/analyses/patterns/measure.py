@@ -75,7 +75,7 @@ class Patterns(Analysis):
         told = self._told(maps)
         label, largest = told.argmax(-1), told.max(-1)  # [example, head]
         is_label = np.arange(len(NAMES)) == label[..., None]  # [example, head, class]
-        weights = batch.bootstrap[rows]
+        weights = batch.groups[rows]
         self.maps.add(is_label * 1.0, weights, at=(layer.index,))
         self.sure.add(largest, weights, at=(layer.index,))
         if layer.index == 0:

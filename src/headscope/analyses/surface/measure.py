@@ -64,10 +64,10 @@ class Surface(Analysis):
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
         values = np.stack([_share(per_query[t], queries[t]) for t in TARGETS], -1)
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
             counted = np.stack([(queries[t] > 0)[:, 0] for t in TARGETS], -1)
-            self.count.add(counted * 1.0, batch.bootstrap)
+            self.count.add(counted * 1.0, batch.groups)
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, target]; NaN for tokens that the tokenizer does not have."""

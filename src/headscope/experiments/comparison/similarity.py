@@ -72,19 +72,19 @@ class Similarity(Analysis):
                 f"attention of layer {layer + 1} is not a number in one of the two models; wanted "
                 "weights that are finite"
             )
-        self.cosine.add(found[..., COSINE], batch.bootstrap, at=(layer,))
-        self.js.add(found[..., JS], batch.bootstrap, at=(layer,))
+        self.cosine.add(found[..., COSINE], batch.groups, at=(layer,))
+        self.js.add(found[..., JS], batch.groups, at=(layer,))
         if self.padded is not None:
             whole = np.full_like(batch.lengths, before.shape[-1])
             cosine = alike(before, after, whole)[..., COSINE]
-            self.padded.add(cosine, batch.bootstrap, at=(layer,))
+            self.padded.add(cosine, batch.groups, at=(layer,))
         change = (1 - found[..., COSINE]).mean(1)  # [example]
         self._change = change if layer == 0 or self._change is None else self._change + change
 
     def finish_batch(self, batch: Batch, *, shard: int, rows: Sequence[int]) -> None:
         """Conclude a batch: the examples at these rows of a shard."""
         assert self._change is not None
-        self.examples.add(np.ones(len(rows)), batch.bootstrap)
+        self.examples.add(np.ones(len(rows)), batch.groups)
         change = self._change / self.scope.layers
         self.most.add(batch.examples, change, shard=shard, rows=rows)
 
