@@ -19,12 +19,11 @@ from headscope.core.accumulators import (
     Sums,
     TopRecords,
     bootstrap_weights,
-    estimate,
-    estimate_by_spread,
     generator,
     ratio,
     spearman,
 )
+from headscope.core.intervals import estimate
 
 FINITE = st.floats(1e-30, 1e30)
 BINS = st.builds(

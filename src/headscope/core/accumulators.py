@@ -1,10 +1,10 @@
-"""Reduce a corpus to sums and counts that can be added, merged and resampled."""
+"""Reduce a corpus to sums and counts that can be added and merged, by groups of documents."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +19,10 @@ REPLICATES = 200  # groups of documents at most: more would hardly make an inter
 
 
 def groups_of(
-    documents: Sequence[str], *, replicates: int, seed: int = 0,
+    documents: Sequence[str],
+    *,
+    replicates: int,
+    seed: int = 0,
     listed: Mapping[str, int] | None = None,
 ) -> Ints:
     """The group of each document; an interval comes from leaving out one group after another.
@@ -38,6 +41,18 @@ def groups_of(
         if document not in known:
             known[document] = int(generator(seed, "group", document).integers(replicates))
     return np.array([known[document] % replicates for document in documents], np.int64)
+
+
+def left_out(units: Sequence[str], *, replicates: int) -> Float64:
+    """[unit, replicate + 1] 1 where a unit counts: in the data, and without each group of units.
+
+    replicates  groups at most; units of one name are in one
+    """
+    listed = {name: place for place, name in enumerate(dict.fromkeys(units))}
+    replicates = min(replicates, len(listed))
+    groups = groups_of(units, replicates=replicates, listed=listed)
+    kept = groups[:, None] != np.arange(replicates if replicates > 1 else 0)
+    return np.concatenate([np.ones((len(units), 1)), kept], 1)  # [unit, replicate + 1]
 
 
 def halves(documents: Sequence[str], *, seed: int) -> npt.NDArray[np.int64]:
@@ -103,9 +118,17 @@ class Sums(Accumulator):
         at      the leading cell indices to add to, say (layer,)
         """
         target = self.by_group[(slice(None), *at)]  # type: ignore[arg-type]  # a view, not a mask
-        kept = groups % len(target)
+        kept, cell = groups % len(target), target.shape[1:]
         for group in np.unique(kept):
-            target[group] += values[kept == group].sum(0, dtype=np.float64)
+            target[group] += values[kept == group].sum(0, dtype=np.float64).reshape(cell)
+
+    def folded(self, groups: int) -> Sums:
+        """The same in no more groups, as `add` would have kept them."""
+        if len(self.by_group) <= groups:
+            return self
+        fewer = Sums.zeros(*self.by_group.shape[1:], replicates=groups)
+        np.add.at(fewer.by_group, np.arange(len(self.by_group)) % groups, self.by_group)
+        return fewer
 
     @property
     def total(self) -> Float64:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.question import parts
 from headscope.core.results import Floats, derived, documents, estimate, group, shape, token_names
 from headscope.core.terms import CLARK, OURS

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 
 Floats = npt.NDArray[np.float64]
 Derive = TypeVar("Derive", bound=Callable[..., Any])

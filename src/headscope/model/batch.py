@@ -161,7 +161,6 @@ def to_float64(tensor: torch.Tensor) -> Float64:
 
 
 PIECES = ("mean", "first", "max")
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from headscope.core import question
-from headscope.core.accumulators import (
-    REPLICATES,
-    Accumulator,
-    Estimate,
-    Float64,
-    Sums,
-    estimate,
-    ratio,
-)
+from headscope.core.accumulators import REPLICATES, Accumulator, Float64, Sums, ratio
+from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
 from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
@@ -147,12 +140,17 @@ class Analysis:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
         return self.scope.sums(*cell, replicates=replicates)
 
-    def mean(self, total: Sums, count: Sums) -> Estimate:
+    def mean(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """total / count with its interval; NaN where nothing was counted.
 
-        The cells of `count` are the trailing cells of `total`.
+        The cells of `count` are the trailing cells of `total`; bounds: see `intervals.estimate`.
         """
-        return estimate(ratio_of(total, count), documents=self.scope.documents)
+        return estimate(ratio_of(total, count), bounds=bounds)
+
+    def share(self, total: Sums, count: Sums) -> Estimate:
+        """Likewise, of how many of `count` questions have some answer."""
+        share = ratio_of(total, count)
+        return estimate(share, asked=_beside(count, share.ndim))
 
     @property
     def accumulators(self) -> dict[str, Accumulator]:
@@ -201,11 +199,21 @@ def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str
     return found
 
 
+def bounds_of(measure: str) -> Bounds:
+    """Between which what is measured lies: attention from 0 to 1, norms from 0."""
+    return SHARE if measure == "attention" else POSITIVE
+
+
 def ratio_of(total: Sums, count: Sums) -> Float64:
     """[replicate + 1, *cell of total] total / count; NaN where nothing was counted."""
-    replicates, *cell = count.sums.shape
-    middle = [1] * (total.sums.ndim - count.sums.ndim)
-    return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
+    draws = total.sums
+    return ratio(draws, _beside(count.folded(len(total.by_group)), draws.ndim))
+
+
+def _beside(count: Sums, axes: int) -> Float64:
+    """[replicate + 1, 1, …, *cell of count] with so many axes."""
+    draws = count.sums
+    return draws.reshape(len(draws), *[1] * (axes - draws.ndim), *draws.shape[1:])
 
 
 def register(announced: Announced) -> Announced:

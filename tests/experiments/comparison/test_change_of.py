@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from headscope.core.accumulators import bootstrap_weights, estimate
+from headscope.core.accumulators import bootstrap_weights
+from headscope.core.intervals import estimate
 from headscope.core.results import Variable, keeping_draws, labelled
 from headscope.experiments.comparison.change import change_of, simultaneous
 

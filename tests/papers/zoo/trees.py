@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.surface.measure import TARGETS
-from headscope.core.accumulators import Estimate, estimate
+from headscope.core.intervals import Estimate, estimate
 from headscope.core.results import Variable, keeping_draws, labelled
 from headscope.run.store import Run
 

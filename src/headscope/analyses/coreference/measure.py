@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from headscope.analyses.coreference.antecedents import (
     mention_questions,
 )
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.core.accumulators import Array, Bools, Float64, Ints, estimate, halves, ratio
+from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.model.batch import PIECES, Batch
 from headscope.model.layer import LayerView
@@ -121,10 +120,9 @@ class Coreference(Analysis):
             "held_out": (heads.held_out, one),
             "advantage": (heads.held_out[:, None] - baseline, ("system", *one)),
             "count": (count[0].astype(np.int64), one),
-            "left_out": (self.left_out.sums[0].astype(np.int64), ("reason",)),
+            "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
         }
-        estimated = partial(estimate, documents=self.scope.documents)
-        variables = counted(rows, WORDS, estimated, source=self.source)
+        variables = counted(rows, WORDS, count, source=self.source)
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
         return labelled(variables, coords=coords).assign_attrs(self.options)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Bools, Estimate
+from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
 from headscope.core.head_attention import BROAD_SHARE, POSITION, TARGETS, attention_to, spread
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, needed, shape, surely
 from headscope.core.terms import CLARK, OURS, Term
 from headscope.core.wording import number, percent, plain

@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import gammaln
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, ratio
+from headscope.core.intervals import POSITIVE, SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -51,15 +52,26 @@ class Entropy(Analysis):
             self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
-        """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""
-        mean, uniform = self.mean(self.total, self.count), self.mean(self.uniform, self.count)
+        """entropy, relative_entropy[layer, head, query] (cls: NaN without [CLS]); uniform."""
+        mean = self.mean(self.total, self.count, bounds=POSITIVE)
+        uniform = self.mean(self.uniform, self.count, bounds=POSITIVE)
+        draws = self.total.sums  # [replicate + 1, layer, head, query]
+        of_even = estimate(ratio(draws, self.uniform.sums[:, None, None, None]), bounds=SHARE)
         if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
-            for array in (mean.value, mean.low, mean.high):
-                array[..., QUERIES.index("cls")] = np.nan
+            for parts in (mean, of_even):
+                for array in (parts.value, parts.low, parts.high):
+                    array[..., QUERIES.index("cls")] = np.nan
         words = ("mean entropy of attention", "nats", self.source)
         of_uniform = ("mean entropy of uniform attention", "nats", self.source)
         variables = {
             "entropy": Variable(mean, ("layer", "head", "query"), *words),
+            "relative_entropy": Variable(
+                of_even,
+                ("layer", "head", "query"),
+                "mean entropy over that of uniform attention",
+                "1",
+                "ours",
+            ),
             "uniform": Variable(uniform, (), *of_uniform),
         }
         return labelled(variables, coords={"query": QUERIES})

@@ -77,7 +77,7 @@ class Examples(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[example, layer, head, word, word_other], token_attention[input, …]."""
-        maps = ratio(self.maps.sums[0], self.times.sums[0][:, None, None, None, None])
+        maps = ratio(self.maps.total, self.times.total[:, None, None, None, None])
         size = (len(self.sentences), self.most)
         words, relations = np.full(size, "", object), np.full(size, "", object)
         heads = np.full(size, BEYOND)
@@ -149,9 +149,9 @@ class StoredMaps(AnalysisPart):
 
     def variables(self, source: str) -> dict[str, Variable]:
         """token_attention[input, layer, head, token, token_other], value_norm[…, token]."""
-        seen, normed = self.seen.sums[0], self.normed.sums[0]  # [input]
-        maps = ratio(self.weights.sums[0], seen[:, None, None, None, None])
-        norms = ratio(self.norms.sums[0], normed[:, None, None, None])
+        seen, normed = self.seen.total, self.normed.total  # [input]
+        maps = ratio(self.weights.total, seen[:, None, None, None, None])
+        norms = ratio(self.norms.total, normed[:, None, None, None])
         for at, first in enumerate(self.places):
             n = len(first)
             maps[at, :, :, n:] = maps[at, ..., n:] = norms[at, ..., n:] = np.nan

@@ -22,12 +22,13 @@ import torch
 import xarray as xr
 
 from headscope.analyses.features.word_types import TYPES, negation_words, word_types
-from headscope.core.accumulators import Bools, Estimate, Float64, Ints, Sums
+from headscope.core.accumulators import Bools, Float64, Ints, Sums
+from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, check_option
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
@@ -93,9 +94,9 @@ class Features(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
-        mean = self.mean(self.total, self.inputs)
+        mean = self.mean(self.total, self.inputs, bounds=bounds_of(self.options["measure"]))
         for array in (mean.value, mean.low, mean.high):
-            array[..., self.count.sums[0] == 0] = np.nan
+            array[..., self.count.total == 0] = np.nan
         words = ("attention received", "weighted norm received")
         kinds = {"feature": FEATURES}
         return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
@@ -142,7 +143,7 @@ class ClsAttention(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[head, feature]; count[feature], the inputs that have such tokens."""
-        mean = self.mean(self.total, self.count)
+        mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         last = "[CLS] in the last layer"
         words = (f"attention of {last}", f"weighted norm into {last}")
         kinds = {"feature": CLS_FEATURES}
@@ -227,7 +228,7 @@ def by_kind(
     dims = ("layer", "head", dim)[-mean.value.ndim :]
     weighted = options["measure"] == "weighted_norm"
     unit = "1" if weighted else "probability"
-    number = count.sums[0].astype(np.int64)
+    number = count.total.astype(np.int64)
     what = "such a pair" if dim == "pair" else "such tokens"
     variables = {
         "attention": Variable(mean, dims, words[weighted], unit, source),

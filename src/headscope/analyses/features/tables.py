@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.tables import scale_of
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, head_name, shape
 from headscope.draw.caption_words import INTERVALS, over, quantity, special
 from headscope.page.tabulate import Cell, Column, Rows, Table

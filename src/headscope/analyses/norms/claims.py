@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
 from headscope.core.head_attention import (
     SHARED_PART,
@@ -22,6 +21,7 @@ from headscope.core.head_attention import (
     ordinary_attention,
     special_name,
 )
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, surely
 from headscope.core.terms import KOBAYASHI20, OURS, Term
 from headscope.core.wording import number, percent

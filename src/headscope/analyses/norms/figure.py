@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (

@@ -19,7 +19,8 @@ import torch
 import xarray as xr
 
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
-from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ratio
+from headscope.core.accumulators import Float64, Largest, ratio
+from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
@@ -64,29 +65,29 @@ class Norms(Analysis):
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
-        at, weights, n = (layer.index,), batch.groups, batch.lengths[:, None]
+        at, groups, n = (layer.index,), batch.groups, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         if self.layer_norms:  # first: it has the value norms as a by-product
             summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]
             in_category = (summed @ batch.categories.to(summed.dtype))[:, 0]
-            self.layer_weighted_norm.add(to_float64(in_category) / n, weights, at=at)
+            self.layer_weighted_norm.add(to_float64(in_category) / n, groups, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]
         categories = batch.categories.to(norm.dtype)  # [example, key, category]
-        self.attention.add(to_float64(columns @ categories) / n[..., None], weights, at=at)
+        self.attention.add(to_float64(columns @ categories) / n[..., None], groups, at=at)
         weighted = to_float64((columns * norm) @ categories) / n[..., None]
-        self.weighted_norm.add(weighted, weights, at=at)
+        self.weighted_norm.add(weighted, groups, at=at)
         sizes = to_float64(categories.sum(1))  # [example, category]
         mean = to_float64(norm @ categories) / np.maximum(sizes, 1)[:, None]
-        self.value_norm.add(mean, weights, at=at)
+        self.value_norm.add(mean, groups, at=at)
         powers = [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))]
-        self.powers.add(np.stack(powers, -1), weights, at=at)
+        self.powers.add(np.stack(powers, -1), groups, at=at)
         self.largest.add(to_float64(norm.amax((0, 2))), at=at)
         real = norm.masked_fill(~batch.mask[:, None], torch.inf)
         self.negative.add(-to_float64(real.amin((0, 2))), at=at)
         if layer.index == 0:
-            self.examples.add(np.ones(len(n)), weights)
-            self.examples_with.add((sizes > 0) * 1.0, weights)
-            self.tokens.add(batch.lengths * 1.0, weights)
+            self.examples.add(np.ones(len(n)), groups)
+            self.examples_with.add((sizes > 0) * 1.0, groups)
+            self.tokens.add(batch.lengths * 1.0, groups)
         self.cancellation.observe(layer, norm, batch)
         self.frequency.observe(layer, norm, columns, batch)
 
@@ -119,8 +120,9 @@ class Norms(Analysis):
         for index, category in enumerate(CATEGORIES):
             if category in ("cls", "sep") and category not in self.scope.special_tokens:
                 draws[..., index] = np.nan
+        bounds = SHARE if units == "probability" else POSITIVE
         dims = ("layer", "head", "category") if draws.ndim == 4 else ("layer", "category")
-        return Variable(self._estimate(draws), dims, name, units, self.source)
+        return Variable(estimate(draws, bounds=bounds), dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
         """Mean, population sd, coefficient of variation, largest and smallest ‖f‖ over tokens."""
@@ -131,15 +133,12 @@ class Norms(Analysis):
         rows: dict[str, tuple[Estimate | Float64, str]] = {
             "max": (self.largest.seen, "largest ‖f(x)‖ of any token"),
             "min": (-self.negative.seen, "smallest ‖f(x)‖ of any token"),
-            "mean": (self._estimate(mean), f"mean {whole}"),
-            "sd": (self._estimate(sd), f"standard deviation {whole}"),
-            "cv": (self._estimate(ratio(sd, mean)), f"coefficient of variation {whole}"),
+            "mean": (estimate(mean, bounds=POSITIVE), f"mean {whole}"),
+            "sd": (estimate(sd, bounds=POSITIVE), f"standard deviation {whole}"),
+            "cv": (estimate(ratio(sd, mean), bounds=POSITIVE), f"coefficient of variation {whole}"),
         }
         dims, source = ("layer", "head"), f"{self.source}, Table 1"
         return {
             f"value_norm_{name}": Variable(value, dims, words, "1", source)
             for name, (value, words) in rows.items()
         }
-
-    def _estimate(self, draws: Float64) -> Estimate:
-        return estimate(draws, documents=self.scope.documents)

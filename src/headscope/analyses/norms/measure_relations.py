@@ -16,16 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.core.accumulators import (
-    Counts,
-    Float64,
-    Ints,
-    LogBins,
-    estimate,
-    generator,
-    ratio,
-    spearman,
-)
+from headscope.core.accumulators import Counts, Float64, Ints, LogBins, generator, ratio, spearman
+from headscope.core.intervals import POSITIVE, estimate
 from headscope.core.results import Variable
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
@@ -76,7 +68,7 @@ class Cancellation(AnalysisPart):
         self._batch += count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
 
     def finish(self, batch: Batch) -> None:
-        """Weight the batch's coarse counts by bootstrap replicate."""
+        """Add the batch's coarse counts to the groups of its documents."""
         self.coarse_pairs.add(self._batch[:, : -self._coarse_cells], batch.groups)
 
     @property
@@ -108,7 +100,7 @@ class Cancellation(AnalysisPart):
     def result(self) -> dict[str, Variable]:
         """The correlation by category, and the histogram it comes from."""
         fine, coarse = self.pairs.counts, self.coarse_pairs.sums
-        correlation = around(spearman(fine), spearman(coarse), documents=self.scope.documents)
+        correlation = around(spearman(fine), spearman(coarse))
         which = "all" if self.rows is None else f"{self.rows} sampled"
         source = "Kobayashi et al. 2020, Table 2"
         return {
@@ -170,18 +162,18 @@ class FrequencyRelation(AnalysisPart):
         """The two correlations, and the mean of each quantity by octave of the rank."""
         if self.scope.frequency_rank is None:
             return {}
-        documents, source = self.scope.documents, "Kobayashi et al. 2020"
+        source = "Kobayashi et al. 2020"
         found = [histograms.correlations() for histograms in (self.norm, self.weight)]
         fine, coarse = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
         return {
             "spearman_frequency": Variable(
-                around(fine, coarse, documents=documents), ("quantity",),
+                around(fine, coarse), ("quantity",),
                 "Spearman correlation with the token's frequency rank (1 = most frequent)", "1",
                 source,
             ),
             "frequency_profile": Variable(
-                estimate(profile, documents=documents), ("quantity", "rank_bin"),
+                estimate(profile, bounds=POSITIVE), ("quantity", "rank_bin"),
                 "mean over tokens, layers and heads, by octave of the frequency rank", "1", source,
             ),
         }  # fmt: skip

@@ -17,6 +17,7 @@ import xarray as xr
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
 from headscope.core.head_attention import OFFSETS
+from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -71,7 +72,7 @@ class Surface(Analysis):
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, target]; NaN for tokens that the tokenizer does not have."""
-        mean = self.mean(self.total, self.count)
+        mean = self.mean(self.total, self.count, bounds=SHARE)
         for index, target in enumerate(TARGETS):
             token = target.partition("_")[0]
             if token in ("cls", "sep") and token not in self.scope.special_tokens:

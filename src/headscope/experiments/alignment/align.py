@@ -85,7 +85,7 @@ def align(
         state = {key: np.concatenate([s[key] for s in states]) for key in states[0]}
         ids = [one.pair.id for one in fitting]
         scores = scores_of(state, ids, replicates=replicates, seed=seed)
-        return {"alignment": alignment_result(scores, pairs=len(fitting))}
+        return {"alignment": alignment_result(scores)}
 
     return run_experiment(request, compute, output=output, execution=execution or STOCK)
 

@@ -188,7 +188,7 @@ class ImportanceRun:
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
-        totals = ImportanceTotals(settings.replicates, settings.seed)
+        totals = ImportanceTotals(settings.replicates)
         meter = Meter(len(self.examples), self.progress)
         check_gradients(self.model, self.examples, self.objective)
         everything = range(len(self.examples))
@@ -201,8 +201,7 @@ class ImportanceRun:
         gradients = gradients_result(totals, self.objective).assign_attrs(self.notes)
         found = importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:
-            chance = {"replicates": settings.replicates, "seed": settings.seed}
-            against = correlations(found, self.effect, **chance)
+            against = correlations(found, self.effect)
             found = xr.merge([found, against], join="exact", combine_attrs="no_conflicts")
         return {"gradients": gradients, "importance": found}
 
