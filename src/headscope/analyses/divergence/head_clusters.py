@@ -185,7 +185,7 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
             f"{mean} by the distance of their layers", LAYERS, unit,
         ),
         "nearest_layer": (
-            estimate(left_one_out(near), asked=left_one_out(np.ones(near.shape)) * len(near)),
+            estimate(left_one_out(near), asked=len(near) - (np.arange(len(near) + 1) > 0.0)[:, None]),
             ("where",), "share of heads whose nearest head is in such a layer", LAYERS,
             "probability",
         ),
