@@ -22,7 +22,7 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),
     ("entropy", {"smoothing": 1e-4}),
     ("divergence", {"smoothing": 1e-3, "reduction": "sum"}),
-    ("norms", {"cancellation": "exact"}),
+    ("norms", {"cancellation": "all"}),
     ("norms", {"layer_norms": False, "rows": 3}),
 ]
 

@@ -163,7 +163,7 @@ class Counts(Accumulator):
 
 @dataclass
 class Largest(Accumulator):
-    """The largest value that each cell has seen; no replicates, as no resample has a larger one.
+    """The largest value that each cell has seen; no groups, as no part of a corpus has more.
 
     The smallest of some values is the largest of their negatives, with its sign turned.
 

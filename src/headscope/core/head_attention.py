@@ -111,6 +111,17 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
     return estimate(entropy, "entropy", query="all"), float(entropy["uniform"])
 
 
+def relative_spread(tree: xr.DataTree) -> Estimate | None:
+    """[layer, head] entropy over that of uniform attention; the interval knows of both."""
+    entropy = group(tree, SPREAD)
+    if entropy is None or not float(entropy["uniform"]) > 0:
+        return None
+    if "relative_entropy" not in entropy:  # an old run
+        uniform = float(entropy["uniform"])
+        return estimate(entropy, "entropy", query="all").map(lambda part: part / uniform)
+    return estimate(entropy, "relative_entropy", query="all")
+
+
 def uniform_share(tree: xr.DataTree) -> float:
     """The share of one token under uniform attention: about exp(−mean ln n); 0 where not known."""
     entropy = group(tree, SPREAD)

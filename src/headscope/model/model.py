@@ -126,7 +126,7 @@ class Model:
         }
 
     def batch(self, examples: Sequence[Example]) -> Batch:
-        """Examples as a batch on the network's device, without bootstrap weights."""
+        """Examples as a batch on the network's device, without groups of documents."""
         return Batch.of(examples, self.vocabulary, replicates=0, device=self.device)
 
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:

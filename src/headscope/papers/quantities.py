@@ -1,6 +1,6 @@
 """Numbers that claims read off runs: by name, with the draws behind them.
 
-Draws are [replicate + 1, …]: first the number on the data, then without each group of its documents.
+Draws are [replicate + 1, …]: first the number on the data, then without each group of documents.
 So any statistic of them (a mean over heads, the largest of them, a difference of layers) has an
 interval of its own. A run that kept no draws has the data alone, and its numbers have no interval.
 """

@@ -92,7 +92,7 @@ class Scope:
     neurons: int = 0
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
-        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        """A new accumulator of this shape, with the run's groups of documents or fewer."""
         kept = self.replicates if replicates is None else min(replicates, self.replicates)
         return Sums.zeros(*cell, replicates=kept)
 
@@ -137,7 +137,7 @@ class Analysis:
     # --- what every analysis inherits -------------------------------------------------------
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
-        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        """A new accumulator of this shape, with the run's groups of documents or fewer."""
         return self.scope.sums(*cell, replicates=replicates)
 
     def mean(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:

@@ -37,7 +37,7 @@ def check_analysis(kind: type[Analysis], **options: Any) -> None:
     The contract:
     - name, needs, summary and source are given;
     - variables have a long name, a unit and a source, axes have labels, intervals low <= high;
-    - without examples, or with one document to resample, numbers are NaN and nothing warns;
+    - without examples, or with one document, numbers are NaN and nothing warns;
     - batch size, order, padding and shards change a result by at most 1e-5 (absolute plus
       relative); merging is associative and commutative to 1e-10;
     - a saved state continues bit for bit; a state of another shape is refused;
@@ -105,7 +105,7 @@ def check_no_example_gives_no_number(bench: Bench) -> None:
 
 
 def check_one_document_has_no_interval(bench: Bench) -> None:
-    """Intervals of one document are NaN: there is nothing to resample."""
+    """Intervals of one document are NaN: nothing is left without it."""
     analysis = bench.fresh(documents=1)
     bench.observe(analysis, [replace(e, document="a") for e in bench.examples])
     for name, variable in bench.result(analysis).items():
@@ -228,7 +228,7 @@ def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
     seen: dict[str, Any] = {
         f"batch's {name}": getattr(batch, name)
         for name in (
-            "input_ids", "segment_ids", "mask", "bootstrap", "lengths", "is_cls", "is_sep",
+            "input_ids", "segment_ids", "mask", "groups", "lengths", "is_cls", "is_sep",
             "is_punctuation", "categories", "query_classes",
         )
     }  # fmt: skip

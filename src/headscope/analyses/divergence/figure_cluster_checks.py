@@ -1,7 +1,7 @@
 """How sure are the clusters of heads, and does another way to cluster show the same ones?
 
 How many clusters there are, how near heads are to their own, and whether clusters are there again
-in resampled documents. And the second way to cluster, by average linkage: the tree of all heads,
+in heads drawn anew. And the second way to cluster, by average linkage: the tree of all heads,
 the whole matrix of divergences in the tree's order, and strips with each head's k-medoids cluster
 and layer.
 """
@@ -67,7 +67,8 @@ def _number_caption(tree: xr.DataTree) -> str:
         "(a) Mean silhouette: how much nearer heads are to their own cluster than to the next, by "
         f"number of clusters; bands are 95 % intervals over heads; grey: {draws} sets of points "
         "that have the heads’ main axes and no clusters, clustered alike; tree: average linkage. "
-        f"The number chosen (line) is where k-medoids stand farthest above their mean. {verdict(tree)} "
+        "The number chosen (line) is where k-medoids stand farthest above their mean. "
+        f"{verdict(tree)} "
         "(b) The silhouette of every head, by cluster; below 0 a head is nearer to another cluster."
         f"{stability}"
         f" {over(tree)}; {count} clusters. The measures: Rousseeuw (1987), Hennig (2007)."

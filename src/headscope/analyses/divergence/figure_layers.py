@@ -169,7 +169,7 @@ def neighbour_labels(tree: xr.DataTree) -> NeighbourLabels | None:
     """Whether neighbouring layers share labels; None of fewer than FEWEST_PAIRS pairs,
     or if all have the same label.
 
-    Seeded by the run's seed. No interval: labels come from thresholds, which are not resampled.
+    Seeded by the run's seed. No interval: labels come from thresholds, which have none.
     """
     main = {place: one.labels[0].name for place, one in head_labels(tree).items() if one.labels}
     layer = np.array([place[0] for place in main], np.int64)

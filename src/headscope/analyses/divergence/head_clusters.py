@@ -167,6 +167,7 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
     divergence = distances_of(pairs) ** 2  # [unit, unit]
     divergence_p, nearest_p = permuted_layers(divergence, layer, seed=seed)
     near = nearest_of(np.abs(layer[nearest_unit(divergence)] - layer))  # [unit, where]
+    left = np.append(0.0, np.ones(len(near)))  # [unit + 1] heads that are left out
     sums, sizes = by_gap(divergence, layer)  # [unit + 1, gap]
     both = np.stack([
         ratio(some[0].sum(-1), some[1].sum(-1))
@@ -185,8 +186,8 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
             f"{mean} by the distance of their layers", LAYERS, unit,
         ),
         "nearest_layer": (
-            estimate(left_one_out(near), asked=len(near) - (np.arange(len(near) + 1) > 0.0)[:, None]),
-            ("where",), "share of heads whose nearest head is in such a layer", LAYERS,
+            estimate(left_one_out(near), asked=len(near) - left[:, None]), ("where",),
+            "share of heads whose nearest head is in such a layer", LAYERS,
             "probability",
         ),
         "nearest_chance": (

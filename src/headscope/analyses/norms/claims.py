@@ -45,10 +45,10 @@ TERMS = {
         "before any attention weight.", f"{KOBAYASHI20}, Table 1"),
     "value_norm_max": Term("largest value norm",
         "The length of the longest vector that a head would add for any token of the corpus; no "
-        "interval, as no resample of it holds a longer one.", f"{KOBAYASHI20}, Table 1"),
+        "interval, as no part of the corpus holds a longer one.", f"{KOBAYASHI20}, Table 1"),
     "value_norm_min": Term("smallest value norm",
         "The length of the shortest vector that a head would add for any token of the corpus; no "
-        "interval, as no resample of it holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
+        "interval, as no part of the corpus holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
     "spearman_attention_value_norm": Term("cancellation", "Attention and value norm pull against "
         "each other: large weights fall on tokens whose vectors are short, seen as a negative rank "
         "correlation between the two.", f"{KOBAYASHI20}, Table 2"),

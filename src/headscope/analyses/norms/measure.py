@@ -6,8 +6,8 @@ over the keys of the category (attention, weighted norm) or mean over those keys
 over examples. An example without the category counts 0 for what it receives and is left out of the
 mean value norm. Spread of ‖f‖, cancellation and word frequency: see `measure_relations`.
 
-The largest and smallest ‖f‖ of a head have no interval: a resample of the documents can only miss
-them, never exceed them, so that its percentiles would all lie on one side of the value.
+The largest and smallest ‖f‖ of a head have no interval: without some documents they can only be
+missed, never exceeded.
 """
 
 from __future__ import annotations

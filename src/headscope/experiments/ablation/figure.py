@@ -86,7 +86,7 @@ def caption(tree: xr.DataTree) -> str:
         f"vermillion where it falls. Marked are heads whose change is more than chance (q < 0.05, "
         f"corrected for {many} heads by Benjamini and Hochberg): {verdict_text(ablation)}. (b) The "
         "score without each whole layer, bars from the score of the whole model "
-        f"({score_text(ablation)}); 95 % intervals of the difference, paired bootstrap over "
+        f"({score_text(ablation)}); 95 % intervals of the difference, paired over "
         f"examples; n = {n:,} examples. After Kovaleva et al. (2019), Figures 8 and 9."
     )
 
@@ -195,7 +195,7 @@ def pruning_caption(tree: xr.DataTree) -> str:
         f"least needed first, in orders found on {on}{grey}. Dashed: {allowed} below the whole "
         f"model; a ring marks where each order last reaches it: {can_go} of "
         f"{pruning.attrs['heads']} heads. The coloured band is the 95 % interval of the difference "
-        f"({ORDERS.get(best, best)}), paired bootstrap; n = {pruning.attrs['examples']:,} "
+        f"({ORDERS.get(best, best)}), paired over examples; n = {pruning.attrs['examples']:,} "
         "examples. (b) The place of each head in that order: those nearest to the page’s colour go "
         "first. After Michel et al. (2019)."
     )

@@ -21,7 +21,7 @@ import torch
 import xarray as xr
 from torch.nn.utils.rnn import pad_sequence
 
-from headscope.core.accumulators import Float64, Ints
+from headscope.core.accumulators import REPLICATES, Float64, Ints
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
 from headscope.corpus.packing import batches
@@ -49,7 +49,7 @@ def align(
     *,
     output: str | Path | None = None,
     limit: int | None = None,
-    replicates: int = 1000,
+    replicates: int = REPLICATES,
     seed: int = 0,
     execution: Execution | None = None,
 ) -> Run:

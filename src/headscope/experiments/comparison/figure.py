@@ -150,7 +150,7 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     else:
         value_axis(axes, label, top=top)
     rho, low, high = at(estimate(similarity, f"{name}_correlation"))
-    low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no resample changes
+    low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no document changes
     p = float(similarity[f"{name}_p"].values)
     told = with_interval("ρ", rho, low, high) + (f", {chance_text(p)}" if np.isfinite(p) else "")
     axes.annotate(
@@ -175,8 +175,8 @@ def change_caption(tree: xr.DataTree) -> str:
         f"How numbers of heads change from {base_name(tree)} to {tuned_name(tree)}: each cell is "
         "one head; blue rises, vermillion falls, up to the value at the end of each key; shares of "
         "attention and of maps differ by percentage points. A head is coloured only if its change "
-        "is sure: outside the interval that in 95 % of resamples holds all heads of the grid "
-        "together; bootstrap over documents, the same documents for both models; "
+        "is sure: outside the interval that in 95 of 100 corpora holds all heads of the grid "
+        "together; over documents, the same for both models; "
         f"{over(tree)}. {sure_finding(tree)}"
     )
 

@@ -106,7 +106,7 @@ class Similarity(Analysis):
         return labelled(variables)
 
     def _means(self, name: str, words: str, units: str, total: Sums) -> dict[str, Variable]:
-        draws, documents = ratio_of(total, self.examples), self.scope.documents
+        draws = ratio_of(total, self.examples)
         kinds = {
             name: (draws, ("layer", "head"), words),
             f"layer_{name}": (draws.mean(2), ("layer",), f"{words}, mean over heads"),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core.accumulators import REPLICATES
 from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
@@ -74,7 +75,7 @@ class ImportanceSettings:
     segment_ids   of text, as `atlas`
     limit         documents of a corpus at most
     batch_tokens  tokens of one forward pass, copies of an example included
-    replicates    of the bootstrap
+    replicates    groups of examples at most, for intervals
     """
 
     methods: tuple[str, ...] | None = None
@@ -84,7 +85,7 @@ class ImportanceSettings:
     segment_ids: str = "auto"
     limit: int | None = None
     batch_tokens: int = BATCH_TOKENS
-    replicates: int = 1000
+    replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ def _scores(probes: xr.Dataset) -> Table | None:
         for n in names
     ]
     columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
-    caption = f"95 % intervals, bootstrap over test sentences; {sentences_text(probes)}."
+    caption = f"95 % intervals over test sentences; {sentences_text(probes)}."
     return Table("Scores of the probes", columns, [Rows(rows)], caption)
 
 
