@@ -292,7 +292,6 @@ def test_a_tokenizer_like_gpt2_has_neither_cls_nor_sep() -> None:
     tokenizer = bytes_bpe(bos_token="<|end|>", eos_token="<|end|>")
     found = tokens_of(model_of(tokenizer))
     assert found == {"cls": None, "sep": None, "punctuation": {".", ",", "Ġ.", "Ġ,"}}
-    assert model_of(tokenizer).vocabulary.present == ("punctuation", "other")
 
 
 def test_a_tokenizer_like_llama_has_an_opening_token_only() -> None:

@@ -154,7 +154,6 @@ def _new_session(given: _AnnotateOptions) -> Session:
 
 
 def _drawn(name: str, texts: dict[str, Corpus], count: int, given: _AnnotateOptions) -> list[Drawn]:
-    """That many maps of one model."""
     from headscope.corpus import Encoder
     from headscope.experiments.map_classifier.labelled_maps import draw
     from headscope.model.model import load
@@ -203,7 +202,6 @@ def _sheets(session: Session, given: _AnnotateOptions) -> None:
 
 
 def _serve(session: Session, given: _AnnotateOptions) -> None:
-    """Serves the page until Ctrl-C."""
     from headscope.experiments.map_classifier.annotation_server import AnnotationServer
 
     annotator = given.annotator

@@ -87,7 +87,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
     both = added(cls, sep)
     shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
-    return Estimate(*(np.where(shared, part, np.nan) for part in (both.value, both.low, both.high)))
+    return both.map(lambda part: np.where(shared, part, np.nan))
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:

@@ -59,9 +59,7 @@ def derived(function: Derive) -> Derive:
 @derived
 def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
     """The dataset of an analysis; None where the run did not include it."""
-    if name not in tree.children:
-        return None
-    return tree.children[name].to_dataset()
+    return tree.children[name].to_dataset() if name in tree.children else None
 
 
 def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
@@ -72,15 +70,14 @@ def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the numeric variables, without companions (intervals, n), PLACES, and those that are
-    marked as no part of tables (`tidy` = 0).
-    """
+    """Names of the numeric variables, but companions (intervals, n), PLACES, those of `tidy` 0."""
     names = [
         str(name)
         for name, variable in dataset.data_vars.items()
         if variable.dtype.kind in "biuf" and variable.attrs.get("tidy", 1)
     ]
-    return [name for name in names if name not in PLACES and not _is_companion(name, names)]
+    companions = {name + end for name in names for end in COMPANIONS}
+    return [name for name in names if name not in PLACES and name not in companions]
 
 
 def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
@@ -104,9 +101,7 @@ def surely(parts: Estimate) -> Floats:
 
 def at(parts: Estimate, *place: int) -> tuple[float, float, float]:
     """One value with the ends of its interval: of one head, of parts [layer, head]."""
-    cells: list[Floats] = [parts.value, parts.low, parts.high]
-    value, low, high = (float(cell[place]) for cell in cells)
-    return value, low, high
+    return float(parts.value[place]), float(parts.low[place]), float(parts.high[place])
 
 
 def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
@@ -177,10 +172,6 @@ def title_name(model: str) -> str:
     """The last part of a local path, as its folder says nothing of the model; hub ids stay."""
     local = model.startswith(("/", "./", "../", "~")) or "\\" in model
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
-
-
-def _is_companion(name: str, names: list[str]) -> bool:
-    return any(name.endswith(end) and name.removesuffix(end) in names for end in COMPANIONS)
 
 
 DRAWS = "_draws"

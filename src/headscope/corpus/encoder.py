@@ -88,7 +88,14 @@ class Encoder:
         self.model_limit = model_limit
         self.limit = model_limit if max_length is None else max_length
         self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length
-        self._check_limits()
+        # Two tokens of content let every kind of window move on, one in each segment.
+        least = max(self.reader.frame.room) + 2
+        for limit in (self.limit, self.packed_limit):
+            if not least <= limit <= model_limit:
+                raise InputError(
+                    f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
+                    f"{model_limit} (what the model takes)"
+                )
         self.long = long
         self.segments = has_segments and segment_ids == "auto"
         self.seed = seed
@@ -114,18 +121,7 @@ class Encoder:
         self.counts.tokens += sum(map(len, examples))
         return examples
 
-    def _check_limits(self) -> None:
-        # Two tokens of content let every kind of window move on, one in each segment.
-        least = max(self.reader.frame.room) + 2
-        for limit in (self.limit, self.packed_limit):
-            if not least <= limit <= self.model_limit:
-                raise InputError(
-                    f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
-                    f"{self.model_limit} (what the model takes)"
-                )
-
     def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
-        """The examples of a passage that shares its window with no other."""
         if passage.fault is not None:
             self.counts.skip(passage.fault, reason="malformed")
             return
@@ -153,8 +149,7 @@ class Encoder:
     def _packed(
         self, document: Document, passages: Sequence[Passage], *, start: int
     ) -> Iterator[Example]:
-        """Windows of consecutive sentences, two segments each where the tokenizer has a sign
-        between them and the window holds two sentences."""
+        """Windows of consecutive sentences: two segments, where a sign stands between segments."""
         names, pieces = self._sentences(passages)
         frame = self.reader.frame
         capacity = self.packed_limit - frame.room[frame.separates]
@@ -192,7 +187,6 @@ class Encoder:
         return names, pieces
 
     def _fitted(self, name: str, content: _Content, limit: int) -> Iterator[tuple[str, _Content]]:
-        """The content under its own name if it fits, or what the rule for long ones makes of it."""
         if not len(content):
             self.counts.skip(name, reason="empty")
             return
@@ -218,7 +212,6 @@ class Encoder:
     def _ready(
         self, document: Document, passage: Passage, tokens: Sequence[str]
     ) -> Iterator[Example]:
-        """Ready tokens, used as they are; over the limit, windows with the tokenizer's frame."""
         try:
             ids = self.reader.tokens(tokens)
         except UnknownToken as error:
@@ -255,7 +248,6 @@ class Encoder:
         return Example(name, document.id, ids, segment_ids, special, word_index)
 
     def _readable(self, passage: Passage) -> bool:
-        """Whether its texts are valid Unicode; counts it as skipped if not."""
         texts = [passage.text or "", passage.text_pair or "", *(passage.tokens or ())]
         texts += [word.form for word in passage.words or ()]
         readable = is_unicode(*texts)

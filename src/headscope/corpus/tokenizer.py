@@ -139,7 +139,6 @@ class TokenizerReader:
         return np.asarray(sorted(set(t.all_special_ids) - content), dtype=np.int64)
 
     def _frame(self) -> SpecialTokens:
-        """Read off a probe that the tokenizer framed itself."""
         # Some vocabularies hold none of the probes; the last resort is a word of their own.
         own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
         for probe in chain(PROBES, own):
@@ -157,7 +156,6 @@ class TokenizerReader:
 
     @staticmethod
     def _parts(encoded: Any) -> list[Ids]:
-        """The special ids before, between and after the segments of one encoded input."""
         parts: list[list[int]] = [[]]
         last = None
         for token, segment in zip(encoded.input_ids, encoded.sequence_ids(0), strict=True):
@@ -169,7 +167,6 @@ class TokenizerReader:
         return [np.asarray(part, dtype=np.int64) for part in parts]
 
     def _needs_space(self) -> bool:
-        """Whether split words match running text only if they carry their space with them."""
         running = list(self._call("the the").input_ids)
         bare = list(self._call(["the", "the"], is_split_into_words=True).input_ids)
         spaced = list(self._call(["the", " the"], is_split_into_words=True).input_ids)

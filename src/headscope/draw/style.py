@@ -18,6 +18,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
+from matplotlib.text import Text
 
 from headscope.core.head_attention import NEXT, PREVIOUS, SELF
 
@@ -133,7 +134,7 @@ def house_style() -> Iterator[None]:
         return
     token = _INSIDE.set(True)
     try:
-        with mpl.rc_context(_settings()), _fonts_found_once():
+        with mpl.rc_context(_settings()), _fonts_found_once(), _text_laid_out_once():
             yield
     finally:
         _INSIDE.reset(token)
@@ -152,6 +153,36 @@ def _fonts_found_once() -> Iterator[None]:
         yield
     finally:
         del manager._find_fonts_by_props
+
+
+@contextmanager
+def _text_laid_out_once() -> Iterator[None]:
+    """Matplotlib lays a text out anew whenever it asks how large it is, a dozen times in all;
+    inside, once for each text, type, angle, alignment and kind of file.
+    """
+    lay_out, known = getattr(Text, "_get_layout", None), dict[Any, Any]()
+    if lay_out is None:  # a matplotlib that does it otherwise
+        yield
+        return
+
+    def once(text: Text, renderer: Any) -> Any:
+        if text.get_wrap():
+            return lay_out(text, renderer)
+        key = (
+            type(renderer), text.get_figure(root=True).dpi, text.get_text(),  # type: ignore[union-attr]
+            hash(text.get_fontproperties()), text.get_rotation(), text.get_rotation_mode(),
+            text.get_horizontalalignment(), text.get_verticalalignment(),
+            text._multialignment, text._linespacing, text.get_parse_math(),  # type: ignore[attr-defined]
+        )  # fmt: skip
+        if key not in known:
+            known[key] = lay_out(text, renderer)
+        return known[key]
+
+    Text._get_layout = once  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        Text._get_layout = lay_out  # type: ignore[attr-defined]
 
 
 @cache

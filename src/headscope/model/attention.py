@@ -162,9 +162,6 @@ AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended
 
 
-# --- arithmetic -------------------------------------------------------------------------------
-
-
 def probabilities(
     query: torch.Tensor,
     key: torch.Tensor,

@@ -49,7 +49,6 @@ class Reversible:
         """Drop what was collected inside the context."""
 
     def __enter__(self) -> Self:
-        """Open the context; raises HeadscopeError if it is open."""
         if self._close is not None:
             name = type(self).__name__
             raise HeadscopeError(f"this {name} is already open; make a second one to nest")
@@ -62,7 +61,6 @@ class Reversible:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        """Close the context: whatever happened, everything is as it was."""
         close, self._close = self._close, None
         self._forget()
         if close is not None:
@@ -110,7 +108,6 @@ class Instrument(Reversible):
         self._outputs: dict[nn.Module, torch.Tensor] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        """Add the hooks, set the attention implementation."""
         keep = stack.callback
         for module in self.model.modules():
             if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
@@ -134,8 +131,6 @@ class Instrument(Reversible):
     def _forget(self) -> None:
         self._running.clear()
         self._forget_pass()
-
-    # --- hooks ------------------------------------------------------------------------------
 
     def _forget_pass(self) -> None:
         self._called.clear()
@@ -163,7 +158,6 @@ class Instrument(Reversible):
             self._forget_pass()
 
     def _check_all_seen(self, ran: nn.Module) -> None:
-        """Raises ModelError if attention was computed past us, anywhere in what ran."""
         inside = set(ran.modules())
         sites = [site for site in self.sites if site.attention in inside]
         if self._calls:
@@ -195,8 +189,6 @@ class Instrument(Reversible):
         view, mixed = self._pending.pop(site.attention)
         view.plain_projection = mixed is None or _same(args[0], mixed)
         self._show(view, output.detach())
-
-    # --- what the attention function calls --------------------------------------------------
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""

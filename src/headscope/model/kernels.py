@@ -1,11 +1,8 @@
 """Compiled loops over attention maps.
 
-Numpy and torch cannot compute these without writing a temporary as large as the maps: entropies
-with column sums, all pairs of Jensen-Shannon divergences, products and divergences of two models'
-maps, the quadratic form behind the layer-level norm, the L1 distances of ALTI, sums over the tokens
-of words, the largest weight of every row and column, and all pairs of overlaps between sets. They
-work on float32 on the host; instrument and analyses hold the same formulas in torch for any other
-device and precision.
+Numpy and torch cannot compute these without writing a temporary as large as the maps. They work on
+float32 on the host; instrument and analyses hold the same formulas in torch for any other device
+and precision.
 
 x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are
 already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends, with an

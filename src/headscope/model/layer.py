@@ -21,7 +21,7 @@ from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.families.sites import Site
-from headscope.model.linears import Norm, OutputProjection
+from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
 _ROWS = 128
@@ -81,6 +81,7 @@ class LayerView:
     given: LayerInput | None = None
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
+    _summed: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Half precision is widened: sums over hundreds of tokens need more digits."""
@@ -111,16 +112,6 @@ class LayerView:
         flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
         # not module(flat): its hooks report layers
         return _widened(module.forward(flat.to(projection.weight.dtype)))
-
-    @property
-    def norm(self) -> Norm | None:
-        """The LayerNorm right after attention and residual; None if the model has none there."""
-        return self.site.post_norm
-
-    @property
-    def final_norm(self) -> Norm | None:
-        """The LayerNorm that closes the layer, after feed-forward and residual; None likewise."""
-        return self.site.closing_norm
 
     @property
     def offers(self) -> frozenset[str]:
@@ -224,10 +215,6 @@ class LayerView:
         if id(batch) not in self._summed:
             self._summed[id(batch)] = self.norm_of_sum(self.gram, batch)
         return self._summed[id(batch)]
-
-    @cached_property
-    def _summed(self) -> dict[int, torch.Tensor]:
-        return {}
 
     def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[example, query, key] as `summed_norm`, from the inner products of any f_h."""

@@ -71,7 +71,6 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = 
 
 
 def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
-    """The output of a run and the fewest seconds of a few, after one to warm up."""
     output = run()
     seconds = []
     for _ in range(_ROUNDS):
@@ -90,7 +89,6 @@ def _available(network: nn.Module) -> bool:
 
 
 def _packable(module: nn.Module) -> TypeGuard[nn.Linear]:
-    """A plain float32 linear map on the host that nobody has changed."""
     return (
         type(module) is nn.Linear
         and module.weight.dtype == torch.float32
@@ -135,10 +133,7 @@ class _Packed(torch.autograd.Function):
 
 
 class Product:
-    """Multiplication by a fixed matrix, by whichever kind the context has switched on.
-
-    matrix  [in, out]
-    """
+    """Multiplication by a fixed matrix [in, out], by whichever kind the context has switched on."""
 
     def __init__(self, matrix: torch.Tensor) -> None:
         self.matrix = matrix
@@ -155,7 +150,6 @@ class Product:
 
 
 def _pack(weight: torch.Tensor) -> torch.Tensor:
-    """[out, in] weights in the layout that oneDNN prefers."""
     packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(
         weight.detach().contiguous(), None
     )

@@ -194,7 +194,6 @@ class Model:
         return self.shapes.get("encoder") or self.shapes["decoder"]
 
     def __repr__(self) -> str:
-        """Name, architecture, size and hash in one line."""
         s = self.shape
         return (
             f"<headscope.Model {self.name}: {self.architecture}, {s.layers} layers × {s.heads} "
@@ -221,7 +220,6 @@ class Model:
 
 
 def _positions(network: PreTrainedModel) -> int | None:
-    """How many positions a network can tell apart; None if any number."""
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
@@ -249,10 +247,7 @@ def forward(
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
 ) -> Any:
-    """One forward pass without gradients; an encoder-decoder runs its encoder only.
-
-    input_ids, mask, segment_ids  [example, token]
-    """
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only."""
     with torch.inference_mode():
         return run_network(network, input_ids, mask, segment_ids)
 
@@ -320,7 +315,6 @@ def load(
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
-    """A loaded model as it is: device, dtype and training mode stay the caller's."""
     if tokenizer is None:
         raise ModelError(
             f"got a loaded {type(network).__name__} without its tokenizer; "

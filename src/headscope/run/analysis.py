@@ -2,31 +2,8 @@
 
 An analysis sees every layer of every batch once (`observe`), may end each batch (`finish`), and
 turns its sums into labelled results at the end (`result`). Its state is the accumulators that it
-holds as attributes; saving, loading and merging are inherited.
-
-    @register
-    class Largest(Analysis):
-        name = "largest"
-        summary = "how sure each head is"
-        source = "ours"
-
-        def __init__(self, scope):
-            super().__init__(scope)
-            self.total = self.sums(scope.layers, scope.heads)
-            self.examples = self.sums()
-
-        def observe(self, layer, batch):
-            top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-            self.total.add(top, batch.groups, at=(layer.index,))
-            if layer.index == 0:
-                self.examples.add(np.ones(len(top)), batch.groups)
-
-        def result(self):
-            mean = self.mean(self.total, self.examples)
-            words = ("mean largest weight of a row", "probability", self.source)
-            return labelled({"largest": Variable(mean, ("layer", "head"), *words)})
-
-`headscope.run.check_analysis.check_analysis(Largest)` says whether it keeps the contract.
+holds as attributes; saving, loading and merging are inherited. A whole one stands in
+docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contract.
 """
 
 from __future__ import annotations
@@ -57,7 +34,6 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Kind = TypeVar("Kind", bound="type[Analysis]")
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
@@ -102,7 +78,7 @@ class AnalysisPart:
 
 
 class Analysis:
-    """A measurement of every head; the docstring of the module shows a whole one.
+    """A measurement of every head.
 
     name     the group's name in the results, and the word on the command line
     needs    what the instrument and the corpus must provide: a subset of NEEDS
@@ -133,8 +109,6 @@ class Analysis:
     def result(self) -> xr.Dataset:
         """The labelled results of all batches."""
         raise NotImplementedError
-
-    # --- what every analysis inherits -------------------------------------------------------
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's groups of documents or fewer."""
@@ -190,13 +164,13 @@ class Analysis:
 
 
 def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str, Accumulator]:
-    found: dict[str, Accumulator] = {}
+    by_name: dict[str, Accumulator] = {}
     for name, value in vars(holder).items():
         if isinstance(value, Accumulator):
-            found[prefix + name] = value
+            by_name[prefix + name] = value
         elif isinstance(value, AnalysisPart):
-            found |= _accumulators(value, f"{prefix}{name}.")
-    return found
+            by_name |= _accumulators(value, f"{prefix}{name}.")
+    return by_name
 
 
 def bounds_of(measure: str) -> Bounds:
@@ -240,19 +214,19 @@ def known_analyses() -> dict[str, type[Analysis]]:
         if kind is None:
             continue
         try:
-            known[asked.name] = _check_needs(kind)
+            _check_needs(kind)
         except InputError as error:
             question.refuse_measure(asked.name, f"{error}; it is left out")
+        else:
+            known[asked.name] = kind
     return known
 
 
-def _check_needs(kind: Kind) -> Kind:
-    unknown = kind.needs - NEEDS
-    if unknown:
+def _check_needs(kind: type[Analysis]) -> None:
+    if unknown := kind.needs - NEEDS:
         raise InputError(
             f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
         )
-    return kind
 
 
 def options_of(kind: type[Analysis]) -> dict[str, Any]:

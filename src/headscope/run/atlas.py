@@ -1,8 +1,4 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep.
-
-run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
-run["flow"]
-"""
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
 from __future__ import annotations
 
@@ -63,7 +59,6 @@ class Execution:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for values that make no sense."""
         if self.workers < 1 or (self.threads is not None and self.threads < 1):
             raise InputError(
                 f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"
@@ -133,9 +128,6 @@ def atlas(
         return _computed(run, model, job, plan, execution)
 
 
-# --- steps of atlas -------------------------------------------------------------------------
-
-
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
     """The analyses to run; InputError for one that is asked for but not possible with the model."""
     allowed = model.allows
@@ -201,7 +193,6 @@ def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings)
 def _computed(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution
 ) -> Run:
-    """Compute what is missing, merge, label and keep; a finished run is only opened."""
     meter = Meter(len(plan.shards), execution.progress)
     meter.advance(len(run.done))
     if (finished := run.finished()) is not None:

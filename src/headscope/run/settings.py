@@ -100,7 +100,6 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
-    """Raise InputError unless every analysis can be made with its options."""
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")

@@ -180,7 +180,6 @@ def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -
 
 
 def _ids(records: Sequence[Record], column: str | None) -> list[str]:
-    """The column of ids if each occurs once, else the numbers of the rows."""
     if column is not None:
         ids = [str(record.cells.get(column)) for record in records]
         if len(set(ids)) == len(ids):

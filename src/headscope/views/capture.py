@@ -139,8 +139,6 @@ def _left_out(side: TokenSide, window: slice) -> str:
 
 
 class _StackRecorder:
-    """Keeps the maps and vectors of one stack, layer by layer."""
-
     def __init__(self) -> None:
         self.kept: dict[str, list[Floats]] = defaultdict(list)  # of each layer
         self.scaling: list[float] = []

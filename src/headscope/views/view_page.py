@@ -76,7 +76,6 @@ def _precision(levels: float, *, detail: bool) -> str:
 
 
 def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
-    """Attention, weighted norms (which the page works out), and further maps."""
     attention = NamedMaps("attention", "attention α", "probability", stack.attention)
     found = [_stored(attention, stack, levels)]
     if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
@@ -154,7 +153,6 @@ def page_script() -> str:
 
 
 def _about(data: Mapping[str, Any]) -> str:
-    """The model, and the size of each stack."""
     stacks, sides = data["stacks"], data["sides"]
     sizes = [
         f"{stack['layers']} layers × {stack['heads']} heads{', causal' if stack['causal'] else ''}"

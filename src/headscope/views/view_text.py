@@ -119,7 +119,6 @@ class View:
             return None
 
     def __repr__(self) -> str:
-        """The model, the size, and the beginning of the text."""
         sizes = ", ".join(
             f"{stack.attention.shape[0]} layers × {stack.attention.shape[1]} heads"
             + ("" if stack.name == "self" else f" ({stack.name})")

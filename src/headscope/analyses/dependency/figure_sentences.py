@@ -49,8 +49,7 @@ TITLE = 22.0  # points that the title takes
 THIN, THICK = 0.5, 2.8  # points: no attention, and all of it
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per sentence."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     examples = needed(tree, "examples")
     relations = chosen_relations(needed(tree, "dependency"))
     fitting = [each for each in parsed_sentences(examples) if _row(each) is not None]
@@ -61,8 +60,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return [_panel(sentence, relations, top=top) for sentence in chosen]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     relations = chosen_relations(needed(tree, "dependency"))
     unit = quantity(needed(tree, "examples"))
     numbers = "in percent" if unit == "attention" else "as measured"
@@ -75,7 +73,7 @@ def caption(tree: xr.DataTree) -> str:
         f"out below {100 * WEAKEST:.0f} % of the scale unless it is a word’s largest; a head that "
         "is right mirrors the arc above; finds: the share of words whose head it finds, "
         f"{chosen_where(best.score for best in relations)}; root and punctuation are left out; "
-        f"n = {len(panels(tree))} sentences, chosen without regard to the attention. "
+        f"n = {len(_panels(tree))} sentences, chosen without regard to the attention. "
         "After Clark et al. (2019), Figure 5."
     )
 
@@ -95,7 +93,6 @@ def _row(sentence: ParsedSentence) -> WordRow | None:
 def _panel(
     sentence: ParsedSentence, relations: Sequence[RelationHead], *, top: float | None
 ) -> Panel:
-    """A sentence laid out, with its key to the right where there is room, else below."""
     hues = {best.relation: hue for best, hue in zip(relations, HUES, strict=False)}
     here = [f for f in relations if any(arc.relation == f.relation for arc in sentence.arcs)]
     row = _row(sentence)
@@ -160,7 +157,6 @@ def _key_text(best: RelationHead) -> str:
 
 
 def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> None:
-    """A line of colour and a text per head, downwards from x, y."""
     for hue, text in key:
         y -= KEY_ROW
         axes.plot([x, x + SWATCH], [y + KEY_ROW / 2] * 2, color=color(hue), lw=2)
@@ -168,6 +164,6 @@ def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> Non
 
 
 PICTURE = Picture(
-    "example_sentences", "The best heads at work", ("dependency", "examples"), panels, caption,
+    "example_sentences", "The best heads at work", ("dependency", "examples"), _panels, _caption,
     columns=1, wide=True,
 )  # fmt: skip

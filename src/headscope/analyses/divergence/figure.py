@@ -25,7 +25,6 @@ from headscope.page.sections import SectionPlan
 
 
 def _map_panels(tree: xr.DataTree) -> list[Panel]:
-    """The map twice: by layer, by role."""
     place = places(tree)
     if place is None:
         return []
@@ -48,7 +47,6 @@ def _map_caption(tree: xr.DataTree) -> str:
 
 
 def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
-    """The matrix of divergences."""
     divergence = needed(tree, "divergence")
     if "js" not in divergence:
         return []
@@ -94,7 +92,6 @@ def _by_role(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
 
 
 def _bare(axes: Axes) -> None:
-    """No axes: only distances mean something."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)

@@ -113,7 +113,6 @@ def _on_some(distances: Float64, some: Ints, counts: Sequence[int]) -> tuple[Int
 
 
 def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
-    """Of rows of value, dims, words and source, and the unit, where it is not 1."""
     return {
         name: Variable(value, dims, words, unit[0] if unit else "1", source)
         for name, (value, dims, words, source, *unit) in rows.items()

@@ -84,9 +84,7 @@ class Divergence(Analysis):
         self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
-        """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1); and, of 4
-        heads or more, their clusters and how alike layers are (`head_clusters`).
-        """
+        """js[unit, unit_other]; mds[unit, axis] and its stress-1; see `head_clusters` for more."""
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     BROAD_SHARE,
     POSITION,
@@ -68,9 +68,9 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
 
 
 def _broad(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -> list[Claim]:
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         words = number(*at(nats, layer, head))
-        return Phrases(
+        return (
             f"broad, near-uniform: {percent(*at(share, layer, head))} of uniform entropy",
             f"attends broadly: entropy {words} of {plain(uniform, 'nats')} nats",
         )
@@ -87,9 +87,9 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) 
     narrow = ~_explained(tree) & (share.value < NARROW_SHARE)
     rest = Estimate(np.where(narrow, 1 - share.value, np.nan), 1 - share.high, 1 - share.low)
 
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         words = f"entropy {number(*at(nats, layer, head))} of {plain(uniform, 'nats')} nats"
-        return Phrases(
+        return (
             f"few tokens, no one target: {words}",
             f"focuses on few tokens without one main target: {words}",
         )

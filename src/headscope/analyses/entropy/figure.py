@@ -21,7 +21,6 @@ from headscope.page.sections import SectionPlan
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per kind of query: all tokens; [CLS] where there is one."""
     entropy = needed(tree, "entropy")
     wanted = [("all", "From all tokens"), ("cls", f"From {special(tree, 'cls')} only")]
     return [

@@ -40,8 +40,7 @@ STRIP = 0.17  # inches
 AROUND = 0.75  # inches that axis, label and title take
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per feature, those of words on one scale, the others on another."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     features = needed(tree, "features")
     kinds = _by_kind(features, "feature")
     tops = {
@@ -55,8 +54,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return shown
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     features = needed(tree, "features")
     return (
         f"The {quantity(features)} that a token of each kind receives from all tokens of the "
@@ -67,8 +65,7 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def cls_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel: a strip of heads per feature."""
+def _cls_panels(tree: xr.DataTree) -> list[Panel]:
     dataset = needed(tree, "cls_attention")
     kinds = _by_kind(dataset, "feature")
     if not kinds:
@@ -79,8 +76,7 @@ def cls_panels(tree: xr.DataTree) -> list[Panel]:
     return [Panel(title, partial(_draw_strips, dataset, strips), height=height)]
 
 
-def cls_caption(tree: xr.DataTree) -> str:
-    """How to read the strips."""
+def _cls_caption(tree: xr.DataTree) -> str:
     dataset = needed(tree, "cls_attention")
     return (
         f"Each cell is one head of the last layer, numbered from 1: its {quantity(dataset)} from "
@@ -91,8 +87,7 @@ def cls_caption(tree: xr.DataTree) -> str:
     )
 
 
-def pair_panels(tree: xr.DataTree) -> list[Panel]:
-    """One heat map per kind of pair that occurs, all on one scale."""
+def _pair_panels(tree: xr.DataTree) -> list[Panel]:
     pairs = needed(tree, "pairs")
     grids = {kind: parts.value for kind, parts in _by_kind(pairs, "pair").items()}
     look = {"unit": _unit(pairs), "top": max(map(largest, grids.values()), default=1.0)}
@@ -102,8 +97,7 @@ def pair_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def pair_caption(tree: xr.DataTree) -> str:
-    """How to read the heat maps of pairs."""
+def _pair_caption(tree: xr.DataTree) -> str:
     pairs = needed(tree, "pairs")
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
@@ -116,10 +110,9 @@ def pair_caption(tree: xr.DataTree) -> str:
 
 
 def _by_kind(dataset: xr.Dataset, dim: str) -> dict[str, Estimate]:
-    """What is measured of each kind that occurs, in the order of the data."""
     kinds = map(str, dataset[dim].values)
-    found = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
-    return {kind: parts for kind, parts in found.items() if np.isfinite(parts.value).any()}
+    measured = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
+    return {kind: parts for kind, parts in measured.items() if np.isfinite(parts.value).any()}
 
 
 def _unit(dataset: xr.Dataset) -> str:
@@ -187,19 +180,19 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
 
 FIGURES = (
     Picture(
-        "features_by_layer", "What kinds of words receive", ("features",), panels, caption,
+        "features_by_layer", "What kinds of words receive", ("features",), _panels, _caption,
         columns=3,
     ),
 )  # fmt: skip
 CLS_FIGURES = (
     Picture(
-        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), cls_panels,
-        cls_caption, columns=1,
+        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), _cls_panels,
+        _cls_caption, columns=1,
     ),
 )  # fmt: skip
 PAIRS_FIGURES = (
     Picture(
-        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), pair_panels, pair_caption
+        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), _pair_panels, _pair_caption
     ),
 )
 SECTIONS = language_section(

@@ -42,8 +42,7 @@ LINES = {
 HEIGHT = 0.72
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """A panel for each method that has numbers, and one for their numbers of tokens."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     flow = needed(tree, "flow")
     if not (methods := _present(flow)):
         return []
@@ -54,8 +53,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return [*made, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     several = len(_present(needed(tree, "flow"))) > 1
     return (
         "How much of a token’s representation at the output of each layer comes from which tokens "
@@ -111,7 +109,7 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-FIGURES = (Picture("flow", "Where representations come from", ("flow",), panels, caption),)
+FIGURES = (Picture("flow", "Where representations come from", ("flow",), _panels, _caption),)
 SECTIONS = (
     SectionPlan(
         id="flow", title="Where representations come from",

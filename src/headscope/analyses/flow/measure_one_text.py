@@ -1,9 +1,5 @@
 """From which tokens of one text a model's representations come.
 
-    hs.flow("demo", "The cat sat on the mat.", method="globenc")
-
-gives an xarray DataArray [layer, query, key].
-
 Two ways to put layer matrices together (Abnar & Zuidema 2020). Rollout adds up all paths from an
 output to an input token, a path's weight being the product of its steps. Flow asks how much can run
 through the layers at once when every step is a pipe as wide as its weight: the maximum flow.
@@ -137,10 +133,7 @@ MOST_TOKENS = 64  # one maximum flow per pair of tokens: about 4 s for 64 tokens
 
 
 def rollout(matrices: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
-    """For each layer, from the first: the product of its matrix and those before.
-
-    matrices  [example, query, key] layer by layer; rows sum to 1, and so do those of the products
-    """
+    """Products of each layer's matrix [example, query, key] and all before; rows sum to 1."""
     return accumulate(matrices, lambda product, matrix: matrix @ product)
 
 

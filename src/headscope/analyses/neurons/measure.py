@@ -103,7 +103,7 @@ class Neurons(Analysis):
         used = ((seen.count > 1) & batch.mask)[..., None] & (whole > 0)
         share = _shares(used, size.dtype)
         safe = torch.where(used, whole, 1)
-        largest = size.topk(min(max(TOP), size.shape[-1]), dim=-1).values
+        largest = falling(size, max(TOP))
         running = largest.cumsum(-1) / safe[..., None]
         tops = torch.stack([running[..., min(k, running.shape[-1]) - 1] for k in TOP], -1)
         effective = whole.square() / torch.where(used, size.square().sum(-1), 1)
@@ -195,6 +195,17 @@ class Neurons(Analysis):
     def _by_kind(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """[layer, head, contrast, …] from sums [layer, contrast, head, …] and counts."""
         return estimate(np.moveaxis(_over(total, count), 2, 3), bounds=bounds)
+
+
+def falling(size: torch.Tensor, most: int) -> torch.Tensor:
+    """[…, rank] the largest numbers of [..., neuron], falling; as many as there are, up to `most`.
+
+    On the host numpy sorts all of them in a tenth of the time that torch takes to choose some.
+    """
+    if size.device.type != "cpu":
+        return size.topk(min(most, size.shape[-1]), dim=-1).values
+    rising = torch.from_numpy(np.sort(size.numpy(), axis=-1))
+    return rising[..., -most:].flip(-1)
 
 
 def _over(total: Sums, count: Sums) -> Float64:

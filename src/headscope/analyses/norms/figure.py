@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.marks import (
@@ -36,7 +35,6 @@ CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
-    """Attention; weighted norm, mean over heads; norm of the sum over heads."""
     norms = needed(tree, "norms")
     wanted = {
         "attention": "Weight α", "weighted_norm": "Weighted norm ‖αf(x)‖",
@@ -68,7 +66,7 @@ def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes
             continue
         there.append((category, special(tree, category)))
         if parts.value.ndim > 1:  # the mean of the heads' limits bounds the interval of their mean
-            parts = Estimate(*map(over_heads, (parts.value, parts.low, parts.high)))
+            parts = parts.map(over_heads)
         band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
     layer_axis(axes, len(parts.value))
     if variable == "attention":
@@ -90,7 +88,6 @@ RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 
 def _cancellation_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per category that has pairs."""
     norms = needed(tree, "norms")
     if HISTOGRAM not in norms:
         return []
@@ -128,9 +125,7 @@ def medians(counts: Floats, borders: Floats) -> Floats:
 
 
 def _window(norms: xr.Dataset) -> list[slice]:
-    """[weight, norm] the bins from the first to the last that hold more than RARE of the pairs of a
-    category.
-    """
+    """[weight, norm] the first to the last bin with more than RARE of a category's pairs."""
     counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
     share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
     there = [np.flatnonzero(share.sum(axis).max(0) > RARE).tolist() for axis in (2, 1)]
@@ -168,7 +163,6 @@ WORDS = {
 
 
 def _frequency_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per quantity."""
     norms = needed(tree, "norms")
     if PROFILE not in norms:
         return []

@@ -129,7 +129,6 @@ class Norms(Analysis):
         return Variable(estimate(draws, bounds=bounds), dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
-        """Mean, population sd, coefficient of variation, largest and smallest ‖f‖ over tokens."""
         moments = ratio_of(self.powers, self.tokens)  # [replicate, layer, head, power]
         mean = moments[..., 0]
         sd = np.sqrt(np.maximum(moments[..., 1] - mean**2, 0))

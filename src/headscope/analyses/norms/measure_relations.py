@@ -4,10 +4,9 @@ Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, hea
 by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
 token's frequency rank with its mean ‖f(x)‖ and with the attention it receives.
 
-A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
-more to the octave), which add and merge: within 1e-3 of what ranks without bins would give.
-Intervals come from coarser histograms, kept apart by groups of documents. Each document has queries
-of its own drawn, so that how documents differ tells also what the drawing adds.
+Ranks are taken from histograms, of 16 bins to the octave or more: within 1e-3 of what ranks without
+bins would give; see `run.rank_histograms`. Each document has queries of its own drawn, so that how
+documents differ tells also what the drawing adds.
 """
 
 from __future__ import annotations
@@ -79,7 +78,6 @@ class Cancellation(AnalysisPart):
         return len(COARSE_WEIGHT) * len(COARSE_NORM)
 
     def _choose(self, layer: LayerView, batch: Batch) -> None:
-        """Draw the rows of each example, and note the category of every (row, key) pair."""
         examples, tokens = batch.input_ids.shape
         drawn = [self._rows(*one) for one in zip(batch.examples, batch.lengths, strict=True)]
         rows = max(1, *map(len, drawn))
@@ -173,8 +171,8 @@ class FrequencyRelation(AnalysisPart):
         if self.scope.frequency_rank is None:
             return {}
         source = "Kobayashi et al. 2020"
-        found = [histograms.correlations() for histograms in (self.norm, self.weight)]
-        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
+        ranked = [histograms.correlations() for histograms in (self.norm, self.weight)]
+        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
         return {
             "spearman_frequency": Variable(

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.terms import KOVALEVA, OURS, Term
@@ -114,6 +114,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     return made
 
 
-def _said(share: Estimate, kind: str, layer: int, head: int) -> Phrases:
+def _said(share: Estimate, kind: str, layer: int, head: int) -> tuple[str, str]:
     words = percent(*at(share, layer, head))
-    return Phrases(f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}")
+    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}"

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     NEXT,
     OFFSETS,
@@ -102,13 +102,13 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
     else:
         name, goal = TARGETS[kind].name, TARGETS[kind].goal
 
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         words = percent(*at(share, layer, head))
         sentence = f"attends to {goal}, {words}"
         if float(share.value[layer, head]) <= POSITION:
             usual = percent(reference)
             sentence = f"gives {goal} {words} of its attention, where {usual} is ordinary"
-        return Phrases(f"{name} {words}", sentence)
+        return f"{name} {words}", sentence
 
     return claims_where(
         share, reference, RULES[kind], say,

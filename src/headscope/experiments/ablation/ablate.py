@@ -18,6 +18,7 @@ from headscope.core.accumulators import REPLICATES
 from headscope.core.results import printable
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
+from headscope.experiments.ablation import variants
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
 from headscope.experiments.ablation.result import ablation_result
@@ -29,16 +30,7 @@ from headscope.experiments.ablation.variant_answers import (
     small_batches,
     sweep,
 )
-from headscope.experiments.ablation.variants import (
-    WAYS,
-    StandIn,
-    Variant,
-    check,
-    mean_mixtures,
-    pairs,
-    single_heads,
-    whole_layers,
-)
+from headscope.experiments.ablation.variants import StandIn, Variant
 from headscope.model.linears import linears
 from headscope.run.analysis import Scope
 from headscope.run.atlas import Execution
@@ -75,9 +67,9 @@ class AblationSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.replacement not in WAYS:
+        if self.replacement not in variants.WAYS:
             raise InputError(
-                f"no replacement called {self.replacement!r}; there are {', '.join(WAYS)}"
+                f"no replacement called {self.replacement!r}; there are {', '.join(variants.WAYS)}"
             )
         if self.pairs == 1 or self.pairs < 0 or self.batch_tokens < 1 or self.replicates < 0:
             raise InputError(
@@ -105,7 +97,7 @@ def ablate(
     settings, execution = settings or AblationSettings(), execution or Execution()
     shape = model.model.shape
     groups = [frozenset(group) for group in settings.groups]
-    check(groups, layers=shape.layers, heads=shape.heads)
+    variants.check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
     meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)
     work = _AblationRun(model, encoded, data, settings, groups, meter)
@@ -130,8 +122,8 @@ class _AblationRun:
         """The group `ablation`, and `examples`: maps of those whose answers change most."""
         model, settings = self.model.model, self.settings
         shape = model.shape
-        alone = single_heads(shape.layers, shape.heads)
-        alone += whole_layers(shape.layers, shape.heads)
+        alone = variants.single_heads(shape.layers, shape.heads)
+        alone += variants.whole_layers(shape.layers, shape.heads)
         with linears(model.network, run.linears):
             stand_in = self._stand_in()
             way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
@@ -168,7 +160,7 @@ class _AblationRun:
             model.batch([examples[at] for at in places])
             for places in batches(examples, budget=BATCH_TOKENS)
         )
-        return StandIn("mean", mean_mixtures(model.network, shown))
+        return StandIn("mean", variants.mean_mixtures(model.network, shown))
 
     def _pairs(self, answers: Answers) -> list[Variant]:
         """Every two of the heads that change the loss most; answers of the single heads first."""
@@ -178,25 +170,25 @@ class _AblationRun:
         order = np.argsort(-np.abs(found.loss_difference.value), kind="stable")
         most = [divmod(int(at), shape.heads) for at in order[: self.settings.pairs]]
         there = set(self.groups)
-        return [pair for pair in pairs(sorted(most)) if pair not in there]
+        return [pair for pair in variants.pairs(sorted(most)) if pair not in there]
 
     def _answers(
-        self, run: RunInProgress, variants: Sequence[Variant], stand_in: StandIn, way: Way, *,
+        self, run: RunInProgress, asked: Sequence[Variant], stand_in: StandIn, way: Way, *,
         first: int,
     ) -> Answers:  # fmt: skip
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
-        found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
+        found = np.empty((len(asked) + 1, len(examples), outputs), np.float32)
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
-            small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
+            small = small_batches(examples, asked, batch_tokens=settings.batch_tokens)
             parts = in_parts(
                 small, lambda places: sum(len(examples[at]) for at in places), tokens=PART_TOKENS
             )
             for number, some in enumerate(parts):
 
                 def make(some: list[list[int]] = some) -> State:
-                    told = [sweep(model, examples, at, variants, answers) for at in some]
+                    told = [sweep(model, examples, at, asked, answers) for at in some]
                     return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
 
                 at = [place for places in some for place in places]
@@ -206,7 +198,6 @@ class _AblationRun:
 
 
 def _text(row: TaskExample) -> str:
-    """Both texts of a row in a line."""
     both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
     return printable(" ".join(both.split()))[:LONGEST]
 

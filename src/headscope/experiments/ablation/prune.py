@@ -19,17 +19,9 @@ import xarray as xr
 
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.errors import InputError
+from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
-from headscope.experiments.ablation.removal_curves import (
-    Curves,
-    Pruner,
-    alone,
-    counts,
-    given,
-    greedy,
-    pruning_result,
-    random,
-)
+from headscope.experiments.ablation.removal_curves import Curves, Pruner
 from headscope.experiments.ablation.terms import RANDOM
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, choose_way
 from headscope.experiments.ablation.variants import Head, StandIn, single_heads
@@ -150,8 +142,6 @@ def prune(
 
 @dataclass
 class _PruningRun:
-    """The computation behind `prune`; what it keeps is numbered by order."""
-
     asked: Pruning
     choosing: EncodedTask
     scoring: EncodedTask
@@ -167,7 +157,7 @@ class _PruningRun:
         check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
         pruner = Pruner(asked.model, self.choosing, way, run.linears, settings.batch_tokens)
         orders = self._orders(pruner, run)
-        steps = counts(layers * heads, asked.step, also=settings.remove)
+        steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
             self.told(f"scoring {name}")
@@ -181,7 +171,7 @@ class _PruningRun:
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
             (layers, heads), orders, steps, np.stack(answers),
         )  # fmt: skip
-        found = pruning_result(
+        found = removal_curves.pruning_result(
             curves, allowance=settings.allowance / 100, replicates=settings.replicates,
             seed=settings.seed,
         )  # fmt: skip
@@ -192,7 +182,6 @@ class _PruningRun:
         return {"pruning": found}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        """Every order by its name, as in `Pruning.names`."""
         asked, settings = self.asked, self.asked.settings
         found: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
@@ -202,7 +191,7 @@ class _PruningRun:
                 self.told("greedy")
 
                 def make() -> State:
-                    order = greedy(pruner, step=asked.step, start=first)
+                    order = removal_curves.greedy(pruner, step=asked.step, start=first)
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
                 kept = run.part(1, make)["order"].tolist()
@@ -210,16 +199,16 @@ class _PruningRun:
             if "alone" in settings.orders:
                 found["alone"] = list(first)
         if "given" in settings.orders and asked.importance is not None:
-            found[asked.importance_name] = given(asked.importance)
+            found[asked.importance_name] = removal_curves.given(asked.importance)
         if "random" in settings.orders:
             for draw in range(settings.draws):
-                order = random(pruner.heads, seed=settings.seed + draw)
+                order = removal_curves.random(pruner.heads, seed=settings.seed + draw)
                 found[f"{RANDOM}{draw + 1}"] = order
         return found
 
     def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
         def make() -> State:
-            rises = alone(pruner)
+            rises = removal_curves.alone(pruner)
             return {"heads": np.array(list(rises), np.int64), "rises": np.array([*rises.values()])}
 
         kept = run.part(0, make)

@@ -210,8 +210,6 @@ def _columns(ablation: xr.Dataset) -> list[Column]:
 
 
 def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
-    """A variant's changes of score and loss, with what says how sure they are."""
-
     def one(name: str) -> tuple[float, float, float]:
         return at(estimate(ablation, f"{start}{name}").map(np.ravel), place)
 

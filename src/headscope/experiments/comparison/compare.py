@@ -21,13 +21,8 @@ from headscope.core.question import questions
 from headscope.core.results import DRAWS, keeping_draws, printable, with_token_names
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
+from headscope.experiments.comparison import paired_inputs
 from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.paired_inputs import (
-    check_comparable,
-    check_same_tokens,
-    find_changed,
-    listed,
-)
 from headscope.experiments.comparison.paired_reading import (
     AFTER,
     BEFORE,
@@ -38,16 +33,8 @@ from headscope.experiments.comparison.paired_reading import (
 )
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.model import Model, file_sha256
+from headscope.run import atlas
 from headscope.run.analysis import choose
-from headscope.run.atlas import (
-    Execution,
-    annotated_analyses,
-    frequency_ranks,
-    longest_inputs,
-    possible_analyses,
-    scope_of,
-    with_n,
-)
 from headscope.run.compute import fastest_linears
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
@@ -72,7 +59,7 @@ def compare(
     *,
     output: str | Path | None = None,
     settings: Settings | None = None,
-    execution: Execution | None = None,
+    execution: atlas.Execution | None = None,
     padded_to: int | None = None,
 ) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
@@ -86,8 +73,8 @@ def compare(
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    check_comparable(base, tuned)
-    settings, execution = settings or Settings(), execution or Execution()
+    paired_inputs.check_comparable(base, tuned)
+    settings, execution = settings or Settings(), execution or atlas.Execution()
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
     folder = None if output is None else RunFolder(output)
@@ -96,7 +83,7 @@ def compare(
     spec = _spec(job)
 
     def manifest() -> Manifest:
-        inputs = longest_inputs(job.reader, corpus, job.plan, settings)
+        inputs = atlas.longest_inputs(job.reader, corpus, job.plan, settings)
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
@@ -124,17 +111,17 @@ def _planned(
     training = None
     if tuned.name != "demo":
         training = read_training(tuned.name, layers=tuned.shape.layers)
-    check_same_tokens(base, tuned, corpus, limit=settings.limit)
+    paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
-    names = annotated_analyses(names, plan, settings)
+    names = atlas.annotated_analyses(names, plan, settings)
     longest = encoder_for(reader, settings).limit
     if padded_to is not None and not longest <= padded_to <= reader.limit:
         raise InputError(
             f"maps padded to {padded_to} tokens, and inputs have up to {longest}; wanted {longest} "
             f"to {reader.limit} (what the models take), or a smaller --max-length"
         )
-    scope = scope_of(reader, plan, settings, frequency_ranks(plan, None, reader))
+    scope = atlas.scope_of(reader, plan, settings, atlas.frequency_ranks(plan, None, reader))
     return ComparisonJob(
         corpus, settings, scope, tuple(names), reader.shape.stack, linears="stock", threads=1,
         options={name: dict(given) for name, given in settings.options.items()},
@@ -154,7 +141,9 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
         asked = set(settings.analyses)
     asked -= {"examples"}  # which are shown is known only in the end
     anything = replace(settings, analyses=None)
-    allowed = set(possible_analyses(base, anything)) & set(possible_analyses(tuned, anything))
+    allowed = set(atlas.possible_analyses(base, anything)) & set(
+        atlas.possible_analyses(tuned, anything)
+    )
     if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
             f"{missing[0]} needs what cannot be read from {base.architecture} and "
@@ -204,11 +193,10 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    """All groups: those of the second model's atlas, and what the comparison says."""
     scope = job.scope
     with keeping_draws():
         before, after = (
-            {a.name: with_n(a, job.plan.annotations) for a in merged.analyses[side]}
+            {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}
             for side in (BEFORE, AFTER)
         )
     changed = change_of(
@@ -216,9 +204,11 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     )  # fmt: skip
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
     records = merged.similarity.most.records
-    most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
+    most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)
-    results["similarity"] = xr.merge([similar, listed(most, records["score"], job.reader)])
+    results["similarity"] = xr.merge(
+        [similar, paired_inputs.listed(most, records["score"], job.reader)]
+    )
     more = {"change": changed, "examples": _stored_inputs(job, most)}
     return results | {name: found for name, found in more.items() if found is not None}
 

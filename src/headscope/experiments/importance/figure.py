@@ -211,7 +211,6 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
 
 
 def _covered(place: Floats, points: Floats) -> int:
-    """How many points a name at this place would cover."""
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 

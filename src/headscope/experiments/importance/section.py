@@ -75,11 +75,8 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     importance = group(tree, "importance")
     if importance is None or group(tree, "gradients") is None:
         return []
-    sentences = (
-        gradient_finding(tree), rho_finding(importance), overlap_finding(importance),
-        integral_note(importance),
-    )  # fmt: skip
-    return [sentence for sentence in sentences if sentence]
+    told = (part(importance) for part in (rho_finding, overlap_finding, integral_note))
+    return [sentence for sentence in (gradient_finding(tree), *told) if sentence]
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -213,7 +210,6 @@ def against_table(importance: xr.Dataset) -> Table | None:
 
 
 def _cell(value: tuple[float, float, float], digits: str, ends: str) -> Cell:
-    """A number with the ends of its interval, in these formats."""
     number, low, high = value
     small = f"[{low:{ends}}, {high:{ends}}]" if np.isfinite(low) else ""
     text = f"{number:{digits}}" if np.isfinite(number) else MISSING

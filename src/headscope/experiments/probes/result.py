@@ -183,7 +183,6 @@ def _structural(
 
 
 def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
-    """Attributes that a reader needs beside the numbers: what was done, with what."""
     settings, vectors = plan.settings, plan.vectors
     about: dict[str, Any] = {
         **{  # windows of one sentence count once

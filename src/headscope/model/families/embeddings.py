@@ -105,7 +105,6 @@ class Embeddings:
         return scaled, self.norm.bias.detach().to(wide)
 
     def _places(self, ids: torch.Tensor) -> torch.Tensor:
-        """[example or 1, token] the position that each token is given."""
         padding = self.position.padding_idx
         if padding is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
@@ -173,7 +172,6 @@ def _linear(module: nn.Linear | Conv1D) -> tuple[torch.Tensor, torch.Tensor | No
 def _third(
     linear: tuple[torch.Tensor, torch.Tensor | None], at: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The queries (0) or keys (1) of a map that gives queries, keys and values side by side."""
     weight, bias = linear
     return weight.chunk(3, -1)[at], None if bias is None else bias.chunk(3, -1)[at]
 

@@ -157,7 +157,6 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    """The site as the table describes it."""
     names = {base.__name__ for base in type(module).__mro__}
     for layout in LAYOUTS:
         if names.isdisjoint(layout.attention) or not _holds(layout, module):
@@ -184,7 +183,6 @@ def _holds(layout: Layout, module: nn.Module) -> bool:
 
 
 def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    """A site for other modules that look like attention with an output projection."""
     for ending, where in USUAL_PROJECTIONS:
         projection = modules.get(_absolute(path, where))
         if type(module).__name__.endswith(ending) and isinstance(projection, nn.Linear | Conv1D):
@@ -201,7 +199,6 @@ def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
 
 
 def _norm(module: nn.Module | None) -> Norm | None:
-    """γ, ε and β; None for anything but a LayerNorm with a scale."""
     if not isinstance(module, nn.LayerNorm) or module.weight is None:
         return None
     shift = None if module.bias is None else module.bias.detach()
@@ -225,7 +222,6 @@ def _stack(path: str, module: nn.Module) -> str:
 
 
 def _heads(attention: nn.Module) -> int:
-    """Number of query heads of an attention module."""
     for name in ("num_attention_heads", "num_heads", "n_heads"):
         if isinstance(number := getattr(attention, name, None), int):
             return number
@@ -272,7 +268,6 @@ def read_eagerly(model: nn.Module, sites: Sequence[Site], take: Take) -> Iterato
 
 
 def _map_in(output: Any, site: Site) -> torch.Tensor:
-    """The [example, head, query, key] tensor among what an attention module returned."""
     for part in output if isinstance(output, tuple) else (output,):
         if isinstance(part, torch.Tensor) and part.ndim == 4 and part.shape[2] == part.shape[3]:
             return part

@@ -95,7 +95,6 @@ def bound_words(claim: PaperClaim) -> str:
 
 
 def _row(claim: PaperClaim, answers: Answers) -> dict[str, Any]:
-    """A claim: where its number must lie, for how many models it holds, and what each says."""
     holding, asked = held(answers)
     return {
         "claim": claim, "bound": bound_words(claim),
@@ -118,7 +117,6 @@ def cell(outcome: ClaimOutcome) -> ClaimCell:
 
 
 def _number_text(unit: str, value: float, low: float, high: float) -> str:
-    """A number with its interval in the unit of its claim."""
     if unit == "share":
         return percent(value, low, high)
     if unit == "points":
@@ -137,7 +135,6 @@ def _definitions() -> list[tuple[list[PaperClaim], str]]:
 
 
 def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
-    """What the heads of columns and the list of models say."""
     run = zoo.runs[label]
     model, counts = run.manifest["model"], run.manifest["counts"]
     layers, heads = shape(run.tree)
@@ -152,7 +149,6 @@ def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
 
 
 def _facts(zoo: ZooOutcome) -> dict[str, str]:
-    """What was read, and how sure the numbers are."""
     tree = next(iter(zoo.runs.values())).tree
     documents = sorted({int(run.tree.attrs["documents"]) for run in zoo.runs.values()})
     read = " to ".join(f"{n:,}" for n in (documents[0], documents[-1])[: len(documents)])
