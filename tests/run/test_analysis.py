@@ -23,7 +23,7 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("entropy", {"smoothing": 1e-4}),
     ("divergence", {"smoothing": 1e-3, "reduction": "sum"}),
     ("norms", {"cancellation": "all"}),
-    ("norms", {"layer_norms": False, "rows": 3}),
+    ("norms", {"layer_norms": False, "every": 3}),
 ]
 
 
@@ -137,10 +137,10 @@ class KeepsNothing(Largest):
 class DependsOnTheOrder(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1))
-        row = self.total.sums[:, layer.index]
-        row[:] = np.maximum(row / 2, (batch.groups.T @ top) / len(top))
+        row = self.total.by_group[:, layer.index]
+        row[:] = np.maximum(row / 2, top.mean(0))
         if layer.index == 0:
-            self.count.sums[:] = 1
+            self.count.by_group[:] = 1
 
 
 class MergesOneWay(Largest):
@@ -148,7 +148,7 @@ class MergesOneWay(Largest):
         mine, theirs = self.accumulators["total"], other.accumulators["total"]
         assert isinstance(mine, Sums)
         assert isinstance(theirs, Sums)
-        mine.sums += 2 * theirs.sums
+        mine.by_group += 2 * theirs.by_group
         super().merge(other)
 
 
@@ -157,7 +157,7 @@ class DividesByZero(Largest):
         return labelled(
             {
                 "largest": Variable(
-                    self.total.sums[0] / self.count.sums[0], ("layer", "head"), "w", "1", "ours"
+                    self.total.total / self.count.total, ("layer", "head"), "w", "1", "ours"
                 )
             }
         )
@@ -212,7 +212,7 @@ class FailsOnOneToken(Largest):
 class LoadsAnything(Largest):
     def load(self, state: Any) -> None:
         for name, accumulator in self.accumulators.items():
-            accumulator.sums = np.array(state.get(name, 0.0))  # type: ignore[union-attr]
+            accumulator.by_group = np.array(state.get(name, 0.0))  # type: ignore[union-attr]
 
 
 class Nameless(Largest):

@@ -30,7 +30,7 @@ CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
 FEWEST = 5  # documents, or heads: of fewer there is no interval
 LEAST_RANKS = 4  # units: of fewer, ranks say nothing
-ROUNDING = 1e-12  # of the value: a smaller move is none
+ROUNDING = 3e-7  # of the value, as float32 leaves it: a smaller move is none
 Bounds = tuple[float, float]
 ANY, POSITIVE, SHARE, CORRELATION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0), (-1.0, 1.0)
 
@@ -53,12 +53,19 @@ class Estimate:
         return Estimate(function(self.value), function(self.low), function(self.high))
 
 
-def estimate(draws: Float64, *, bounds: Bounds = ANY, asked: Float64 | None = None) -> Estimate:
+def estimate(
+    draws: Float64,
+    *,
+    bounds: Bounds = ANY,
+    asked: Float64 | None = None,
+    difference: bool = False,
+) -> Estimate:
     """The value and its 95 % interval.
 
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
     bounds  between which it lies by its nature
     asked   draws of how many questions a share is of, if it is one; broadcast to `draws`
+    difference  of two shares, each of `asked` questions
     returns no interval where fewer than FEWEST groups have a part in the value, or leaving one out
             leaves nothing; nor where groups do not differ at all, unless it is a share
     """
@@ -71,7 +78,9 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, asked: Float64 | None = No
         low, high = _on_scale(value, *spread(moves), bounds)
     else:
         taking_part = np.broadcast_to((asked[1:] != asked[0]).sum(0), value.shape)
-        low, high = _share(value, *spread(moves), np.broadcast_to(asked[0], value.shape))
+        low, high = _share(
+            value, *spread(moves), np.broadcast_to(asked[0], value.shape), difference=difference
+        )
     there = (taking_part >= FEWEST) & np.isfinite(draws).all(0)
     return Estimate(value, np.where(there, low, np.nan), np.where(there, high, np.nan), draws)
 
@@ -134,7 +143,7 @@ def spread(moves: Float64) -> tuple[Float64, Float64]:
     total = square.sum(0)
     error = np.sqrt(ratio(groups - 1.0, groups + 0.0) * (total + square.max(0)))
     unequal = ratio((square**2).sum(0), total**2) - ratio(np.ones(total.shape), groups + 0.0)
-    freedom = np.clip(2 / np.maximum(unequal, ROUNDING), 1, np.maximum(groups - 1, 1))
+    freedom = np.clip(2 / np.maximum(unequal, 1e-12), 1, np.maximum(groups - 1, 1))
     return np.nan_to_num(error), freedom
 
 
@@ -158,16 +167,23 @@ def _on_scale(
 
 
 def _share(
-    share: Float64, error: Float64, freedom: Float64, asked: Float64
+    value: Float64, error: Float64, freedom: Float64, asked: Float64, *, difference: bool
 ) -> tuple[Float64, Float64]:
     """Jeffreys's interval of a share, of as many questions as its error is worth, at most `asked`.
 
     Where all or none were right the error is unknown: then it is that of `asked` questions, and the
-    interval ends at the share.
+    interval ends at the share. A difference, from -1 to 1, has Student's interval; only where it is
+    the same in all documents it is taken as such a share, from 0 to 1.
     """
+    share = (value + 1) / 2 if difference else value
     worth = ratio(share * (1 - share), error**2)
     worth *= (stdtrit(np.maximum(asked - 1, 1), TAIL) / stdtrit(freedom, TAIL)) ** 2
     worth = np.where(error > 0, np.minimum(worth, asked), asked)
     right, wrong = (np.maximum(part, 0) + 0.5 for part in (share * worth, (1 - share) * worth))
     low = np.where(share <= 0, 0.0, betaincinv(right, wrong, TAIL))
-    return low, np.where(share >= 1, 1.0, betaincinv(right, wrong, 1 - TAIL))
+    high = np.where(share >= 1, 1.0, betaincinv(right, wrong, 1 - TAIL))
+    if not difference:
+        return low, high
+    ends = zip(_on_scale(value, error, freedom, ANY), (2 * low - 1, 2 * high - 1), strict=True)
+    first, last = (np.where(error > 0, students, same) for students, same in ends)
+    return first, last

@@ -187,6 +187,7 @@ class Variable:
     long_name  what it is, in words
     units      "probability", "nats", "tokens", "1", …
     source     paper and section; "ours" where there is none
+    over       of what the interval is, where it is not documents: "heads"
     """
 
     value: Estimate | np.ndarray[Any, Any] | float | int
@@ -194,6 +195,7 @@ class Variable:
     long_name: str
     units: str
     source: str
+    over: str = ""
 
 
 @contextmanager
@@ -217,6 +219,7 @@ def labelled(
             arrays[name] = xr.DataArray(v.value.value, dims=v.dims, attrs=attrs)
             for end, array in (("low", v.value.low), ("high", v.value.high)):
                 words = attrs | {"long_name": f"{v.long_name}, {end} end of the 95 % interval"}
+                words |= {"interval_over": v.over} if v.over else {}
                 arrays[f"{name}_ci_{end}"] = xr.DataArray(array, dims=v.dims, attrs=words)
             if _KEEP.get() and v.value.draws is not None:
                 dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others

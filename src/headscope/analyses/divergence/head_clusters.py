@@ -27,6 +27,7 @@ MEDOIDS, SILHOUETTE = "Kaufman and Rousseeuw 1990", "Rousseeuw 1987"
 RAND, HENNIG = "Hubert and Arabie 1985", "Hennig 2007"
 OURS = "ours, after Hennig and Lin 2015"
 WHERE = ("same_layer", "neighbouring_layer", "farther_layer")
+ONE_HEAD = ("silhouette",)  # said of each head: over documents, not over heads
 PERMUTATIONS = 999
 TIE = 1e-12  # of the value: rounding is no difference
 
@@ -114,7 +115,14 @@ def _on_some(distances: Float64, some: Ints, counts: Sequence[int]) -> tuple[Int
 
 def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
     return {
-        name: Variable(value, dims, words, unit[0] if unit else "1", source)
+        name: Variable(
+            value,
+            dims,
+            words,
+            unit[0] if unit else "1",
+            source,
+            "" if name in ONE_HEAD else "heads",
+        )
         for name, (value, dims, words, source, *unit) in rows.items()
     }
 

@@ -87,7 +87,7 @@ def counted(
         if values.ndim > len(dims):
             middle = [1] * (values.ndim - 2)
             questions = asked.reshape(len(asked), *middle, -1)  # [replicate + 1, 1, …, column]
-            value = estimate(values, asked=None if name in DIFFERENCES else questions)
+            value = estimate(values, asked=questions, difference=name in DIFFERENCES)
         found[name] = Variable(value, dims, known[name], "1", source)
     return found
 

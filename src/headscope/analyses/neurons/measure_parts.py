@@ -214,5 +214,5 @@ class TargetCorrelation(AnalysisPart):
             estimate(np.moveaxis(np.array(parts), -1, 0), bounds=CORRELATION),
             ("quantity", "target"),
             "Spearman's correlation over heads with the share of attention to the target", "1",
-            "Vig 2019; the measure is ours",
+            "Vig 2019; the measure is ours", "heads",
         )  # fmt: skip

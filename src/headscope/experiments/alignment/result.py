@@ -74,6 +74,7 @@ def alignment_result(scores: AlignmentScores) -> xr.Dataset:
             text,
             "1",
             OURS if name == "held_out" else PAPER,
+            "heads" if name in ("spearman", "pearson") else "",
         )
         for name, (draws, dims, text) in rows.items()
     }

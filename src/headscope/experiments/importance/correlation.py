@@ -104,7 +104,8 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
     shared = np.array([[np.isin(a, b).sum() / top for b in tops[1]] for a in tops[0]])
     variables = {
         "rho": Variable(
-            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE
+            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE,
+            "heads",
         ),
         "overlap": Variable(
             shared, over, "share of the top heads that are top by effect", "1", SOURCE
