@@ -137,10 +137,9 @@ def test_sampled_cancellation_looks_at_the_same_share_of_every_length() -> None:
         examples.append(Example(str(at), str(at), ids, ids * 0, ids < 0))
     batch = Batch.of(examples, VOCABULARY, replicates=0)
     part = Cancellation(Scope(LAYERS, HEADS), every=3)
-    part.observe(
-        observe(tiny_network(torch.float64), batch)[0], torch.ones(len(lengths), HEADS, 31), batch
-    )
-    rows = (part._queries.shape[1], (part._category < 4).any(-1).sum(1))[1]
+    view = observe(tiny_network(torch.float64), batch)[0]
+    part.observe(view, torch.ones(*view.attention.shape[:2], view.attention.shape[-1]), batch)
+    rows = (part._category < 4).any(-1).sum(1)
     for n in (5, 12, 31):
         drawn = rows[lengths == n]
         assert set(drawn.tolist()) == {n // 3, n // 3 + 1}

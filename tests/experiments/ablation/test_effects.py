@@ -92,6 +92,7 @@ def test_differences_are_paired():
     answers = np.stack([logits(labels, right, rng), logits(labels, other, rng)])
     found = effects(TWO, labels, answers, replicates=2000)
     # 4 of 400 changed: the variance of the mean of -1, 0 is p(1 - p) / n, p = 0.01
+    # and Student's t of the one that moves most counts it twice
     half = 1.96 * np.sqrt(0.01 * 0.99 / 400)
     np.testing.assert_allclose(found.difference.low, -0.01 - half, atol=2.5e-3)
     np.testing.assert_allclose(found.difference.high, -0.01 + half, atol=2.5e-3)

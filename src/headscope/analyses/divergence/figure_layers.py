@@ -47,8 +47,8 @@ def _caption(tree: xr.DataTree) -> str:
         "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
         "alike head is in the same, a neighbouring or a farther layer, and what chance gives. "
         "Bands and whiskers are 95 % intervals over heads; p: layers dealt out anew among the "
-        f"heads, {PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), §6, "
-        "saw heads of a layer near each other on the map of BERT."
+        f"heads, {PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), "
+        "§6, saw heads of a layer near each other on the map of BERT."
     )
 
 

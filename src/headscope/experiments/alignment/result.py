@@ -60,7 +60,7 @@ def alignment_result(scores: AlignmentScores) -> xr.Dataset:
             scores.correlation(spearman_over_units), setting, together.format("Spearman’s ρ"),
         ),
         "pearson": (
-            scores.correlation(_pearson_over_units), setting, together.format("Pearson’s r"),
+            scores.correlation(pearson_over_units), setting, together.format("Pearson’s r"),
         ),
         "held_out": (
             scores.held_out, both,
@@ -128,7 +128,7 @@ class AlignmentScores:
         return np.stack(settings, -1)  # [unit + 1, setting]
 
 
-def _pearson_over_units(one: Float64, other: Float64) -> Float64:
+def pearson_over_units(one: Float64, other: Float64) -> Float64:
     """[unit + 1] Pearson's r over units: of all, then without each."""
     kept = [np.delete(np.stack([one, other]), at, 1) for at in ((), *range(len(one)))]
     return np.array([correlation(*pairs) for pairs in kept])

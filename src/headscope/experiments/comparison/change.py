@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_metrics import HeadMetric, head_metrics
-from headscope.core.intervals import CONFIDENCE, Estimate, drawn_anew, estimate, moves_of
+from headscope.core.intervals import CONFIDENCE, FEWEST, Estimate, drawn_anew, estimate, moves_of
 from headscope.core.results import DRAWS, LIMITS, Variable, group, head_name, labelled, pick, shape
 
 GRID = ("quantity", "layer", "head")
@@ -101,7 +101,7 @@ def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
     returns  low and high [*cell]: those of `estimate`, widened by how much farther the largest
              |draw - value| / spread of any cell reaches than that of one cell
     """
-    alone = estimate(draws)
+    alone = _estimate(draws)
     others = drawn_anew(draws) - draws[0]  # [draw, *cell]
     away = np.abs(ratio(others, np.sqrt((moves_of(draws) ** 2).sum(0))))  # NaN: never moves
     away[:, np.isnan(alone.low)] = 0
@@ -109,6 +109,12 @@ def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
     wider = max(1.0, float(np.quantile(largest, CONFIDENCE)) / ONE_CELL)
     value = draws[0]
     return value - wider * (value - alone.low), value + wider * (alone.high - value)
+
+
+def _estimate(draws: Float64) -> Estimate:
+    """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
+    found, same = estimate(draws), (draws == 0).all(0) & (len(draws) > FEWEST)
+    return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
 def over_heads(draws: Float64) -> Float64:
@@ -128,7 +134,7 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
             (f"layer_{side}", layers, ", mean over heads"),
             (f"model_{side}", whole, ", mean over all heads"),
         ):
-            parts = [estimate(draws) for draws in drawn]
+            parts = [_estimate(draws) for draws in drawn]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
             value = Estimate(*map(np.stack, ends))  # [quantity, …]
             variables[name] = _variable(value, f"{words}{mean}", GRID[: value.value.ndim])
