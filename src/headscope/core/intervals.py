@@ -141,7 +141,7 @@ def spread(moves: Float64) -> tuple[Float64, Float64]:
     groups = (moves != 0).sum(0)
     square = moves**2
     total = square.sum(0)
-    error = np.sqrt(ratio(groups - 1.0, groups + 0.0) * (total + square.max(0)))
+    error = np.sqrt(ratio(groups - 1.0, groups + 0.0) * (total + square.max(0, initial=0)))
     unequal = ratio((square**2).sum(0), total**2) - ratio(np.ones(total.shape), groups + 0.0)
     freedom = np.clip(2 / np.maximum(unequal, 1e-12), 1, np.maximum(groups - 1, 1))
     return np.nan_to_num(error), freedom

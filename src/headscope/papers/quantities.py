@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Float64, ratio
-from headscope.core.intervals import Estimate, estimate
+from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
 from headscope.core.results import DRAWS, at, counted, documents, largest_first, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
@@ -147,6 +147,23 @@ class PaperRun(Run):
         if above is not None:
             fields["holds"] = self.surely_above(draws, above)
         return Measured(*at(self.interval(draws)), **fields)
+
+    def jumping(
+        self, draws: Float64, statistic: Callable[[Float64], Float64], **more: Any
+    ) -> Measured:
+        """A statistic that jumps, such as a count: its interval is over corpora drawn anew.
+
+        draws      [replicate + 1, …]
+        statistic  of [draw, …], [draw]
+        more       other fields of Measured
+        """
+        low = high = math.nan
+        if len(draws) > FEWEST:
+            low, high = np.quantile(statistic(drawn_anew(draws)), [TAIL, 1 - TAIL]).tolist()
+        value = float(statistic(draws[:1])[0])
+        return Measured(
+            value, low, high, **{"n": self.counted, "count": documents(self.tree), **more}
+        )
 
     def peak(
         self, curve: Float64, first: float, last: float, text: Callable[[float], str]

@@ -14,7 +14,7 @@ from headscope.core.intervals import Estimate, estimate
 from headscope.core.results import Variable, keeping_draws, labelled
 from headscope.run.store import Run
 
-SHIFTS = np.linspace(-0.00116, 0.00116, 200)
+SHIFTS = np.linspace(-1, 1, 200) * 0.00116847055
 DOCUMENTS = 10
 
 

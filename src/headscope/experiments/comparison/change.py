@@ -18,8 +18,19 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_metrics import HeadMetric, head_metrics
-from headscope.core.intervals import CONFIDENCE, FEWEST, Estimate, drawn_anew, estimate, moves_of
+from headscope.core.intervals import (
+    ANY,
+    CONFIDENCE,
+    FEWEST,
+    SHARE,
+    Bounds,
+    Estimate,
+    drawn_anew,
+    estimate,
+    moves_of,
+)
 from headscope.core.results import DRAWS, LIMITS, Variable, group, head_name, labelled, pick, shape
+from headscope.core.results import estimate as results_estimate
 
 GRID = ("quantity", "layer", "head")
 SIDES = {
@@ -35,10 +46,12 @@ class Quantity:
 
     sides  before, after, difference: [replicate + 1, layer, head]; replicates of both models are
            without the same documents
+    stored before, after [layer, head], with their intervals as the results hold them
     """
 
     metric: HeadMetric
     sides: Mapping[str, Float64]
+    stored: Mapping[str, Estimate]
 
 
 def change_of(
@@ -91,7 +104,8 @@ def quantities(
         first, second = (_draws(results, metric) for results in (before, after))
         if first is not None and second is not None and first.shape == second.shape:
             sides = {"before": first, "after": second, "difference": second - first}
-            yield Quantity(metric, sides)
+            stored = {"before": _stored(before, metric), "after": _stored(after, metric)}
+            yield Quantity(metric, sides, stored)
 
 
 def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
@@ -111,9 +125,18 @@ def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
     return value - wider * (value - alone.low), value + wider * (alone.high - value)
 
 
-def _estimate(draws: Float64) -> Estimate:
+def _bounds(one: Quantity, side: str) -> Bounds:
+    return SHARE if one.metric.unit == "probability" and side != "difference" else ANY
+
+
+def _stored(results: Results, metric: HeadMetric) -> Estimate:
+    name, variable, choice = metric.place
+    return results_estimate(results[name].transpose("layer", "head", ...), variable, **choice)
+
+
+def _estimate(draws: Float64, bounds: Bounds = ANY) -> Estimate:
     """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
-    found, same = estimate(draws), (draws == 0).all(0) & (len(draws) > FEWEST)
+    found, same = estimate(draws, bounds=bounds), (draws == 0).all(0) & (len(draws) > FEWEST)
     return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
@@ -134,7 +157,10 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
             (f"layer_{side}", layers, ", mean over heads"),
             (f"model_{side}", whole, ", mean over all heads"),
         ):
-            parts = [_estimate(draws) for draws in drawn]
+            parts = [
+                one.stored[name] if name in one.stored else _estimate(draws, _bounds(one, side))
+                for one, draws in zip(found, drawn, strict=True)
+            ]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
             value = Estimate(*map(np.stack, ends))  # [quantity, …]
             variables[name] = _variable(value, f"{words}{mean}", GRID[: value.value.ndim])

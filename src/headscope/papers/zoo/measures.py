@@ -129,7 +129,9 @@ def position_heads(run: PaperRun, offset: int) -> Measured:
         deep = depths(layers)[there[:, 0]]
         first, last = (fixed(float(at), 2) for at in (deep.min(), deep.max()))
         words += f", depth {first}" + (f" to {last}" if first != last else "")
-    return run.measured((share > POSITION).sum((1, 2)).astype(np.float64), detail=words)
+    return run.jumping(
+        share, lambda drawn: (drawn > POSITION).sum((1, 2)).astype(np.float64), detail=words
+    )
 
 
 @reads(MODEL_RUN)
