@@ -41,6 +41,7 @@ from headscope.run.plan import make_plan
 
 DOCUMENTS = (5, 14, 30, 100)
 LEAST_EVENTS = 20
+SHORT = 0.9
 POPULATION = 2000  # documents of a made corpus
 BOUNDS: dict[str, Bounds] = {
     "share": SHARE, "mean": SHARE, "ratio": POSITIVE, "difference": ANY, "correlation": CORRELATION,
@@ -171,8 +172,8 @@ def _by_document(files: Sequence[Path]) -> tuple[dict[str, Any], int]:
 
 def table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[str]:
     """Lines of Markdown: lowest, median and highest coverage of the cells of each kind."""
-    yield "| number | corpus | documents | cells | lowest | median | highest | shown |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "| number | corpus | documents | cells | lowest | median | highest | below 0.90 | shown |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for kind, where in dict.fromkeys((cell.kind, cell.where) for cell in cells):
         own = [cell for cell in cells if (cell.kind, cell.where) == (kind, where)]
         for documents in DOCUMENTS:
@@ -183,8 +184,9 @@ def table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[str]:
                 continue
             three = [np.min(found[:, 0]), np.median(found[:, 0]), np.max(found[:, 0])]
             ends = " | ".join(f"{value:.2f}" for value in three)
+            low = int((found[:, 0] < SHORT).sum())
             shown = f"{100 * found[:, 1].mean():.0f} %"
-            yield f"| {kind} | {where} | {documents} | {len(found)} | {ends} | {shown} |"
+            yield f"| {kind} | {where} | {documents} | {len(found)} | {ends} | {low} | {shown} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Are the scores what their formulas say, and are two bootstraps of one seed paired?"""
+"""Are the scores what their formulas say, and are draws of two models paired?"""
 
 import numpy as np
 import pytest
