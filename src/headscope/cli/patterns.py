@@ -132,7 +132,6 @@ for each in (train_command, apply_command, annotate_command, agreement_command):
 
 
 def _new_session(given: _AnnotateOptions) -> Session:
-    """Draw maps from every model and text; all that can be wrong is found as early as it can."""
     if not given.models:
         raise click.UsageError(
             f"{given.output} is no session yet; wanted a MODEL and a corpus to draw maps from"

@@ -202,10 +202,7 @@ def cells(
 
 
 def cell_key(axes: Axes, top_text: str, *, end: float = 1.0) -> None:
-    """The legend of `cells`, below the map: the ramp from 0 to its last shade.
-
-    end  of the map's width, where the legend ends
-    """
+    """The legend of `cells` below a map, from 0 to the last shade; ends at `end` of its width."""
     shade_key(axes, [{"color": shade} for shade in ramp()], ("0", top_text), end=end)
 
 
@@ -274,11 +271,11 @@ def _boxes(
     chosen: np.ndarray, x_edges: Floats, y_edges: Floats, *, merge: bool
 ) -> list[tuple[float, float, float, float]]:
     """Rectangles (left, right, bottom, top) that cover the chosen cells [y, x]."""
-    found = []
+    boxes = []
     for row in np.flatnonzero(chosen.any(axis=1)):
         for start, stop in _runs(chosen[row], merge=merge):
-            found.append((x_edges[start], x_edges[stop], y_edges[row], y_edges[row + 1]))
-    return found
+            boxes.append((x_edges[start], x_edges[stop], y_edges[row], y_edges[row + 1]))
+    return boxes
 
 
 def _runs(row: np.ndarray, *, merge: bool) -> list[tuple[int, int]]:

@@ -81,7 +81,6 @@ class LayerView:
     given: LayerInput | None = None
     _scans: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     _word_maps: dict[tuple[int, str, str], torch.Tensor] = field(default_factory=dict)
-    _summed: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Half precision is widened: sums over hundreds of tokens need more digits."""
@@ -215,6 +214,10 @@ class LayerView:
         if id(batch) not in self._summed:
             self._summed[id(batch)] = self.norm_of_sum(self.gram, batch)
         return self._summed[id(batch)]
+
+    @cached_property
+    def _summed(self) -> dict[int, torch.Tensor]:
+        return {}
 
     def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[example, query, key] as `summed_norm`, from the inner products of any f_h."""

@@ -136,7 +136,6 @@ def render(outcome: PaperOutcome) -> str:
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
-    """A section: what most of its claims share, and notes on what was not run."""
     outcomes = outcome.of_group(group.id)
     numbers = [one.measured for one in outcomes if one.measured]
     shared = {
@@ -164,10 +163,7 @@ def _common(words: Iterable[str]) -> str:
 
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
-    """A claim as it stands on the page; what its section shares is left out of the words.
-
-    letter  of the note that says why there is no number
-    """
+    """A claim without what its section shares; letter: of the note on why it has no number."""
     claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)

@@ -27,10 +27,7 @@ PAPER_DEPTH = 12  # layers of the model that the papers looked at
 
 
 class Unmeasured(Exception):
-    """A number, or a run, that cannot be had; the text says what it needs.
-
-    brief  the same in a few words; by default the text itself
-    """
+    """A number, or a run, that cannot be had; the text says what it needs, `brief` in short."""
 
     def __init__(self, needs: str, brief: str = "") -> None:
         super().__init__(needs)
@@ -187,11 +184,7 @@ class PaperRun(Run):
 
 @dataclass(frozen=True)
 class Measure:
-    """How the number of a claim is read.
-
-    runs  names of those that it cannot do without
-    read  raises Unmeasured
-    """
+    """How a claim's number is read; runs: those it cannot do without; read: raises Unmeasured."""
 
     runs: tuple[str, ...]
     read: Callable[[PaperRuns], Measured]

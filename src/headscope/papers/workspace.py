@@ -113,10 +113,7 @@ _DEEP = 5  # folders below the one given
 
 @dataclass(frozen=True)
 class DataSource:
-    """Data that were found.
-
-    elsewhere  in words, which other data than the paper's these are; "" for data of its kind
-    """
+    """Data that are there; elsewhere: which they are if not of the paper's kind, else ""."""
 
     key: str
     paths: tuple[Path, ...]
@@ -130,10 +127,7 @@ class DataSource:
 
 
 class PaperData:
-    """All data that the runs of a paper have.
-
-    used  keys that were asked for and found
-    """
+    """All data that the runs of a paper have; used: keys that were asked for and are there."""
 
     def __init__(self, sources: Iterable[DataSource]) -> None:
         self.sources = {source.key: source for source in sources}

@@ -266,4 +266,4 @@ def refilled(view: LayerView, batch: Batch) -> LayerView:
         real = batch.mask.view(len(batch.mask), *[1] * (tensor.ndim - 3), -1, 1)
         other = torch.rand(tensor.shape, generator=noise, dtype=tensor.dtype)
         changed[name] = torch.where(real, tensor, other)
-    return replace(view, _scans={}, _word_maps={}, _summed={}, **changed)
+    return replace(view, _scans={}, _word_maps={}, **changed)

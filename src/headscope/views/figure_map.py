@@ -133,8 +133,7 @@ def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
     ):
         for text, hue in zip(texts, token_axes.shades(flags), strict=True):
             text.set_color(hue)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=color("rule"))
+    axes.spines[:].set(visible=True, color=color("rule"))
 
 
 def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None:

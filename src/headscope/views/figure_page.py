@@ -1,4 +1,4 @@
-"""What figures of one example for a paper share: widths of a journal, tokens as set, checks."""
+"""Widths, words and checks that the figures of one example share."""
 
 from __future__ import annotations
 

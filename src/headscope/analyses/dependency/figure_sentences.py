@@ -25,16 +25,8 @@ from headscope.analyses.language.held_out import chosen_where
 from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
-from headscope.draw.arcs import (
-    Stroke,
-    WordRow,
-    draw_strokes,
-    mirrored,
-    reach,
-    right_to_left,
-    row_of,
-    text_width,
-)
+from headscope.draw import arcs
+from headscope.draw.arcs import Stroke, WordRow
 from headscope.draw.caption_words import clipped, quantity
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DOUBLE, color, house_style
@@ -55,8 +47,8 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     fitting = [each for each in parsed_sentences(examples) if _row(each) is not None]
     chosen, top = chosen_sentences(fitting, relations), None
     if quantity(examples) != "attention":
-        arcs = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
-        top = max((arc.weight for arc in arcs), default=1.0)
+        drawn = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
+        top = max((arc.weight for arc in drawn), default=1.0)
     return [_panel(sentence, relations, top=top) for sentence in chosen]
 
 
@@ -86,8 +78,8 @@ def _row(sentence: ParsedSentence) -> WordRow | None:
     """None where the words do not fit a page."""
     words = _words(sentence)
     with house_style():  # its typeface gives the widths
-        row = row_of(words, width=BREADTH, size=SIZE, least=LEAST)
-    return mirrored(row) if row is not None and right_to_left(words) else row
+        row = arcs.row_of(words, width=BREADTH, size=SIZE, least=LEAST)
+    return arcs.mirrored(row) if row is not None and arcs.right_to_left(words) else row
 
 
 def _panel(
@@ -101,19 +93,19 @@ def _panel(
     below = [stroke for best in here for stroke in _below(sentence, best, hues, top=top)]
     key = [(hues[best.relation], _key_text(best)) for best in here]
     with house_style():
-        width = SWATCH + 3 + max(text_width(_key_text(best), KEY_SIZE) for best in relations)
+        width = SWATCH + 3 + max(arcs.text_width(_key_text(best), KEY_SIZE) for best in relations)
     lines, aside = KEY_ROW * len(key), row.length + KEY_SPACE + width <= BREADTH
 
     def ends() -> tuple[float, float]:
-        low, high = -reach(below, row), reach(above, row)
+        low, high = -arcs.reach(below, row), arcs.reach(above, row)
         return (min(low, -lines / 2), max(high, lines / 2)) if aside else (low - lines, high)
 
     def draw(axes: Axes) -> None:
         low, high = ends()
         for word, centre in zip(_words(sentence), row.centres, strict=True):
             axes.text(centre, 0, word, ha="center", va="center_baseline", fontsize=row.size)
-        draw_strokes(axes, above, row, side=1)
-        draw_strokes(axes, below, row, side=-1)
+        arcs.draw_strokes(axes, above, row, side=1)
+        arcs.draw_strokes(axes, below, row, side=-1)
         _draw_key(axes, key, *((BREADTH - width, lines / 2) if aside else (0.0, low + lines)))
         axes.set_xlim(0, BREADTH)
         axes.set_ylim(low, high)

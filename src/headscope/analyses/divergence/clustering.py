@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -55,13 +56,9 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
     def cheapest(given: Sequence[Medoids]) -> Medoids:
         return given[_least(np.array([one.cost for one in given]), given[0].cost)]
 
-    known: dict[bytes, Medoids] = {}
-
-    def exchanged(start: Ints) -> Medoids:  # two starts are often the same
-        key = start.tobytes()
-        if key not in known:
-            known[key] = _exchanged(distances, start)
-        return known[key]
+    @cache  # two starts are often the same
+    def exchanged(*start: int) -> Medoids:
+        return _exchanged(distances, np.array(start, np.int64))
 
     largest = max(counts, default=0)
     greedy = _grown(distances, np.empty(0, np.int64), largest)
@@ -70,10 +67,10 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
         starts = [greedy[:count]]
         if best:
             starts.append(_grown(distances, best[-1].medoids, count))
-        best.append(cheapest([exchanged(start) for start in starts]))
+        best.append(cheapest([exchanged(*start) for start in starts]))
     for at in range(largest - 2, -1, -1):
         start = _shrunk(distances, best[at + 1].medoids)
-        best[at] = cheapest([best[at], exchanged(start)])
+        best[at] = cheapest([best[at], exchanged(*start)])
     return [best[count - 1] for count in counts]
 
 

@@ -123,9 +123,7 @@ def places(tree: xr.DataTree) -> Floats | None:
     return np.asarray(divergence["mds"].transpose("unit", "axis").values)
 
 
-MAP = Picture(
-    "divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption, columns=2
-)
+MAP = Picture("divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption)
 MATRIX = Picture(
     "divergence_matrix", "How far heads differ", ("divergence",), _matrix_panels, _matrix_caption,
     columns=1,

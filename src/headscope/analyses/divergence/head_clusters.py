@@ -1,7 +1,7 @@
 """Into which clusters do heads fall that attend alike, and are the heads of a layer alike?
 
 From the divergences of all pairs; no model. How sure that is, is told by drawing heads anew: what
-is said of heads in general is resampled over heads. Distances are roots of
+is said of heads in general is over heads, not documents. Distances are roots of
 divergences: the root of the mean Jensen-Shannon divergence is a metric (Endres and Schindelin
 2003), so that two heads near a third are near each other, and silhouettes compare like with like.
 

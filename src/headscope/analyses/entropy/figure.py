@@ -56,7 +56,7 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
 
 
 PICTURE = Picture(
-    "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption, columns=2
+    "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption
 )
 FIGURES = (PICTURE,)
 SECTIONS = (

@@ -18,18 +18,9 @@ from headscope.analyses.language.section import language_section
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, needed, place_name
 from headscope.core.wording import capital, plain
+from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, inputs, quantity, special
 from headscope.draw.head_grid import best_place, grid_panel, largest
-from headscope.draw.marks import (
-    MANY_LAYERS,
-    cell_key,
-    cells,
-    layer_axis,
-    legend,
-    over_heads,
-    percent_axis,
-    value_axis,
-)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import SINGLE, color, marker
 
@@ -44,8 +35,8 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     features = needed(tree, "features")
     kinds = _by_kind(features, "feature")
     tops = {
-        marks: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == marks)
-        for marks in (False, True)
+        of_text: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == of_text)
+        for of_text in (False, True)
     }
     shown = []
     for kind, parts in kinds.items():
@@ -137,13 +128,13 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     shade = color("strongest")
     axes.vlines(over, first.low, first.high, color=shade, lw=0.8, alpha=0.6, zorder=2)
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
-    mean = over_heads(parts.value)
+    mean = marks.over_heads(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
-    layer_axis(axes, len(over))
+    marks.layer_axis(axes, len(over))
     if _unit(features) == "probability":
-        percent_axis(axes, quantity(features), top=top)
+        marks.percent_axis(axes, quantity(features), top=top)
     else:
-        value_axis(axes, quantity(features), top=top)
+        marks.value_axis(axes, quantity(features), top=top)
     # the strongest of all heads is named above its whisker, within the axes
     layer, head = place = best_place(parts.value)
     align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
@@ -152,7 +143,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
         (layer, float(np.fmax(parts.value[place], parts.high[place]))), (0, 2.5),
         textcoords="offset points", ha=align, fontsize=6.5, color=color("ink"),
     )  # fmt: skip
-    legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
+    marks.legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
 
 
 def _cls_top(dataset: xr.Dataset) -> float:
@@ -165,17 +156,16 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
     top = _cls_top(dataset)
     y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
-    cells(axes, x, y, values, top=top, gap=0.08)
+    marks.cells(axes, x, y, values, top=top, gap=0.08)
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
-    shown = range(0, count, 1 if count <= MANY_LAYERS else 4)
+    shown = range(0, count, 1 if count <= marks.MANY_LAYERS else 4)
     axes.set_xticks(shown, [str(head + 1) for head in shown])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")
-    cell_key(axes, plain(top, _unit(dataset)))
+    marks.cell_key(axes, plain(top, _unit(dataset)))
 
 
 FIGURES = (

@@ -88,7 +88,7 @@ RULES = {
     kind: LabelRule(
         name, number="maps of the class", least=CLASS_SHARE,
         source=f"{OURS}; classes of {KOVALEVA}, §4.1",
-        asks=f"the classifier's mean probability for the class that it tells is above "
+        asks=f"the classifier's mean probability for the class that it chooses is above "
         f"{CLASS_SURE:g}",
         last=kind != "block",  # how the maps look says least of a head
     )

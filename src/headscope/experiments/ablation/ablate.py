@@ -132,7 +132,7 @@ class _AblationRun:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
-            found = ablation_result(
+            ablation = ablation_result(
                 self.model.task, self.encoded.labels, answers, layers=shape.layers,
                 heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],
                 texts=[_text(row) for row in self.data.rows], replicates=settings.replicates,
@@ -140,8 +140,8 @@ class _AblationRun:
                     "replacement": settings.replacement, "way": way.name, "way_reason": way.reason,
                 },
             )  # fmt: skip
-            maps = self._maps(found)
-        return {"ablation": found} | ({} if maps is None else {"examples": maps})
+            maps = self._maps(ablation)
+        return {"ablation": ablation} | ({} if maps is None else {"examples": maps})
 
     def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
@@ -166,8 +166,8 @@ class _AblationRun:
         """Every two of the heads that change the loss most; answers of the single heads first."""
         shape = self.model.model.shape
         single = shape.layers * shape.heads
-        found = effects(self.model.task, self.encoded.labels, answers[: single + 1], replicates=0)
-        order = np.argsort(-np.abs(found.loss_difference.value), kind="stable")
+        alone = effects(self.model.task, self.encoded.labels, answers[: single + 1], replicates=0)
+        order = np.argsort(-np.abs(alone.loss_difference.value), kind="stable")
         most = [divmod(int(at), shape.heads) for at in order[: self.settings.pairs]]
         there = set(self.groups)
         return [pair for pair in variants.pairs(sorted(most)) if pair not in there]
@@ -179,7 +179,7 @@ class _AblationRun:
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
-        found = np.empty((len(asked) + 1, len(examples), outputs), np.float32)
+        logits = np.empty((len(asked) + 1, len(examples), outputs), np.float32)
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
             small = small_batches(examples, asked, batch_tokens=settings.batch_tokens)
             parts = in_parts(
@@ -192,9 +192,9 @@ class _AblationRun:
                     return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
 
                 at = [place for places in some for place in places]
-                found[:, at] = run.part(first + number, make)["answers"]
+                logits[:, at] = run.part(first + number, make)["answers"]
                 self.meter.advance(len(at))
-        return found
+        return logits
 
 
 def _text(row: TaskExample) -> str:

@@ -23,7 +23,6 @@ from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
 Answers = npt.NDArray[np.floating[Any]]
-Labels = Array
 LEVEL = 0.05  # of the false discovery rate
 
 
@@ -77,7 +76,7 @@ class Effects:
         return Effects(**kept)
 
 
-def effects(task: Task, labels: Labels, answers: Answers, *, replicates: int) -> Effects:
+def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> Effects:
     """Compares every variant with the whole model.
 
     labels   [example]
@@ -122,7 +121,7 @@ def numbers_told(task: Task, answers: Answers) -> Answers:
     return answers[..., 0] if task.is_regression else answers
 
 
-def losses_of(task: Task, labels: Labels, answers: Answers) -> Float64:
+def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
     """[example] cross-entropy in nats, or the squared error of a regression.
 
     answers  [example, class] logits, or [example] predictions of a regression

@@ -37,23 +37,16 @@ GIVEN = ("green", "^")
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The heads, and the layers."""
     ablation = needed(tree, "ablation")
-    word, change = terms.metric_name(ablation), ablation["difference"].values
+    word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
+    title, change = f"Change of {word}, by head", ablation["difference"].values
     return [
-        _grid(
-            f"Change of {word}, by head",
-            change,
-            ablation["verdict"],
-            unit=terms.score_unit(ablation),
-        ),
+        _grid(title, change, ablation["verdict"], unit=unit),
         Panel(f"{capital(word)} without a layer", partial(_layers, ablation), height=0.72),
     ]
 
 
 def loss_panels(tree: xr.DataTree) -> list[Panel]:
-    """The loss, which is finer than a score: every example counts, not only those that flip.
-
-    As in the other figure, up is better.
-    """
+    """The loss, finer than a score, as every example counts; up is better here too."""
     ablation = needed(tree, "ablation")
     rise = ablation["loss_difference"]
     unit = "nats" if rise.attrs["units"] == "nats" else ""
@@ -153,9 +146,8 @@ def pruning_panels(tree: xr.DataTree) -> list[Panel]:
     """A line per order, and when each head goes in the best of them."""
     pruning = needed(tree, "pruning")
     title = f"{capital(terms.metric_name(pruning))} against heads removed"
-    turns = (
-        pruning["turn"].sel(order=terms.best_order(pruning)).transpose("layer", "head").values + 1.0
-    )
+    turn = pruning["turn"].sel(order=terms.best_order(pruning))
+    turns = turn.transpose("layer", "head").values + 1.0
     return [
         Panel(title, partial(_curves, pruning), height=0.66),
         head_grid.grid_panel("When each head goes, 1: first", turns, top_text=str(turns.size)),

@@ -171,19 +171,19 @@ class _PruningRun:
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
             (layers, heads), orders, steps, np.stack(answers),
         )  # fmt: skip
-        found = removal_curves.pruning_result(
+        pruning = removal_curves.pruning_result(
             curves, allowance=settings.allowance / 100, replicates=settings.replicates,
             seed=settings.seed,
         )  # fmt: skip
-        found.attrs |= {
+        pruning.attrs |= {
             "chosen_by": asked.choosing.source, "chosen_by_examples": len(asked.choosing),
             "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
         }  # fmt: skip
-        return {"pruning": found}
+        return {"pruning": pruning}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
         asked, settings = self.asked, self.asked.settings
-        found: dict[str, list[Head]] = {}
+        orders: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
             self.told("looking at each head alone")
             first = self._first(pruner, run)
@@ -195,16 +195,16 @@ class _PruningRun:
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
                 kept = run.part(1, make)["order"].tolist()
-                found["greedy"] = [(layer, head) for layer, head in kept]
+                orders["greedy"] = [(layer, head) for layer, head in kept]
             if "alone" in settings.orders:
-                found["alone"] = list(first)
+                orders["alone"] = list(first)
         if "given" in settings.orders and asked.importance is not None:
-            found[asked.importance_name] = removal_curves.given(asked.importance)
+            orders[asked.importance_name] = removal_curves.given(asked.importance)
         if "random" in settings.orders:
             for draw in range(settings.draws):
                 order = removal_curves.random(pruner.heads, seed=settings.seed + draw)
-                found[f"{RANDOM}{draw + 1}"] = order
-        return found
+                orders[f"{RANDOM}{draw + 1}"] = order
+        return orders
 
     def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
         def make() -> State:
@@ -218,15 +218,15 @@ class _PruningRun:
 
 def _check(asked: Pruning) -> None:
     layers, heads = asked.model.model.shape.layers, asked.model.model.shape.heads
-    found = asked.importance
+    importance = asked.importance
     if (asked.settings.remove or 0) > layers * heads:
         raise InputError(
             f"found {asked.settings.remove} heads to remove; the model has {layers * heads}"
         )
-    if "given" in asked.settings.orders and found is None:
+    if "given" in asked.settings.orders and importance is None:
         raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
-    if found is not None and found.shape != (layers, heads):
+    if importance is not None and importance.shape != (layers, heads):
         raise InputError(
-            f"the importance is of {found.shape[0]} layers of {found.shape[1]} heads; wanted "
-            f"{layers} of {heads}: that of the same model"
+            f"the importance is of {importance.shape[0]} layers of {importance.shape[1]} heads; "
+            f"wanted {layers} of {heads}: that of the same model"
         )

@@ -33,18 +33,12 @@ from headscope.experiments.comparison.paired_reading import (
 )
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.model import Model, file_sha256
-from headscope.run import atlas
+from headscope.run import atlas, manifest
 from headscope.run.analysis import choose
 from headscope.run.compute import fastest_linears
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
-from headscope.run.manifest import (
-    TRAINING_RECORD,
-    Manifest,
-    identity_of,
-    new_manifest,
-    training_history,
-)
+from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import Run, RunFolder
@@ -82,12 +76,12 @@ def compare(
     job = replace(job, threads=execution.threads_each)
     spec = _spec(job)
 
-    def manifest() -> Manifest:
+    def begin() -> Manifest:
         inputs = atlas.longest_inputs(job.reader, corpus, job.plan, settings)
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
-    with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
+    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
         meter = Meter(len(job.plan.shards), execution.progress)
         meter.advance(len(run.done))
         if (finished := run.finished()) is not None:
@@ -153,11 +147,12 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 
 
 def _spec(job: ComparisonJob) -> dict[str, Any]:
-    record = Path(job.tuned.name) / TRAINING_RECORD
+    record = Path(job.tuned.name) / manifest.TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
-        "headscope": headscope.__version__, "command": "compare", "base": identity_of(job.base),
-        "model": identity_of(job.tuned), "corpus": {"inputs_sha256": job.plan.digest},
+        "headscope": headscope.__version__, "command": "compare",
+        "base": manifest.identity_of(job.base), "model": manifest.identity_of(job.tuned),
+        "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,
         "settings": {**job.settings.as_dict(), **settings},
     }  # fmt: skip
@@ -167,14 +162,14 @@ def _manifest(
     job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
 ) -> Manifest:
     counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
-    manifest = new_manifest(
+    begun = manifest.new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.names, linears=linears, threads=job.threads, command=command,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
-    return manifest | {
+    return begun | {
         "base": base | {"architecture": job.base.architecture},
-        "history": training_history(job.tuned.name),
+        "history": manifest.training_history(job.tuned.name),
     }
 
 
@@ -221,7 +216,6 @@ def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:
-    """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
     few = changed[:STORED]
     if not few:
         return None

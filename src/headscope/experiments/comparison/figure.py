@@ -39,18 +39,15 @@ OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 def panels(tree: xr.DataTree) -> list[Panel]:
     """1 − cosine and divergence of each head, then layer by layer; the padded way where asked."""
     similarity = needed(tree, "similarity")
-    change = 1 - similarity["cosine"].values
-    js = estimate(similarity, "js").value
-    by_layer = partial(_by_layer, similarity, heads=True)
-    found = [
-        grid_panel("Change of maps, 1 − cosine", change),
+    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
+    made = [
+        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values),
         grid_panel("Divergence (nats)", js, unit="nats"),
         Panel("Layer by layer", by_layer, height=grid_height(js)),
     ]
     if "cosine_padded" in similarity:
-        padded = 1 - similarity["cosine_padded"].values
-        found.append(grid_panel("1 − cosine of padded maps", padded))
-    return found
+        made.append(grid_panel("1 − cosine of padded maps", 1 - similarity["cosine_padded"].values))
+    return made
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -133,12 +130,10 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     rho, low, high = at(estimate(similarity, f"{name}_correlation"))
     low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no document changes
     p = float(similarity[f"{name}_p"].values)
-    told = with_interval("ρ", rho, low, high) + (
-        f", {findings.chance_text(p)}" if np.isfinite(p) else ""
-    )
+    chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
-        told, (0, 1), (2, -1), xycoords="axes fraction", textcoords="offset points", va="top",
-        fontsize=6.5, color=color("muted"),
+        with_interval("ρ", rho, low, high) + chance, (0, 1), (2, -1), xycoords="axes fraction",
+        textcoords="offset points", va="top", fontsize=6.5, color=color("muted"),
     )  # fmt: skip
 
 
@@ -174,15 +169,14 @@ def words_panels(tree: xr.DataTree) -> list[Panel]:
         }
         for kind in findings.kinds_there(change)
     }
-    found = []
+    made = []
     for kind, both in lines.items():
         alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
         top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
-        drawn = partial(
-            _before_and_after, both, findings.points(findings.kind_change(change, kind)), top=top
-        )
-        found.append(Panel(f"To {findings.kind_name(tree, kind)}", drawn, height=0.8))
-    return found
+        told = findings.points(findings.kind_change(change, kind))
+        drawn = partial(_before_and_after, both, told, top=top)
+        made.append(Panel(f"To {findings.kind_name(tree, kind)}", drawn, height=0.8))
+    return made
 
 
 def words_caption(tree: xr.DataTree) -> str:

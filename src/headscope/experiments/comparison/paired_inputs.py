@@ -1,4 +1,4 @@
-"""What two models read: checks that it is the same, and keeps the inputs whose maps change most."""
+"""Check that two models read the same inputs, and keep those whose maps change most."""
 
 from __future__ import annotations
 

@@ -150,7 +150,6 @@ def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
 
 @contextmanager
 def _stoppable(output: Path, folder: Path) -> Iterator[None]:
-    """Ctrl-C ends in RunStopped, which says what is kept."""
     try:
         yield
     except KeyboardInterrupt as error:

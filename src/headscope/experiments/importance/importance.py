@@ -26,17 +26,11 @@ from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
-from headscope.experiments.importance import result
+from headscope.experiments.importance import objectives, result
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import following, frozen
-from headscope.experiments.importance.objectives import (
-    LanguageModel,
-    Objective,
-    TaskLoss,
-    causal,
-    masked,
-)
+from headscope.experiments.importance.objectives import LanguageModel, Objective, TaskLoss
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
@@ -135,7 +129,11 @@ def importance_to_text(
     encoder = encoder_for(model.model, reading)
     examples = [e for document in islice(corpus, settings.limit) for e in encoder.encode(document)]
     is_masked, counts = model.kind == "masked", encoder.counts
-    told = masked(model.model, examples, seed=settings.seed) if is_masked else causal(examples)
+    told = (
+        objectives.masked(model.model, examples, seed=settings.seed)
+        if is_masked
+        else objectives.causal(examples)
+    )
     notes = {"windowed": counts.windowed, "skipped": counts.skipped, "left_out": told.left_out}
     work = ImportanceRun(
         model.model, told.examples, told.objective, settings, execution.progress, notes=notes

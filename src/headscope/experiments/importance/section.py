@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import (
-    Floats,
-    at,
-    estimate,
-    group,
-    head_name,
-    needed,
-    token_names,
-)
+from headscope.core.results import Floats, at, estimate, group, head_name, needed, token_names
 from headscope.core.wording import MISSING, capital, fixed
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS

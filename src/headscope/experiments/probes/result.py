@@ -133,7 +133,6 @@ def _curve(
 def _heads(
     plan: ProbePlan, trials: dict[str, list[State]], spread: Float64 | None
 ) -> dict[str, Variable]:
-    """The weights of the probe on attention alone, as means over seeds."""
     if "attention" not in trials or spread is None:
         return {}
     weights = np.stack([state["weight"] for state in trials["attention"]]).astype(np.float64)

@@ -35,10 +35,7 @@ class ListedModel:
 
 
 def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
-    """The models in the order in which they were named.
-
-    raises  InputError for none, or for one that is named twice
-    """
+    """The models in the order given; raises InputError for none, or for one that is named twice."""
     if isinstance(models, str):
         raise InputError(f"models is {models!r}; wanted several, say ['demo', 'gpt2']")
     given = [str(model) if isinstance(model, Path) else model for model in models]

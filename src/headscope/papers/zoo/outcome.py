@@ -111,7 +111,7 @@ def how_many(answers: Answers) -> str:
 def value_words(claim: PaperClaim, value: float) -> str:
     """A number in the unit of its claim, without interval."""
     if claim.unit == "share":
-        return percent(value, math.nan, math.nan)
+        return percent(value)
     if claim.unit == "points":
         text = fixed(100 * value, 1)
         return f"{'+' if value > 0 else ''}{text} points"

@@ -117,10 +117,7 @@ def zoo(
 def allowed_analyses(
     model: Model, settings: Settings, annotated: frozenset[str]
 ) -> tuple[str, ...]:
-    """The analyses that are asked for and that this model and the corpus allow.
-
-    raises  InputError where that is none
-    """
+    """The analyses asked for that model and corpus allow; raises InputError where there is none."""
     known, shape = known_analyses(), model.shape
     asked = choose(settings.analyses or ANALYSES)
     kept = []
