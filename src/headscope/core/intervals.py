@@ -125,7 +125,7 @@ def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
     Normal, about the value, with the covariance that the moves of `draws` tell: for statistics that
     jump, such as which of several is the largest.
     """
-    moves = moves_of(draws).reshape(len(draws) - 1, -1)  # [replicate, cell]
+    moves = moves_of(draws).reshape(len(draws) - 1, draws[0].size)  # [replicate, cell]
     normal = generator(seed, "drawn anew").standard_normal((count, len(moves)))
     return np.asarray(draws[0] + (normal @ moves).reshape(count, *draws.shape[1:]))
 
