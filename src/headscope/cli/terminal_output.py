@@ -120,7 +120,8 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
 
 def size_of(model: Mapping[str, Any]) -> str:
     """`bert: 12 layers × 12 heads`, of a manifest's `model`."""
-    return f"{model['name']}: {model['layers']} layers × {model['heads']} heads"
+    size = model.get("size") or f"{model['layers']} layers × {model['heads']} heads"
+    return f"{model['name']}: {size}"
 
 
 def reading_lines(

@@ -24,6 +24,7 @@ from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, check_option
 
 TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
+NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 
 
 class Surface(Analysis):
@@ -42,8 +43,9 @@ class Surface(Analysis):
         super().__init__(scope)
         check_option("edge_tokens", edge_tokens, ("count", "leave_out"))
         self.leave_out = edge_tokens == "leave_out"
-        self.total = self.sums(scope.layers, scope.heads, len(TARGETS))
-        self.count = self.sums(len(TARGETS))
+        self.targets = (*TARGETS, NO_TOKEN) if scope.sinks else TARGETS
+        self.total = self.sums(scope.layers, scope.heads, len(self.targets))
+        self.count = self.sums(len(self.targets))
         self.segments = SegmentShares(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -60,15 +62,17 @@ class Surface(Analysis):
             **means, "first": first,
             "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],
         }  # fmt: skip
+        if NO_TOKEN in self.targets:
+            per_query[NO_TOKEN] = to_float64((layer.rest * batch.mask[:, None]).sum(-1))
         queries = dict.fromkeys(per_query, n)
         if self.leave_out:
             queries |= {name: np.maximum(n - abs(k), 0) for name, k in OFFSETS.items()}
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
-        values = np.stack([_share(per_query[t], queries[t]) for t in TARGETS], -1)
+        values = np.stack([_share(per_query[t], queries[t]) for t in self.targets], -1)
         self.total.add(values, batch.bootstrap, at=(layer.index,))
         if layer.index == 0:
-            counted = np.stack([(queries[t] > 0)[:, 0] for t in TARGETS], -1)
+            counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
             self.count.add(counted * 1.0, batch.bootstrap)
         self.segments.observe(layer, batch)
 
@@ -78,7 +82,7 @@ class Surface(Analysis):
         And what `SegmentShares` gives; NaN where no input has two segments.
         """
         mean = self.mean(self.total, self.count)
-        for index, target in enumerate(TARGETS):
+        for index, target in enumerate(self.targets):
             token = target.partition("_")[0]
             if token in ("cls", "sep") and token not in self.scope.special_tokens:
                 for array in (mean.value, mean.low, mean.high):
@@ -87,7 +91,7 @@ class Surface(Analysis):
             mean, ("layer", "head", "target"), "mean attention to the target", "probability",
             self.source,
         )  # fmt: skip
-        coords = {"target": TARGETS, "word_kind": WORD_KINDS}
+        coords = {"target": self.targets, "word_kind": WORD_KINDS}
         return labelled({"attention": variable, **self.segments.result()}, coords=coords)
 
 
