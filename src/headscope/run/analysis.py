@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from headscope.model.instrument import LayerView
 
 # What an analysis may need of the model, and of the annotations of the corpus.
-MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
+MODEL_NEEDS = frozenset({
+    "attention", "values", "projection", "residual", "queries_keys",
+    "whole_rows",  # rows of attention sum to 1: no weight is left for no token
+    "every_layer",  # all layers mix tokens by attention
+})  # fmt: skip
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
@@ -58,6 +62,7 @@ class Scope:
     replicates      bootstrap replicates
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
+    sinks           rows of attention leave a weight for no token
     """
 
     layers: int
@@ -71,6 +76,7 @@ class Scope:
     replicates: int = REPLICATES
     seed: int = 0
     neurons: int = 0
+    sinks: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
