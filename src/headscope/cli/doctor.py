@@ -119,7 +119,10 @@ def _model(findings: Findings, given: _DoctorOptions) -> Any:
         return None
     with _check(findings, "attention") as say:
         fallback = "its own eager maps" if loaded.fallback else "transformers' attention registry"
-        stacks = ", ".join(f"{s.stack} {s.layers}×{s.heads}" for s in loaded.shapes.values())
+        stacks = ", ".join(
+            f"{s.stack} " + (s.size if s.others else f"{s.layers}×{s.heads}")
+            for s in loaded.shapes.values()
+        )
         say(f"read through {fallback}; {stacks}; at most {loaded.limit} tokens")
     with _check(findings, "output identity") as say:
         error = loaded.identity_error()

@@ -153,6 +153,11 @@ class CorpusRunOptions(Options):
 
     corpus: CorpusOptions = group("What to read")
     limit: int | None = option("Read only the first N documents.")
+    word_tokens: Literal["auto", "text", "alone"] = option(
+        "Tokens of annotated words: of their running text or of each alone; auto takes the text "
+        "where spaces change tokens.",
+        "auto",
+    )
     asked: AnalysisOptions = group("What to compute")
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")

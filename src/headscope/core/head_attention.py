@@ -65,6 +65,7 @@ TARGETS = {
 }  # fmt: skip
 OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
 NEIGHBOURS = tuple(name for name, offset in OFFSETS.items() if offset)  # the token before, after
+WORD_KINDS = ("own_segment", "other_segment", "same_token")  # what a word can attend to
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}
 

@@ -130,6 +130,37 @@ def shape(tree: xr.DataTree) -> tuple[int, int]:
     return int(tree.attrs["layers"]), int(tree.attrs["heads"])
 
 
+_NUMBERS: ContextVar[tuple[int, ...]] = ContextVar("numbers_of_layers", default=())
+
+
+@contextmanager
+def naming_layers(tree: xr.DataTree) -> Iterator[None]:
+    """Inside the context layers are called by the model's own numbers, where the run has any."""
+    token = _NUMBERS.set(layer_numbers(tree))
+    try:
+        yield
+    finally:
+        _NUMBERS.reset(token)
+
+
+def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
+    """Of a model in which not all layers attend: the numbers, from 0, of those that do; else ()."""
+    return tuple(int(number) for number in str(tree.attrs.get("layer_numbers", "")).split())
+
+
+def layer_name(layer: int) -> str:
+    """What papers call a layer, from its 0-based place among those that attend: from 1."""
+    numbers = _NUMBERS.get()
+    return str((numbers[layer] if 0 <= layer < len(numbers) else layer) + 1)
+
+
+def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
+    """The dataset with the model's own numbers as the coordinate of its layers."""
+    if "layer" not in dataset.coords:
+        return dataset
+    return dataset.assign_coords(layer=[numbers[at] for at in dataset["layer"].values.tolist()])
+
+
 def head_name(unit: int, heads: int) -> str:
     """How papers name a head: 1-based, `L8·H10`; `unit` is layer · heads + head, 0-based."""
     return place_name(*divmod(unit, heads))
@@ -142,7 +173,7 @@ def json_number(value: float) -> float | None:
 
 def place_name(layer: int, head: int) -> str:
     """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
-    return f"L{layer + 1}·H{head + 1}"
+    return f"L{layer_name(layer)}·H{head + 1}"
 
 
 def largest_first(values: Floats) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONG = ("window", "skip", "error")
 SEGMENT_IDS = ("auto", "zeros")
+WORD_TOKENS = ("auto", "text", "alone")
 PACKED_LENGTH = 128  # Clark et al. (2019), section 3: segments of at most 128 tokens
 
 
@@ -65,6 +66,10 @@ class Encoder:
                   `skip` it (counted and named), or stop with an `error`
     segment_ids   `auto`: 0 up to and including the first separator, then 1, for a model that has
                   segments; `zeros`: all 0, as Clark et al.'s script did
+    word_tokens   tokens of annotated words: those of their running `text`, each in the word where
+                  it begins, or of each word `alone`, as Clark et al. read them; `auto`: of the
+                  text where spaces change them (byte-level BPE, sentencepiece), else alone
+                  (WordPiece)
     seed          decides where packed windows are split in two
 
     `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
@@ -80,10 +85,12 @@ class Encoder:
         max_length: int | None = None,
         long: Literal["window", "skip", "error"] = "window",
         segment_ids: Literal["auto", "zeros"] = "auto",
+        word_tokens: Literal["auto", "text", "alone"] = "auto",
         seed: int = 0,
     ) -> None:
         check_choice("long", long, *LONG)
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
+        check_choice("word_tokens", word_tokens, *WORD_TOKENS)
         self.reader = TokenizerReader(tokenizer)
         self.model_limit = model_limit
         self.limit = model_limit if max_length is None else max_length
@@ -96,6 +103,8 @@ class Encoder:
                     f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
                     f"{model_limit} (what the model takes)"
                 )
+        running = word_tokens == "text" or (word_tokens == "auto" and self.reader.sees_spaces)
+        self._words = self.reader.running_words if running else self.reader.words
         self.long = long
         self.segments = has_segments and segment_ids == "auto"
         self.seed = seed
@@ -139,7 +148,8 @@ class Encoder:
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:
             glued = [i + 1 for i, word in enumerate(passage.words) if not word.space_after]
-            ids, word_index = self.reader.words([w.form for w in passage.words], glued=glued)
+            ids, word_index = self._words([w.form for w in passage.words], glued=glued)
+            self.counts.without_token += len(passage.words) - len(np.unique(word_index))
             return _Content(ids, None, word_index)
         first = self.reader.text(passage.text or "")
         # As the tokenizer itself does, an empty second text is no second segment.

@@ -95,6 +95,8 @@ class TokenizerReader:
         self.special = self._special_ids()
         self.frame = self._frame()
         self._spaced = self._needs_space()
+        # A word mark, or a space of its own, is lost where words are read one by one.
+        self.sees_spaces = not np.array_equal(self.text("the."), self.text("the ."))
 
     def text(self, text: str) -> Ids:
         """Ids [token] of running text, without special tokens."""
@@ -117,6 +119,24 @@ class TokenizerReader:
         encoded = self._call(spaced, is_split_into_words=True)
         ids = np.asarray(encoded.input_ids, dtype=np.int64)
         return ids, np.asarray(encoded.word_ids(0), dtype=np.int64)
+
+    def running_words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
+        """Ids [token] of the text that the words make, and the word [token] each begins in.
+
+        The ids are those of the running text. A token over several words ('.\"', "cannot" of
+        "can" and "not") belongs to the first of them, so that others may have none.
+
+        glued  0-based words without a space before them
+        """
+        if not forms:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        bare = {0, *glued}
+        spaced = [form if i in bare else f" {form}" for i, form in enumerate(forms)]
+        encoded = self._call("".join(spaced), return_offsets_mapping=True)
+        word = np.repeat(np.arange(len(spaced)), [len(form) for form in spaced])  # [character]
+        starts = np.asarray(encoded.offset_mapping, dtype=np.int64).reshape(-1, 2)[:, 0]  # [token]
+        ids = np.asarray(encoded.input_ids, dtype=np.int64)
+        return ids, word[np.minimum(starts, len(word) - 1)] if len(ids) else ids
 
     def tokens(self, tokens: Sequence[str]) -> Ids:
         """Ids [token] of ready tokens; UnknownToken names the first that is not known."""

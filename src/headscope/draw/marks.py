@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import ScaledTranslation
 
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats
+from headscope.core.results import Floats, layer_name
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
@@ -32,7 +32,7 @@ LEGEND_START = -22.0  # points right of the axes
 def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
     """An x axis of layers, printed from 1."""
     step = 1 if layers <= MANY_LAYERS else 2
-    axes.set_xticks(range(0, layers, step), [str(layer + 1) for layer in range(0, layers, step)])
+    axes.set_xticks(range(0, layers, step), [layer_name(at) for at in range(0, layers, step)])
     axes.set_xlim(-0.6, layers - 0.4)
     if label:
         axes.set_xlabel("layer")

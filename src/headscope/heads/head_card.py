@@ -18,7 +18,15 @@ from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.question import parts, title_of
-from headscope.core.results import at, documents, head_name, model_name, printable, shape
+from headscope.core.results import (
+    at,
+    documents,
+    head_name,
+    model_name,
+    place_name,
+    printable,
+    shape,
+)
 from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 
@@ -77,8 +85,8 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
-            f"found no head L{layer + 1}·H{head + 1}; wanted one of {layers} layers × {heads} "
-            f"heads: L1·H1 to L{layers}·H{heads}"
+            f"found no head {place_name(layer, head)}; wanted one of {layers} layers × {heads} "
+            f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}"
         )
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     return HeadCard(

@@ -18,7 +18,14 @@ import xarray as xr
 from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
-from headscope.core.results import documents, estimate, estimates, head_name, shape
+from headscope.core.results import (
+    documents,
+    estimate,
+    estimates,
+    head_name,
+    layer_numbers,
+    shape,
+)
 from headscope.core.whole_file import write_whole
 
 LEADING = [
@@ -100,7 +107,7 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     heads, roles = shape(tree)[1], head_roles(tree)
     rows = [
         {
-            **_model(tree), "layer": layer, "head": head,
+            **_model(tree), "layer": _own(tree, layer), "head": head,
             "name": head_name(layer * heads + head, heads), "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
             "role": str(roles[layer, head]),
@@ -119,7 +126,7 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
     """
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS]
     rows = [
-        {**_model(tree), "layer": layer, "head": head, "rank": place, **label.row}
+        {**_model(tree), "layer": _own(tree, layer), "head": head, "rank": place, **label.row}
         for (layer, head), one in head_labels(tree).items()
         for place, label in enumerate(one.labels, start=1)
     ]
@@ -130,6 +137,12 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
 
 def _model(tree: xr.DataTree) -> dict[str, str]:
     return {name: str(tree.attrs.get(name, "")) for name in ("model", "revision")}
+
+
+def _own(tree: xr.DataTree, layer: int) -> int:
+    """The model's own number of a layer."""
+    numbers = layer_numbers(tree)
+    return numbers[layer] if numbers else layer
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -152,6 +165,7 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     if "unit" in columns:  # layer · heads + head
         units = np.asarray(columns["unit"], dtype=np.int64)
         layer, head = (part.tolist() for part in divmod(units, shape(tree)[1]))
+        layer = [_own(tree, place) for place in layer]
     n = dataset.get(f"{variable}_n")
     table = {
         **_model(tree),

@@ -142,6 +142,30 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
 
 
 @threaded(_FAST)
+def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
+    """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
+
+    run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
+    out         [example, head, query, 4]  float32 out; stays as it is for what is no word
+    """
+    heads = attention.shape[1]
+    for row in prange(attention.shape[0] * heads):
+        b = row // heads
+        h = row - b * heads
+        for i in range(lengths[b]):
+            a, mine, me = attention[b, h, i], run[b, i], token[b, i]
+            if mine > 0:
+                own = words = same = bits = np.float32(0)
+                for j in range(lengths[b]):
+                    own += a[j] if run[b, j] == mine else np.float32(0)
+                    words += a[j] if run[b, j] > 0 else np.float32(0)
+                    same += a[j] if token[b, j] == me else np.float32(0)
+                    bits -= _xlog2x(a[j] if run[b, j] == mine else _ONE)
+                o = out[b, h, i]
+                o[0], o[1], o[2], o[3] = own, words - own, same - a[i], bits
+
+
+@threaded(_FAST)
 def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 

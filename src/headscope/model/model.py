@@ -31,9 +31,10 @@ from headscope.model.checkpoint import (
     refuse_incomplete,
     weights_sha256,
 )
-from headscope.model.families.sites import registered
+from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.token_mixing import mixes_beside_attention
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
@@ -47,6 +48,9 @@ class Shape:
     """Size of the attention stack that is looked at.
 
     neurons  numbers in a head's query vector; 0 where queries cannot be seen
+    numbers  where only some layers attend (Jamba): the model's own numbers of these, from 0
+    others   (number, what it mixes tokens by) of the layers that do not attend
+    sinks    rows leave a weight for no token (gpt-oss)
     """
 
     stack: str
@@ -54,6 +58,19 @@ class Shape:
     heads: int
     allows: frozenset[str] = frozenset()
     neurons: int = 0
+    numbers: tuple[int, ...] = ()
+    others: tuple[tuple[int, str], ...] = ()
+    sinks: bool = False
+
+    @property
+    def size(self) -> str:
+        """Layers and heads in words, and which layers are left out."""
+        size = f"{self.layers} layers × {self.heads} heads"
+        if not self.others:
+            return size
+        own = ", ".join(str(number + 1) for number in self.numbers)
+        named = ", ".join(dict.fromkeys(what for _, what in self.others))
+        return f"{size}, layers {own}; the other layers are {named}, without attention maps"
 
 
 @dataclass(eq=False)
@@ -141,15 +158,25 @@ class Model:
         with Instrument(self.network, observers=[layers.append]):
             ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
             forward(self.network, ids, torch.ones_like(ids))
-        shapes = {}
-        for last in layers:
-            offers = [view.offers for view in layers if view.stack == last.stack]
-            neurons = 0 if last.queries is None else last.queries.shape[-1]
-            shapes[last.stack] = Shape(
-                last.stack, len(offers), last.attention.shape[1],
-                frozenset.intersection(*offers), neurons,
-            )  # fmt: skip
-        return shapes
+        return {
+            stack: self._shape([view for view in layers if view.stack == stack])
+            for stack in dict.fromkeys(view.stack for view in layers)
+        }
+
+    def _shape(self, layers: list[LayerView]) -> Shape:
+        last, sinks = layers[-1], any(view.sinks for view in layers)
+        paths = list(dict.fromkeys(view.site.path for view in layers))
+        numbers, others = other_layers(self.network, paths, len(layers))
+        allows = frozenset.intersection(*(view.offers for view in layers))
+        allows |= {"whole_rows"} if not sinks else frozenset()
+        with evaluating(self.network):
+            beside = bool(others) or mixes_beside_attention(self.network, forward)
+        allows |= frozenset() if beside else {"every_layer"}
+        neurons = 0 if last.queries is None else last.queries.shape[-1]
+        return Shape(
+            last.stack, len(layers), last.attention.shape[1], allows, neurons, numbers,
+            tuple(others.items()), sinks,
+        )  # fmt: skip
 
     @property
     def fallback(self) -> bool:
@@ -196,8 +223,8 @@ class Model:
     def __repr__(self) -> str:
         s = self.shape
         return (
-            f"<headscope.Model {self.name}: {self.architecture}, {s.layers} layers × {s.heads} "
-            f"heads, sha256 {self.sha256[:12]}>"
+            f"<headscope.Model {self.name}: {self.architecture}, {s.size}, "
+            f"sha256 {self.sha256[:12]}>"
         )
 
     def _repr_html_(self) -> str:
@@ -205,7 +232,7 @@ class Model:
 
         s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
         rows = {
-            "architecture": f"{self.architecture}, {s.layers} layers × {s.heads} heads ({s.stack})",
+            "architecture": f"{self.architecture}, {s.size} ({s.stack})",
             "revision": self.revision or "local",
             "weights, sha256": self.sha256,
             "special tokens": tokens,

@@ -10,7 +10,14 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.question import Question, questions
-from headscope.core.results import counted, derived_once, model_name, printable, shape
+from headscope.core.results import (
+    counted,
+    derived_once,
+    model_name,
+    naming_layers,
+    printable,
+    shape,
+)
 from headscope.core.terms import SOURCES
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
@@ -66,7 +73,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once():
+        with derived_once(), naming_layers(tree):
             write_tables(tree, folder / "tables")
             for picture in pictures().values():  # some measure text as it is outside the style
                 panels.of(picture)
@@ -91,11 +98,14 @@ def build_report(
     return write_page(folder / "report.html", render(tree, manifest, panels=panels))
 
 
-@derived_once()
 def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None) -> str:
     """The page as text."""
+    with derived_once(), naming_layers(tree):
+        return _render(tree, manifest, panels or PanelStore(tree))
+
+
+def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     styles, known, plans = Styles(), pictures(), _plans()
-    panels = panels or PanelStore(tree)
     made = {
         plan.id: sections.section(plan, tree, known, panels, styles)
         for question, plan in plans

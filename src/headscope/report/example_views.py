@@ -15,7 +15,7 @@ import xarray as xr
 
 from headscope.core.head_labels import run_labels
 from headscope.core.question import parts
-from headscope.core.results import head_name, printable
+from headscope.core.results import head_name, layer_numbers, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
@@ -70,7 +70,8 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
-        data = payload(_shown(one, model), detail="none") | {"title": one.text}
+        data = payload(_shown(one, model, layer_numbers(tree)), detail="none")
+        data["title"] = one.text
         taken += sum(len(text) for text in data["stacks"][0]["measures"][0]["data"])
         if pages and taken > ROOM:
             break
@@ -112,7 +113,7 @@ def _parts(page: str, *between: str) -> list[str]:
     return [*parts, page]
 
 
-def _shown(kept: StoredInput, model: str) -> ExampleMaps:
+def _shown(kept: StoredInput, model: str, numbers: tuple[int, ...]) -> ExampleMaps:
     side = TokenSide(
         kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
     )
@@ -122,7 +123,9 @@ def _shown(kept: StoredInput, model: str) -> ExampleMaps:
         maps = kept.versus.astype(np.float32)
         versus = NamedMaps("versus", kept.versus_name, "probability", maps)
     attention = kept.attention.astype(np.float32)
-    stack = StackMaps("self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus)
+    stack = StackMaps(
+        "self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus, numbers=numbers
+    )
     return ExampleMaps(model, (side,), (stack,), _folded(kept))
 
 

@@ -15,7 +15,7 @@ from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
 from headscope.core.head_metrics import HeadMetric, chosen_metrics, first_metrics, head_metrics
 from headscope.core.question import in_run, parts, title_of
-from headscope.core.results import Floats, counted, head_name, shape
+from headscope.core.results import Floats, counted, head_name, layer_numbers, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
@@ -45,6 +45,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         "first": told[0].layer * heads + told[0].head if told else 0,
         "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
+        **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
         "metrics": [_metric(metric) for metric in head_metrics(tree)], "map": _places(tree),
     }  # fmt: skip
 

@@ -83,7 +83,7 @@ def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
     name = _text(model.get("architecture") or attrs.get("architecture"))
-    size = f"{layers} layers × {heads} heads"
+    size = _text(model.get("size")) or f"{layers} layers × {heads} heads"
     return f"{name}, {size}" if name else size
 
 

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from headscope.model.instrument import LayerView
 
 # What an analysis may need of the model, and of the annotations of the corpus.
-MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
+MODEL_NEEDS = frozenset({
+    "attention", "values", "projection", "residual", "queries_keys",
+    "whole_rows",  # rows of attention sum to 1: no weight is left for no token
+    "every_layer",  # all layers mix tokens by attention
+})  # fmt: skip
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
@@ -52,6 +56,7 @@ class Scope:
     listed          the places of the documents by their ids, where they are no more than groups
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
+    sinks           rows of attention leave a weight for no token
     """
 
     layers: int
@@ -66,6 +71,7 @@ class Scope:
     listed: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     neurons: int = 0
+    sinks: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's groups of documents or fewer."""

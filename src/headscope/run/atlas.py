@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import with_token_names
+from headscope.core.results import own_layers, with_token_names
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
@@ -180,7 +180,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
         replicates=len(plan.listed) if few else settings.replicates,
-        listed=plan.listed if few else {},
+        listed=plan.listed if few else {}, sinks=model.shape.sinks,
     )  # fmt: skip
 
 
@@ -199,7 +199,11 @@ def _computed(
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
-    return run.finish(results, title="headscope atlas")
+    if not (numbers := model.shape.numbers):
+        return run.finish(results, title="headscope atlas")
+    results = {name: own_layers(one, numbers) for name, one in results.items()}
+    own = " ".join(map(str, numbers))
+    return run.finish(results, title="headscope atlas", layer_numbers=own)
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

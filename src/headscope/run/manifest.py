@@ -80,6 +80,7 @@ def new_manifest(
             "architecture": model.architecture, "layers": model.shape.layers,
             "heads": model.shape.heads, "stack": model.shape.stack,
             "special_tokens": model.special_tokens,
+            **({"size": model.shape.size} if model.shape.others else {}),
         },
         "corpus": dict(corpus),
         "counts": dict(counts),

@@ -47,6 +47,7 @@ def payload(
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
             "labels": [list(row) for row in names], "measures": measures, "detail": chosen,
+            **({"numbers": stack.numbers} if stack.numbers else {}),
         })  # fmt: skip
     exact = any(stack["detail"]["heads"] for stack in stacks)
     sides = [

@@ -30,6 +30,7 @@ from headscope.core.results import (
     estimate,
     group,
     head_name,
+    layer_name,
     needed,
     place_name,
     shape,
@@ -77,7 +78,7 @@ class Cluster:
     @property
     def place(self) -> str:
         """`layers 6–9`, `mostly layers 6–9`, `layer 4`, printed from 1."""
-        first, last = (layer + 1 for layer in self.layers)
+        first, last = (layer_name(layer) for layer in self.layers)
         words = f"layer {first}" if first == last else f"layers {first}–{last}"
         return words if self.all_layers else f"mostly {words}"
 

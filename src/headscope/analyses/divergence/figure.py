@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import most
 from headscope.core.head_attention import ROLES, head_roles
-from headscope.core.results import Floats, group, needed, shape
+from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over, role_name
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
@@ -107,7 +107,7 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
         axes.axvline(border * heads - 0.5, color=color("page"), lw=0.5)
     middles = np.arange(layers) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [str(layer + 1) for layer in range(layers)])
+        axis.set_ticks(middles, [layer_name(layer) for layer in range(layers)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")

@@ -36,7 +36,7 @@ class Divergence(Analysis):
     """
 
     name: ClassVar[str] = "divergence"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows"})
     summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
     source: ClassVar[str] = "Clark et al. 2019, §6"
 

@@ -40,7 +40,7 @@ class Flow(Analysis):
     """
 
     name: ClassVar[str] = "flow"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows", "every_layer"})
     summary: ClassVar[str] = "which input tokens a representation comes from, over all layers"
     source: ClassVar[str] = "Abnar & Zuidema 2020; Modarressi et al. 2022"
 
