@@ -12,9 +12,9 @@ already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 a
 error below 1e-7. x must not be negative; what is below the normal floats (1e-38) adds nothing that
 float32 can hold.
 
-Every loop is compiled to the operations as they are written, in the order in which they are written:
-equal input gives equal bits for any number of threads, on any processor, from code compiled just now
-or cached. Sums over keys are therefore written in a shape that vector units can follow.
+Every loop is compiled to the operations that are written, in the order in which they are written:
+equal input gives equal bits for any number of threads, on any processor, from code compiled just
+now or cached. Sums over keys are written so that vector units can follow.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def _xlog2x(x):  # type: ignore[no-untyped-def]
     t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
     p = _R6
     for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
-        p = _fma(p, t, coefficient)  # type: ignore[call-arg]
-    return x * _fma(t * (_ONE - t), p, octaves)  # type: ignore[call-arg]
+        p = _fma(p, t, coefficient)
+    return x * _fma(t * (_ONE - t), p, octaves)
 
 
 @threaded
