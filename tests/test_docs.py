@@ -210,6 +210,16 @@ def test_the_python_of_the_view_page_runs(desk: Path) -> None:
     assert (desk / "maps.html").is_file()
 
 
+def test_the_python_of_the_vision_page_runs(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/vision-and-speech.md", "python"):
+        capsys.readouterr()
+        exec(compile(block, "vision-and-speech.md", "exec"), names)
+    assert f"# {capsys.readouterr().out}" in block
+    for page in ("patches.html", "frames.html"):
+        assert (desk / page).stat().st_size > 50_000
+
+
 def test_the_python_of_the_flow_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/flow.md", "python"):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli.conftest import refused
-from headscope.cli.show import head_named
+from headscope.cli.options import head_named
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
 from headscope.heads.head_card import card_text, head_card
@@ -47,7 +47,7 @@ def test_any_other_name_is_refused_and_says_what_is_wanted(name):
 
 
 def test_view_counts_the_same_way():
-    from headscope.cli.show import _heads
+    from headscope.cli.view import _heads
 
     assert _heads("--heads", "3-9") == [head_named("3-9")]
 

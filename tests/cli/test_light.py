@@ -44,16 +44,17 @@ for arguments in {arguments!r}:
         try:
             main()
         except SystemExit as end:
-            assert not end.code, (arguments, end.code)
-    assert shown.getvalue(), arguments
+            assert (end.code or 0) == {code}, (arguments, end.code)
+    assert shown.getvalue() or {code}, arguments
     imported[" ".join(arguments)] = sorted(set(sys.modules) & set({heavy!r}))
 print(json.dumps(imported))
 """
 
 
-def imported_by(lines, heavy, folder):
-    """What of the heavy libraries every command line has imported."""
-    code = COMMANDS_CODE.format(arguments=[list(map(str, line)) for line in lines], heavy=heavy)
+def imported_by(lines, heavy, folder, ends=0):
+    """What of the heavy libraries every command line has imported; all end with the same code."""
+    arguments = [list(map(str, line)) for line in lines]
+    code = COMMANDS_CODE.format(arguments=arguments, heavy=heavy, code=ends)
     done = headscope(cwd=folder, code=code)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -72,6 +73,12 @@ def test_a_finished_run_is_told_and_reported_without_torch(short, tmp_path):
     imported = imported_by(lines, ["torch", "transformers", "numba"], tmp_path)
     assert not {line: names for line, names in imported.items() if names}
     assert (tmp_path / "run/report.html").is_file()
+
+
+def test_a_zoo_whose_models_are_named_twice_is_refused_without_torch(tmp_path):
+    lines = [["zoo", "demo", "demo", "--demo", "-o", "zoo"]]
+    imported = imported_by(lines, ["torch", "transformers", "numba"], tmp_path, ends=2)
+    assert imported == {" ".join(lines[0]): []}
 
 
 def test_importing_headscope_imports_nothing_heavy(tmp_path):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from headscope.corpus import (
     Document,
@@ -21,6 +22,8 @@ from headscope.corpus import (
     Word,
 )
 from headscope.errors import CorpusError, InputError, ModelError
+
+from .conftest import KINDS
 
 LARGE = 20  # seconds; each of these takes about one, and far more if anything is quadratic
 
@@ -118,19 +121,99 @@ def test_words_keep_the_spaces_of_running_text_where_they_matter(gpt2_like):
     assert example.input_ids.tolist() == gpt2_like("the cat, tired").input_ids
 
 
-def test_words_of_english_ewt_are_tokenised_as_their_text(gpt2_like, bert, shared):
+def running(passage):
+    return "".join(w.form + " " * w.space_after for w in passage.words).strip()
+
+
+@pytest.fixture(scope="session")
+def ewt(shared):
     path = next((shared / "data" / "ud_english_ewt").glob("*dev*.conllu"))
-    passages = [p for d in TreebankCorpus(path) for p in d.passages][:300]
+    return [p for d in TreebankCorpus(path) for p in d.passages][:300]
+
+
+def test_words_of_english_ewt_are_nearly_their_text_where_each_is_read_alone(bert, gpt2_like, ewt):
     for tokenizer in (bert, gpt2_like):
-        same = total = 0
-        for passage in passages:
-            (example,) = encoder(tokenizer).encode(Document("d", (passage,)))
-            spaced = [w.form + " " * w.space_after for w in passage.words]
-            same += example.input_ids.tolist() == tokenizer("".join(spaced).strip()).input_ids
-            total += len(example)
+        same = 0
+        for passage in ewt:
+            made = encoder(tokenizer, word_tokens="alone")
+            (example,) = made.encode(Document("d", (passage,)))
+            same += example.input_ids.tolist() == tokenizer(running(passage)).input_ids
             assert set(example.word_index[~example.special]) == {*range(len(passage.words))}
         # Treebank words cut what a tokenizer keeps together in a few sentences ("do" + "n't").
-        assert same > 0.85 * len(passages)
+        assert same > 0.85 * len(ewt)
+
+
+def smollm_like(lines):
+    """Single digits, then GPT-2's pieces, as SmolLM2 has them; merges over "don", ").", "its"."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
+    )
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=2000, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet,
+        show_progress=False,
+    )  # fmt: skip
+    backend.train_from_iterator(lines, trainer)
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<|endoftext|>")
+
+
+def test_byte_level_words_of_english_ewt_have_the_ids_of_the_running_text(ewt):
+    """Read one by one, "do" + "n't" gave other ids than "don't", in one sentence of eleven."""
+    tokenizer = smollm_like([running(passage) for passage in ewt])
+    alone, text = encoder(tokenizer, word_tokens="alone"), encoder(tokenizer)
+    differ, missing = 0, 0
+    for passage in ewt:
+        whole = tokenizer(running(passage), return_offsets_mapping=True)
+        (example,) = text.encode(Document("d", (passage,)))
+        assert example.input_ids.tolist() == whole.input_ids
+        (other,) = alone.encode(Document("d", (passage,)))
+        differ += other.input_ids.tolist() != whole.input_ids
+        missing += len({*range(len(passage.words))} - {*example.word_index})
+        spans = spans_of(passage)
+        for (start, end), index in zip(whole.offset_mapping, example.word_index, strict=True):
+            first = start + (running(passage)[start:end][:1] == " ")
+            assert spans[index][0] <= first < spans[index][1]
+    assert 0.05 * len(ewt) < differ
+    assert text.counts.without_token == missing > 0
+    assert alone.counts.without_token == 0
+
+
+def spans_of(passage):
+    """Where each word stands in the running text."""
+    spans, at = [], 0
+    for word in passage.words:
+        spans.append((at, at + len(word.form)))
+        at += len(word.form) + word.space_after
+    return spans
+
+
+@pytest.mark.parametrize("kind", [*KINDS])
+def test_glued_words_have_the_ids_of_the_text_wherever_spaces_matter(kind):
+    tokenizer = KINDS[kind]()
+    sentence = (Word("the"), Word("cat", space_after=False), Word(","), Word("tired"))
+    (example,) = encoder(tokenizer).encode(one(words=sentence))
+    assert example.input_ids.tolist() == tokenizer("the cat, tired").input_ids
+    assert sorted({*example.word_index[~example.special].tolist()}) == [0, 1, 2, 3]
+
+
+def test_wordpiece_words_are_read_one_by_one_unless_the_text_is_asked_for(bert):
+    """As Clark et al. did for their treebank; "didn't" is cut elsewhere in running text."""
+    sentence = (Word("did", space_after=False), Word("n't"), Word("eat"))
+    for how, tokens in (("auto", "did n ' t eat"), ("text", "didn ' t eat")):
+        (example,) = encoder(bert, word_tokens=how).encode(one(words=sentence))
+        content = example.input_ids[~example.special]
+        assert bert.convert_ids_to_tokens(content) == tokens.split()
+        assert example.word_index.tolist()[1:-1] == [0, *[1] * (len(content) - 2), 2]
+
+
+def test_characters_of_several_bytes_and_forms_with_spaces_keep_their_words(gpt2_like):
+    forms = ("日本", "1 000", "🙂", "ﬁn")
+    (example,) = encoder(gpt2_like).encode(one(words=tuple(Word(form) for form in forms)))
+    for index, form in enumerate(forms):
+        assert gpt2_like.decode(example.input_ids[example.word_index == index]).strip() == form
 
 
 def test_a_word_without_any_token_leaves_the_others_in_place(bert):
@@ -212,6 +295,7 @@ def test_long_passages_can_be_skipped_and_are_named(bert):
         "tokens": 16,
         "skipped": 1,
         "windowed": 0,
+        "without_token": 0,
         "reasons": {"longer than 16 tokens": {"total": 1, "first": ["p"]}},
     }
 

@@ -172,8 +172,8 @@ def test_every_configuration_gets_back_the_implementation_it_had() -> None:
 
 
 def test_unknown_options_of_an_attention_function_are_refused() -> None:
-    with pytest.raises(ModelError, match="s_aux"):
-        known_options(nn.Identity(), {"s_aux": torch.zeros(4), "softcap": None})
+    with pytest.raises(ModelError, match="k_aux"):
+        known_options(nn.Identity(), {"k_aux": torch.zeros(4), "softcap": None})
     assert known_options(nn.Identity(), {"softcap": 5.0, "is_causal": True}) == {"softcap": 5.0}
 
 

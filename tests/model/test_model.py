@@ -202,11 +202,11 @@ def test_a_slow_tokenizer_is_refused() -> None:
         load(tiny("BERT"), tokenizer=Slow())
 
 
-def test_a_family_off_the_registry_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_family_without_whole_maps_is_refused_by_name(tmp_path: Path) -> None:
     from model.families.tiny import REFUSED
 
-    saved(tmp_path, REFUSED["BLOOM"].build())
-    with pytest.raises(ModelError, match="'bloom'"):
+    saved(tmp_path, REFUSED["YOSO"].build())
+    with pytest.raises(ModelError, match=r"'yoso'.*YosoSelfAttention hashes tokens"):
         load(tmp_path)
 
 
@@ -292,7 +292,6 @@ def test_a_tokenizer_like_gpt2_has_neither_cls_nor_sep() -> None:
     tokenizer = bytes_bpe(bos_token="<|end|>", eos_token="<|end|>")
     found = tokens_of(model_of(tokenizer))
     assert found == {"cls": None, "sep": None, "punctuation": {".", ",", "Ġ.", "Ġ,"}}
-    assert model_of(tokenizer).vocabulary.present == ("punctuation", "other")
 
 
 def test_a_tokenizer_like_llama_has_an_opening_token_only() -> None:
@@ -364,6 +363,7 @@ def test_every_family_says_its_size_and_what_it_allows(name: str) -> None:
     model = model_of(wordpiece(), name)
     more = {"residual"} if family.residual else set()
     more |= {"queries_keys"} if family.on_registry else set()
+    more |= {"whole_rows", "every_layer"}
     assert model.allows == {"attention", "values", "projection"} | more
     assert model.shape.neurons == (8 if family.on_registry else 0)
     wanted = family.stacks.get("encoder") or family.stacks["decoder"]
@@ -373,7 +373,7 @@ def test_every_family_says_its_size_and_what_it_allows(name: str) -> None:
 
 def test_a_family_that_changes_the_mixed_values_does_not_allow_norms() -> None:
     model = Model(UNLISTED["BitNet"].build(), wordpiece(), "test", "", "")
-    assert model.allows == {"attention", "values", "queries_keys"}
+    assert model.allows == {"attention", "values", "queries_keys", "whole_rows", "every_layer"}
     assert model.identity_error() is None
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from multiprocessing import reduction
 
 import psutil
@@ -26,7 +27,7 @@ from commands import (
 from headscope.cli.main import group
 from headscope.errors import ModelError
 from headscope.run.compute import ShardJob
-from headscope.run.gather import ModelPlace, run_workers
+from headscope.run.gather import run_workers
 from headscope.run.plan import Shard
 
 # On the demo: a tiny model would be ready before it is stopped.
@@ -142,9 +143,9 @@ def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
     task = ShardJob(
         hs.MemoryCorpus(["A cat."]), settings, hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1
     )
-    place = ModelPlace("no-such/model", demo.load_options)
+    again = partial(hs.load, "no-such/model", **demo.load_options)
     with pytest.raises(ModelError, match="no-such/model"):
-        list(run_workers(place, task, [Shard(0, 0, 1, 4)], print, workers=2))
+        list(run_workers(again, task, [Shard(0, 0, 1, 4)], print, workers=2))
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -159,9 +160,9 @@ def test_no_worker_waits_for_the_imports_of_the_one_before(demo, monkeypatch):
     monkeypatch.setattr(reduction, "dump", recorded)
     large = hs.MemoryCorpus(["A cat. " * 100_000])
     job = ShardJob(large, hs.Settings(), hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1)
-    place = ModelPlace("no-such/model", demo.load_options)
+    again = partial(hs.load, "no-such/model", **demo.load_options)
     with pytest.raises(ModelError):
-        list(run_workers(place, job, [Shard(0, 0, 1, 4)], print, workers=2))
+        list(run_workers(again, job, [Shard(0, 0, 1, 4)], print, workers=2))
     assert 0 < max(given) < 16_384
 
 

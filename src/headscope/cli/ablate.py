@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
 from headscope.cli.options import BootstrapOptions, ModelOptions, Natural, Positive, RunOptions
-from headscope.cli.show import head_named
 from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several
@@ -76,7 +75,7 @@ def ablate_command(given: _AblateOptions) -> None:
 
 def group_named(text: str) -> tuple[tuple[int, int], ...]:
     """`4-1+2-12` as ((3, 0), (1, 11)); raises InputError for what is no head."""
-    return tuple(head_named(part.strip()) for part in text.split("+"))
+    return tuple(options.head_named(part.strip()) for part in text.split("+"))
 
 
 def _lines(run: Run) -> Iterator[str]:

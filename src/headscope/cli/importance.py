@@ -81,7 +81,6 @@ def importance_command(given: _ImportanceOptions) -> None:
 
 
 def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[Run, list[str]]:
-    """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance_to_text
     from headscope.experiments.importance.objectives import load_language_model
 
@@ -99,7 +98,6 @@ def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[R
 def _of_task(
     data: TaskData, settings: ImportanceSettings, given: _ImportanceOptions
 ) -> tuple[Run, list[str]]:
-    """The run, and what is to be said before it."""
     from headscope.experiments.importance.importance import importance
     from headscope.run.store import open_run
     from headscope.tasks.task_model import load_for_task

@@ -16,23 +16,23 @@ from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
 from headscope.errors import HeadscopeError
 
-# command: (module of NAME_command, one line); it is imported when NAME runs or is asked for help
+# What each does; the module of its name is imported when it runs or is asked for help
 COMMANDS = {
-    "atlas": ("atlas", "Run all analyses over a corpus; ends in a report."),
-    "view": ("show", "What every head does in one text, as a page."),
-    "finetune": ("checkpoints", "Teach a model a task; record how its layers change."),
-    "ablate": ("ablate", "Switch heads off: which does a task need?"),
-    "importance": ("importance", "Gradients: how much a loss depends on each head."),
-    "prune": ("checkpoints", "Remove heads that a task can do without."),
-    "compare": ("atlas", "What fine-tuning changes in the heads of a model."),
-    "reproduce": ("papers", "A paper’s tables: published beside ours."),
-    "probe": ("probe", "How much syntax probes find in attention."),
-    "zoo": ("papers", "Which claims hold for which of several models?"),
-    "patterns": ("patterns", "Classes of attention maps: label, learn, apply."),
-    "head": ("show", "Tell what one head of a run is: labels, numbers, maps."),
-    "report": ("show", "Rebuild report, figures and tables of a run."),
-    "analyses": ("installation", "List the analyses and their options."),
-    "doctor": ("installation", "Check the installation, a model and a corpus."),
+    "atlas": "Run all analyses over a corpus; ends in a report.",
+    "view": "What every head does in one text, as a page.",
+    "finetune": "Teach a model a task; record how its layers change.",
+    "ablate": "Switch heads off: which does a task need?",
+    "importance": "Gradients: how much a loss depends on each head.",
+    "prune": "Remove heads that a task can do without.",
+    "compare": "What fine-tuning changes in the heads of a model.",
+    "reproduce": "A paper’s tables: published beside ours.",
+    "probe": "How much syntax probes find in attention.",
+    "zoo": "Which claims hold for which of several models?",
+    "patterns": "Classes of attention maps: label, learn, apply.",
+    "head": "Tell what one head of a run is: labels, numbers, maps.",
+    "report": "Rebuild report, figures and tables of a run.",
+    "analyses": "List the analyses and their options.",
+    "doctor": "Check the installation, a model and a corpus.",
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
 # objects takes a thirteenth of a run's time.
@@ -50,14 +50,14 @@ class LazyGroup(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"headscope.cli.{COMMANDS[cmd_name][0]}")
+        module = import_module(f"headscope.cli.{cmd_name}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the table above, so that help imports nothing."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

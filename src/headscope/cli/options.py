@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
+_HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4})")
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
@@ -151,6 +153,11 @@ class CorpusRunOptions(Options):
 
     corpus: CorpusOptions = group("What to read")
     limit: int | None = option("Read only the first N documents.")
+    word_tokens: Literal["auto", "text", "alone"] = option(
+        "Tokens of annotated words: of their running text or of each alone; auto takes the text "
+        "where spaces change tokens.",
+        "auto",
+    )
     asked: AnalysisOptions = group("What to compute")
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
@@ -178,6 +185,18 @@ def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
 def comma_separated(text: str | None) -> tuple[str, ...]:
     """`a, b` as ("a", "b")."""
     return tuple(filter(None, map(str.strip, (text or "").split(","))))
+
+
+def head_named(name: str) -> tuple[int, int]:
+    """`L8H10`, `L8·H10` or `8-10` as (7, 9); raises InputError for anything else."""
+    match = _HEAD.fullmatch(name.strip())
+    layer, head = (int(part) for part in match.groups() if part is not None) if match else (0, 0)
+    if not (layer and head):
+        raise InputError(
+            f"found the head {name!r}; wanted layer and head from 1, as papers count: L8H10, "
+            "L8·H10 or 8-10"
+        )
+    return layer - 1, head - 1
 
 
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:

@@ -132,7 +132,6 @@ for each in (train_command, apply_command, annotate_command, agreement_command):
 
 
 def _new_session(given: _AnnotateOptions) -> Session:
-    """Draw maps from every model and text; all that can be wrong is found as early as it can."""
     if not given.models:
         raise click.UsageError(
             f"{given.output} is no session yet; wanted a MODEL and a corpus to draw maps from"
@@ -154,7 +153,6 @@ def _new_session(given: _AnnotateOptions) -> Session:
 
 
 def _drawn(name: str, texts: dict[str, Corpus], count: int, given: _AnnotateOptions) -> list[Drawn]:
-    """That many maps of one model."""
     from headscope.corpus import Encoder
     from headscope.experiments.map_classifier.labelled_maps import draw
     from headscope.model.model import load
@@ -203,7 +201,6 @@ def _sheets(session: Session, given: _AnnotateOptions) -> None:
 
 
 def _serve(session: Session, given: _AnnotateOptions) -> None:
-    """Serves the page until Ctrl-C."""
     from headscope.experiments.map_classifier.annotation_server import AnnotationServer
 
     annotator = given.annotator

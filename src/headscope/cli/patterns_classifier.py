@@ -13,15 +13,7 @@ import click
 from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
 from headscope.cli.terminal_output import annotate, say, tell
-from headscope.cli.typed_command import (
-    Options,
-    argument,
-    flag,
-    group,
-    option,
-    several,
-    typed_command,
-)
+from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
@@ -33,9 +25,9 @@ class _TrainOptions(Options):
     output: Path = options.output_option(
         "Where weights, card and the confusion figure are written.", metavar="FOLDER", heading=""
     )
-    sessions: tuple[Path, ...] = several(
+    sessions: tuple[Path, ...] = option(
         "Labels of a session of yours, beside the bundled; repeatable.",
-        names="--labels", metavar="SESSION",
+        default=(), names="--labels", metavar="SESSION",
     )  # fmt: skip
     without_bundled: bool = flag("Learn from your sessions alone.")
     epochs: Positive | None = option("Passes over the maps.")
@@ -174,7 +166,6 @@ def _sentence(model: str, corpus: str, run: Run) -> str:
 
 
 def _written(runs: Mapping[tuple[str, str], Run], output: Path) -> tuple[Path, list[Path]]:
-    """The table of all heads, and the bars."""
     import numpy as np
     import pandas as pd
 

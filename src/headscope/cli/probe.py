@@ -156,26 +156,20 @@ def _labels(folder: Path, model: Model) -> list[list[str]]:
 
 
 def _lines(run: Run) -> Iterator[str]:
-    from headscope.experiments.probes.findings import (
-        data_text,
-        influential_heads,
-        probe_lines,
-        root_note,
-        structural_text,
-    )
+    from headscope.experiments.probes import findings
 
     probes, counts = run["probes"], run.manifest["counts"]
     yield size_of(run.manifest["model"])
-    yield from data_text(probes)
+    yield from findings.data_text(probes)
     if counts["windowed"]:
         yield f"{counts['windowed']} sentences were longer and read in windows"
     for reason, entry in counts["reasons"].items():
         yield f"{entry['total']} sentences were skipped: {reason}"
     if lacking := str(probes.attrs["lacking"]).split():
         yield f"not run, as they need --words: {', '.join(lacking)}"
-    yield from probe_lines(probes)
-    yield from filter(None, (structural_text(probes), root_note(probes)))
-    if heads := influential_heads(run.tree):
+    yield from findings.probe_lines(probes)
+    yield from filter(None, (findings.structural_text(probes), findings.root_note(probes)))
+    if heads := findings.influential_heads(run.tree):
         yield f"the probe on attention leans most on {heads}"
 
 

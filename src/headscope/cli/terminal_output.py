@@ -120,7 +120,8 @@ def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
 
 def size_of(model: Mapping[str, Any]) -> str:
     """`bert: 12 layers × 12 heads`, of a manifest's `model`."""
-    return f"{model['name']}: {model['layers']} layers × {model['heads']} heads"
+    size = model.get("size") or f"{model['layers']} layers × {model['heads']} heads"
+    return f"{model['name']}: {size}"
 
 
 def reading_lines(
@@ -132,6 +133,8 @@ def reading_lines(
         yield f"resumed: {progress.done_before} of {progress.total} shards were finished before"
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
+    if lost := counts.get("without_token"):
+        yield f"words: {lost} share a token with the word before them and are not told of"
     for reason, entry in counts["reasons"].items():
         names = (name if len(name) <= 60 else name[:59] + "…" for name in entry["first"][:3])
         more = ", …" if entry["total"] > 3 else ""

@@ -229,7 +229,6 @@ def _click_type(kind: Any) -> Any:
 
 
 def _value(kind: type[Given], values: Mapping[str, Any]) -> Given:
-    """The class of options with the parsed values, groups within."""
     hints = typing.get_type_hints(kind)
     return kind(
         **{

@@ -111,10 +111,7 @@ class Sums(Accumulator):
 
 @dataclass
 class Counts(Accumulator):
-    """A histogram: how many observations fell into each cell; no replicates.
-
-    counts  [*cell] int64
-    """
+    """A histogram: how many observations fell into each cell, [*cell] int64; no replicates."""
 
     counts: npt.NDArray[np.int64]
 

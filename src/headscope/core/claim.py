@@ -67,9 +67,7 @@ class Claim:
 
     @property
     def row(self) -> dict[str, Any]:
-        """For tables and programs: kind, label (without numbers), text (with them), sentence; value
-        and interval, reference and effect; n, analysis.
-        """
+        """The claim for tables and programs; label is without numbers, text with them."""
         return {
             "kind": self.kind, "label": self.name, "text": self.label, "sentence": self.sentence,
             "value": self.value, "ci_low": self.low, "ci_high": self.high,
@@ -123,9 +121,7 @@ class LabelRule:
 
 
 def effects(share: Estimate, reference: Floats | float) -> Floats:
-    """The effect of every cell, as shares of a ceiling of 1; NaN where there is no value, 0
-    where even the ordinary head is at the ceiling.
-    """
+    """The effect of every cell, for a ceiling of 1; NaN without a value, 0 for no room above."""
     way = 1 - np.asarray(reference)
     above = np.where(way > 0, surely(share) - reference, 0) / np.where(way > 0, way, 1)
     return np.asarray(np.where(np.isfinite(share.value), above, np.nan))
@@ -136,19 +132,11 @@ def rank(claim: Claim) -> tuple[float, int, int, str, str]:
     return (-claim.effect, claim.layer, claim.head, claim.kind, claim.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Phrases:
-    """A claim in words: `label` with numbers, and `sentence` without the head's name."""
-
-    label: str
-    sentence: str
-
-
 def claims_where(
     share: Estimate,
     reference: float,
     rule: LabelRule,
-    say: Callable[[int, int], Phrases],
+    say: Callable[[int, int], tuple[str, str]],
     *,
     kind: str,
     name: str,
@@ -161,19 +149,18 @@ def claims_where(
     """One claim per head whose value is clearly above the reference, or passes its rule.
 
     share  [layer, head]; no claim is made where it is NaN
-    say    layer, head -> the claim in words
+    say    layer, head -> its label, with numbers, and its sentence, without the head's name
     about  the tokens, of a claim about a sink, which says better what claims of that kind say
     """
     effect = effects(share, reference)
     wanted = (effect > LEAST_EFFECT) | (surely(share) > rule.least)
     claims = []
     for layer, head in np.argwhere(wanted & np.isfinite(effect)).tolist():
-        phrases = say(layer, head)
         claims.append(
             Claim(
-                layer, head, kind, float(effect[layer, head]), name, phrases.label,
-                phrases.sentence, *at(share, layer, head), reference, n, analysis, about,
-                replaces=about, brief=brief, counted=counted,
+                layer, head, kind, float(effect[layer, head]), name, *say(layer, head),
+                *at(share, layer, head), reference, n, analysis, about, replaces=about,
+                brief=brief, counted=counted,
             )
         )  # fmt: skip
     return claims

@@ -12,10 +12,7 @@ UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 
 
 def terms() -> dict[str, Term]:
-    """Word of the data -> its entry: the words of attention at large, then those of each question.
-
-    Where two questions explain one word, the one with the lower place counts.
-    """
+    """Word of the data -> its entry: of attention at large, else of the first question with one."""
     known = dict(TERMS)
     for words in parts("terms"):
         known |= {word: term for word, term in words.items() if word not in known}

@@ -65,6 +65,7 @@ TARGETS = {
 }  # fmt: skip
 OFFSETS = {name: one.offset for name, one in TARGETS.items() if one.offset is not None}
 NEIGHBOURS = tuple(name for name, offset in OFFSETS.items() if offset)  # the token before, after
+WORD_KINDS = ("own_segment", "other_segment", "same_token")  # what a word can attend to
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}
 
@@ -87,7 +88,7 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     cls, sep = (estimate(surface, "attention", target=one) for one in ("cls", "sep"))
     both = added(cls, sep)
     shared = np.minimum(cls.value, sep.value) >= SHARED_PART * both.value
-    return Estimate(*(np.where(shared, part, np.nan) for part in (both.value, both.low, both.high)))
+    return both.map(lambda part: np.where(shared, part, np.nan))
 
 
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:

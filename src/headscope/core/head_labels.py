@@ -61,10 +61,7 @@ def all_claims(tree: xr.DataTree) -> list[Claim]:
 
 @derived
 def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
-    """(layer, head) -> its labels, for every head, in order.
-
-    Strongest first: by effect (see `claim`), the same for the same numbers.
-    """
+    """(layer, head) -> its labels, the largest effect first, for every head, in order."""
     layers, heads = shape(tree)
     rules = label_rules()
     claims: dict[tuple[int, int], list[Claim]] = {
@@ -93,7 +90,7 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
     separator sink tells less than the first head that does something else. The list is then ordered
     by effect alone; ties go to the lower layer, then the lower head.
     """
-    strongest = [found.labels[0] for found in head_labels(tree).values() if found.labels]
+    strongest = [one.labels[0] for one in head_labels(tree).values() if one.labels]
     waiting, chosen, taken = sorted(strongest, key=rank), list[Claim](), Counter[str]()
     while waiting and len(chosen) < count:
         # max keeps the first of equals.
@@ -105,7 +102,6 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:
-    """The labels among the claims about one head, which are ordered."""
     passing = [claim for claim in claims if rules[claim.kind].passes(claim)]
     kinds = {claim.kind for claim in passing}
     telling = {kind for kind in kinds if not rules[kind].last}

@@ -81,10 +81,9 @@ def _metrics_of(
     tree: xr.DataTree, name: str, variable: str, question: Question | None
 ) -> list[HeadMetric]:
     special = None if question is None else question.part("metrics")
-    if special is not None:
-        metrics: list[HeadMetric] | None = special(tree, variable)
-        if metrics is not None:
-            return metrics
+    metrics: list[HeadMetric] | None = None if special is None else special(tree, variable)
+    if metrics is not None:
+        return metrics
     array = tree.children[name].to_dataset()[variable]
     dims = [str(dim) for dim in array.dims]
     if dims[:2] != ["layer", "head"] or len(dims) > 3 or _NOT_OF_HEADS & set(dims):

@@ -1,16 +1,7 @@
 """A question asked of every head, announced by one object: the plug-in point.
 
 Our analyses and a stranger's are announced in the same way: a `Question`, named as an entry point
-of the group `headscope.analyses`.
-
-    [project.entry-points."headscope.analyses"]
-    largest = "my_package.largest:QUESTION"
-
-    QUESTION = Question(
-        name="largest", package=__name__, title="Largest weights", place=500,
-        measure="measure:Largest", figures="figure:FIGURES", section="section:SECTION",
-        terms="terms:TERMS", claims="claims:claims", rules="claims:RULES",
-    )
+of the group `headscope.analyses` (docs/your-own-analysis.md shows one).
 
 Each part is given as it is, or as `module:attribute` below `package`. The second way imports
 nothing until the part is used, so that a report needs no torch and a list of names nothing at all.
@@ -123,10 +114,7 @@ class Question:
 
 
 def check_question(question: Question) -> None:
-    """Checks that everything it announces is possible; its measure is checked when it is used.
-
-    raises  InputError that says what is wrong with which question
-    """
+    """Raises InputError if what it announces is impossible; its measure is checked when used."""
     who = f"question {question.name!r}"
     if not question.name.isidentifier():
         raise InputError(f"{who}: a name is made of letters, digits and _")
@@ -155,16 +143,14 @@ _REFUSED_MEASURES: dict[str, str] = {}  # name of a question -> why its measure 
 
 
 def register(question: Question) -> Question:
-    """Makes a question known in this process; raises InputError if it is impossible, or its name
-    is that of another one.
-    """
+    """Makes a question known here; raises InputError if it is impossible or its name is taken."""
     check_question(question)
     known = _announced()[0].get(question.name) or _REGISTERED.get(question.name)
     if known is not None and known != question:
         one, other = (each.package or "this process" for each in (known, question))
         raise InputError(
-            f"two questions are called {question.name!r}: one of {one} and one of {other}; rename "
-            "one"
+            f"two questions are called {question.name!r}: one of {one} and one of {other}; "
+            "rename one"
         )
     _REGISTERED[question.name] = question
     return question
@@ -211,7 +197,6 @@ def parts(kind: str, among: Iterable[Question] | None = None) -> list[Any]:
 
 @cache
 def _announced() -> tuple[dict[str, Question], list[str]]:
-    """The questions of all entry points by name, ours first; and why some were refused."""
     known: dict[str, Question] = {}
     why: list[str] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: _distribution(entry) != OURS):
@@ -241,7 +226,6 @@ def _announced() -> tuple[dict[str, Question], list[str]]:
 
 
 def _as_question(announced: object) -> Question:
-    """A question as it is; an analysis class alone is one without figures and words."""
     name = getattr(announced, "name", None)
     if isinstance(announced, type) and isinstance(name, str):
         return Question(name=name, measure=announced)

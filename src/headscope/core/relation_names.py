@@ -58,10 +58,7 @@ _WORDS = {
 
 
 def arrow(label: str, direction: str) -> str:
-    """From where to where a head looks: `direct object → verb` or `verb → its direct object`.
-
-    label  as in the treebank, printable
-    """
+    """How a head looks, of a printable label: `direct object → verb`, `verb → its object`."""
     if label in TOTALS:
         return TOTALS[label] if direction == FROM_DEPENDENT else "head → its dependent"
     dependent, head = _words(label)
@@ -72,10 +69,7 @@ def arrow(label: str, direction: str) -> str:
 
 
 def _words(label: str) -> tuple[str, str]:
-    """The dependent, and the word it depends on, '' if not known.
-
-    A subtype without a name of its own has its label in brackets.
-    """
+    """The dependent, a subtype's label in brackets, and the word it depends on, '' if not known."""
     if label in _WORDS:
         return _WORDS[label]
     base = label.partition(":")[0]

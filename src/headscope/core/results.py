@@ -59,9 +59,7 @@ def derived(function: Derive) -> Derive:
 @derived
 def group(tree: xr.DataTree, name: str) -> xr.Dataset | None:
     """The dataset of an analysis; None where the run did not include it."""
-    if name not in tree.children:
-        return None
-    return tree.children[name].to_dataset()
+    return tree.children[name].to_dataset() if name in tree.children else None
 
 
 def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
@@ -72,15 +70,14 @@ def needed(tree: xr.DataTree, name: str) -> xr.Dataset:
 
 
 def estimates(dataset: xr.Dataset) -> list[str]:
-    """Names of the numeric variables, without companions (intervals, n), PLACES, and those that are
-    marked as no part of tables (`tidy` = 0).
-    """
+    """Names of the numeric variables, but companions (intervals, n), PLACES, those of `tidy` 0."""
     names = [
         str(name)
         for name, variable in dataset.data_vars.items()
         if variable.dtype.kind in "biuf" and variable.attrs.get("tidy", 1)
     ]
-    return [name for name in names if name not in PLACES and not _is_companion(name, names)]
+    companions = {name + end for name in names for end in COMPANIONS}
+    return [name for name in names if name not in PLACES and name not in companions]
 
 
 def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
@@ -104,9 +101,7 @@ def surely(parts: Estimate) -> Floats:
 
 def at(parts: Estimate, *place: int) -> tuple[float, float, float]:
     """One value with the ends of its interval: of one head, of parts [layer, head]."""
-    cells: list[Floats] = [parts.value, parts.low, parts.high]
-    value, low, high = (float(cell[place]) for cell in cells)
-    return value, low, high
+    return float(parts.value[place]), float(parts.low[place]), float(parts.high[place])
 
 
 def pick(array: xr.DataArray, **choice: Any) -> xr.DataArray:
@@ -135,6 +130,37 @@ def shape(tree: xr.DataTree) -> tuple[int, int]:
     return int(tree.attrs["layers"]), int(tree.attrs["heads"])
 
 
+_NUMBERS: ContextVar[tuple[int, ...]] = ContextVar("numbers_of_layers", default=())
+
+
+@contextmanager
+def naming_layers(tree: xr.DataTree) -> Iterator[None]:
+    """Inside the context layers are called by the model's own numbers, where the run has any."""
+    token = _NUMBERS.set(layer_numbers(tree))
+    try:
+        yield
+    finally:
+        _NUMBERS.reset(token)
+
+
+def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
+    """Of a model in which not all layers attend: the numbers, from 0, of those that do; else ()."""
+    return tuple(int(number) for number in str(tree.attrs.get("layer_numbers", "")).split())
+
+
+def layer_name(layer: int) -> str:
+    """What papers call a layer, from its 0-based place among those that attend: from 1."""
+    numbers = _NUMBERS.get()
+    return str((numbers[layer] if 0 <= layer < len(numbers) else layer) + 1)
+
+
+def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
+    """The dataset with the model's own numbers as the coordinate of its layers."""
+    if "layer" not in dataset.coords:
+        return dataset
+    return dataset.assign_coords(layer=[numbers[at] for at in dataset["layer"].values.tolist()])
+
+
 def head_name(unit: int, heads: int) -> str:
     """How papers name a head: 1-based, `L8·H10`; `unit` is layer · heads + head, 0-based."""
     return place_name(*divmod(unit, heads))
@@ -147,7 +173,7 @@ def json_number(value: float) -> float | None:
 
 def place_name(layer: int, head: int) -> str:
     """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
-    return f"L{layer + 1}·H{head + 1}"
+    return f"L{layer_name(layer)}·H{head + 1}"
 
 
 def largest_first(values: Floats) -> list[tuple[int, int]]:
@@ -177,10 +203,6 @@ def title_name(model: str) -> str:
     """The last part of a local path, as its folder says nothing of the model; hub ids stay."""
     local = model.startswith(("/", "./", "../", "~")) or "\\" in model
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
-
-
-def _is_companion(name: str, names: list[str]) -> bool:
-    return any(name.endswith(end) and name.removesuffix(end) in names for end in COMPANIONS)
 
 
 DRAWS = "_draws"

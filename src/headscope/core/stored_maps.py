@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.accumulators import Bools, Ints
 from headscope.core.results import Floats, group, printable
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 PUNCTUATION = (".", ",")
 
 
@@ -82,7 +80,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
             "token_text", "word_text", "special", "segment", "token_word", "token_count",
         )
     }  # fmt: skip
-    found = []
+    inputs = []
     for at in range(maps.sizes["input"]):
         n = int((columns["token_count"][at] > 0).sum())
         attention = maps.values[at, :, :, :n, :n]
@@ -92,7 +90,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
         token, form, special, segment, word, count = (c[at, :n] for c in columns.values())
         tokens = tuple(map(str, token))
         known = bool(np.isfinite(value_norm).all())
-        found.append(
+        inputs.append(
             StoredInput(
                 text=_text(tokens, form.tolist(), special > 0, word), tokens=tokens,
                 special=special > 0, segment=segment.astype(np.int64), word=word.astype(np.int64),
@@ -102,7 +100,7 @@ def stored_inputs(tree: xr.DataTree) -> list[StoredInput]:
                 versus_name="" if others is None else printable(others.attrs["versus"]),
             )
         )  # fmt: skip
-    return found
+    return inputs
 
 
 def _text(tokens: Sequence[str], forms: Sequence[str], special: Bools, word: Ints) -> str:
@@ -119,7 +117,6 @@ def _text(tokens: Sequence[str], forms: Sequence[str], special: Bools, word: Int
 
 
 def _gold(dataset: xr.Dataset, at: int) -> tuple[tuple[int, int, str], ...]:
-    """The tree of an input; those with trees come first, in the order of `example`."""
     if at >= dataset.sizes["example"]:
         return ()
     heads = dataset["head_word"].transpose("example", "word").values[at]

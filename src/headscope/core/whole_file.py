@@ -60,9 +60,6 @@ def _publish(file: Path) -> None:
         os.fsync(opened.fileno())
 
 
-# --- folders --------------------------------------------------------------------------------
-
-
 def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a folder beside it, sync that, and put it in the place of the old one.
 

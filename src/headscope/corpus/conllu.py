@@ -86,7 +86,6 @@ def blocks(path: Path) -> Iterator[list[FileLine]]:
 
 
 def _comments(block: Sequence[FileLine]) -> dict[str, str]:
-    """What the comments say: `# key = value`; the value is empty where there is none."""
     pairs = [line.text[1:].partition("=") for line in block if line.text.startswith("#")]
     return {key.strip(): value.strip() for key, _, value in pairs}
 
@@ -98,7 +97,6 @@ def _newdoc(comments: dict[str, str]) -> str | None:
 def _sentence(
     path: Path, label: str, block: Sequence[FileLine], entity_fields: tuple[str, ...]
 ) -> ConlluSentence | None:
-    """The sentence of a block; None where there are only comments."""
     for line in block:
         if line.fault:
             fault = f"{path}:{line.number}: {line.fault}"
@@ -119,7 +117,6 @@ def _sentence(
 
 
 def _row(text: str, index: int) -> dict[str, Any]:
-    """One row, parsed; raises Fault for a malformed one."""
     columns = text.count("\t") + 1
     if columns != COLUMNS:
         lost = "\t" not in text and len(text.split()) > 1

@@ -29,6 +29,7 @@ class EncodeCounts:
     tokens      tokens in them, special ones included
     skipped     passages left out, each under one of `reasons`
     windowed    passages longer than an input, read in consecutive windows
+    without_token  annotated words that no token begins in: nothing is told of them
     """
 
     documents: int = 0
@@ -36,6 +37,7 @@ class EncodeCounts:
     tokens: int = 0
     skipped: int = 0
     windowed: int = 0
+    without_token: int = 0
     reasons: dict[str, Reason] = field(default_factory=dict)
 
     def skip(self, passage: str, *, reason: str) -> None:
@@ -48,7 +50,7 @@ class EncodeCounts:
 
     def add(self, other: EncodeCounts) -> None:
         """Adds what was counted elsewhere, as if it had been read after this."""
-        for total in ("documents", "examples", "tokens", "skipped", "windowed"):
+        for total in ("documents", "examples", "tokens", "skipped", "windowed", "without_token"):
             setattr(self, total, getattr(self, total) + getattr(other, total))
         for reason, more in other.reasons.items():
             entry = self.reasons.setdefault(reason, Reason())

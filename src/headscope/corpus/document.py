@@ -139,7 +139,6 @@ class Example:
     frames: tuple[Frame, ...] = ()
 
     def __len__(self) -> int:
-        """Number of tokens, special ones included."""
         return len(self.input_ids)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONG = ("window", "skip", "error")
 SEGMENT_IDS = ("auto", "zeros")
+WORD_TOKENS = ("auto", "text", "alone")
 PACKED_LENGTH = 128  # Clark et al. (2019), section 3: segments of at most 128 tokens
 
 
@@ -65,6 +66,10 @@ class Encoder:
                   `skip` it (counted and named), or stop with an `error`
     segment_ids   `auto`: 0 up to and including the first separator, then 1, for a model that has
                   segments; `zeros`: all 0, as Clark et al.'s script did
+    word_tokens   tokens of annotated words: those of their running `text`, each in the word where
+                  it begins, or of each word `alone`, as Clark et al. read them; `auto`: of the
+                  text where spaces change them (byte-level BPE, sentencepiece), else alone
+                  (WordPiece)
     seed          decides where packed windows are split in two
 
     `counts` holds the totals of all documents encoded so far. Never cut silently: every token of
@@ -80,15 +85,26 @@ class Encoder:
         max_length: int | None = None,
         long: Literal["window", "skip", "error"] = "window",
         segment_ids: Literal["auto", "zeros"] = "auto",
+        word_tokens: Literal["auto", "text", "alone"] = "auto",
         seed: int = 0,
     ) -> None:
         check_choice("long", long, *LONG)
         check_choice("segment_ids", segment_ids, *SEGMENT_IDS)
+        check_choice("word_tokens", word_tokens, *WORD_TOKENS)
         self.reader = TokenizerReader(tokenizer)
         self.model_limit = model_limit
         self.limit = model_limit if max_length is None else max_length
         self.packed_limit = min(PACKED_LENGTH, model_limit) if max_length is None else max_length
-        self._check_limits()
+        # Two tokens of content let every kind of window move on, one in each segment.
+        least = max(self.reader.frame.room) + 2
+        for limit in (self.limit, self.packed_limit):
+            if not least <= limit <= model_limit:
+                raise InputError(
+                    f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
+                    f"{model_limit} (what the model takes)"
+                )
+        running = word_tokens == "text" or (word_tokens == "auto" and self.reader.sees_spaces)
+        self._words = self.reader.running_words if running else self.reader.words
         self.long = long
         self.segments = has_segments and segment_ids == "auto"
         self.seed = seed
@@ -114,18 +130,7 @@ class Encoder:
         self.counts.tokens += sum(map(len, examples))
         return examples
 
-    def _check_limits(self) -> None:
-        # Two tokens of content let every kind of window move on, one in each segment.
-        least = max(self.reader.frame.room) + 2
-        for limit in (self.limit, self.packed_limit):
-            if not least <= limit <= self.model_limit:
-                raise InputError(
-                    f"a length of {limit} tokens; wanted {least} (special tokens and two more) to "
-                    f"{self.model_limit} (what the model takes)"
-                )
-
     def _alone(self, document: Document, passage: Passage) -> Iterator[Example]:
-        """The examples of a passage that shares its window with no other."""
         if passage.fault is not None:
             self.counts.skip(passage.fault, reason="malformed")
             return
@@ -143,7 +148,8 @@ class Encoder:
     def _content(self, passage: Passage) -> _Content:
         if passage.words is not None:
             glued = [i + 1 for i, word in enumerate(passage.words) if not word.space_after]
-            ids, word_index = self.reader.words([w.form for w in passage.words], glued=glued)
+            ids, word_index = self._words([w.form for w in passage.words], glued=glued)
+            self.counts.without_token += len(passage.words) - len(np.unique(word_index))
             return _Content(ids, None, word_index)
         first = self.reader.text(passage.text or "")
         # As the tokenizer itself does, an empty second text is no second segment.
@@ -153,8 +159,7 @@ class Encoder:
     def _packed(
         self, document: Document, passages: Sequence[Passage], *, start: int
     ) -> Iterator[Example]:
-        """Windows of consecutive sentences, two segments each where the tokenizer has a sign
-        between them and the window holds two sentences."""
+        """Windows of consecutive sentences: two segments, where a sign stands between segments."""
         names, pieces = self._sentences(passages)
         frame = self.reader.frame
         capacity = self.packed_limit - frame.room[frame.separates]
@@ -192,7 +197,6 @@ class Encoder:
         return names, pieces
 
     def _fitted(self, name: str, content: _Content, limit: int) -> Iterator[tuple[str, _Content]]:
-        """The content under its own name if it fits, or what the rule for long ones makes of it."""
         if not len(content):
             self.counts.skip(name, reason="empty")
             return
@@ -218,7 +222,6 @@ class Encoder:
     def _ready(
         self, document: Document, passage: Passage, tokens: Sequence[str]
     ) -> Iterator[Example]:
-        """Ready tokens, used as they are; over the limit, windows with the tokenizer's frame."""
         try:
             ids = self.reader.tokens(tokens)
         except UnknownToken as error:
@@ -255,7 +258,6 @@ class Encoder:
         return Example(name, document.id, ids, segment_ids, special, word_index)
 
     def _readable(self, passage: Passage) -> bool:
-        """Whether its texts are valid Unicode; counts it as skipped if not."""
         texts = [passage.text or "", passage.text_pair or "", *(passage.tokens or ())]
         texts += [word.form for word in passage.words or ()]
         readable = is_unicode(*texts)

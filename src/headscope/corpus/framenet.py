@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import OnError, check_choice, described_policy, stopped_at_faults
 from headscope.corpus.framenet_exemplars import (
@@ -99,8 +100,7 @@ class FramesCorpus:
         digest = hashlib.sha256()
         frames = (f"frame/{name}.xml" for name in sorted(self._frames))
         for name in (*INDICES, *frames, *(f"lu/{unit}" for unit in self._units)):
-            with (self.folder / name).open("rb") as file:
-                part = hashlib.file_digest(file, "sha256").hexdigest()
+            part = file_sha256(self.folder / name)
             digest.update(f"{name} {part}\n".encode("utf-8", "surrogateescape"))
         return {
             "kind": "frames",
@@ -137,7 +137,6 @@ class FramesCorpus:
                 yield from _exemplars(file, frame, core[frame], self.filters)
 
     def _core(self, frame: str, path: Path) -> frozenset[str]:
-        """Names of the core elements of the frame that a file's lexical unit evokes."""
         if frame not in self._frames:
             raise CorpusError(f"{path}: its frame {frame[:60]!r} is not listed in frameIndex.xml")
         tree = XmlFile.read(self.folder / "frame" / f"{frame}.xml", root="frame").root
@@ -173,7 +172,6 @@ def _check_parts(root: Path) -> None:
 
 
 def _units(root: Path) -> tuple[tuple[str, ...], int]:
-    """File names of the annotated lexical units that are there, and how many more are listed."""
     index = XmlFile.read(root / "luIndex.xml", root="luIndex").root
     there = {entry.name for entry in (root / "lu").iterdir()}
     annotated = (lu for lu in index.iterfind("{*}lu") if lu.get("hasAnnotation") != "false")
@@ -188,7 +186,6 @@ def _units(root: Path) -> tuple[tuple[str, ...], int]:
 
 
 def _frames(root: Path) -> frozenset[str]:
-    """Names of the frames; each has its file."""
     index = XmlFile.read(root / "frameIndex.xml", root="frameIndex").root
     names = [frame.get("name", "") for frame in index.iterfind("{*}frame")]
     there = {entry.name for entry in (root / "frame").iterdir()}

@@ -99,7 +99,6 @@ def _admitted(
     elements: Sequence[CharacterSpan],
     filters: FrameFilters,
 ) -> bool:
-    """Whether the target is one token, and all elements are short and far from it."""
     if target not in tokens:
         return False
     place = tokens.index(target)
@@ -112,7 +111,6 @@ def _admitted(
 
 
 def _labels(annotation: Element, layer: str, text: str) -> list[tuple[CharacterSpan, str]]:
-    """Span and name of the labels of a layer that are realised in the text, in order."""
     realised = {
         (_span(label, text), label.get("name", ""))
         for there in annotation.iterfind("{*}layer")

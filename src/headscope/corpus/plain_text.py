@@ -159,7 +159,6 @@ def _rows(path: Path, label: str) -> Iterator[tuple[str, Passage]]:
 
 
 def _row(row: object, place: str) -> tuple[str, Passage]:
-    """Document name and passage of one parsed line; ValueError for a malformed one."""
     if not isinstance(row, dict):
         raise ValueError(
             f"found a JSON {type(row).__name__}; wanted an object with text_a or tokens"

@@ -7,9 +7,8 @@ from bisect import insort
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, Ints
 from headscope.corpus.contents import ROOT, has_tree, label
 from headscope.corpus.document import Example
 
@@ -18,7 +17,6 @@ CANDIDATES = 200
 WORDS = range(6, 15)  # fewer say little, more do not fit into a column
 INPUTS = 3
 TOKENS = range(12, 41)  # likewise
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -73,7 +71,6 @@ class StoredInputChoice:
         return (*sentences, *others)
 
     def _varied(self) -> list[Example]:
-        """Sentences, each of which adds as many new relations as any of those left."""
         drawn = self._sentences.examples
         left = {place: _relations(example) for place, example in enumerate(drawn)}
         chosen: list[Example] = []

@@ -95,6 +95,8 @@ class TokenizerReader:
         self.special = self._special_ids()
         self.frame = self._frame()
         self._spaced = self._needs_space()
+        # A word mark, or a space of its own, is lost where words are read one by one.
+        self.sees_spaces = not np.array_equal(self.text("the."), self.text("the ."))
 
     def text(self, text: str) -> Ids:
         """Ids [token] of running text, without special tokens."""
@@ -118,6 +120,24 @@ class TokenizerReader:
         ids = np.asarray(encoded.input_ids, dtype=np.int64)
         return ids, np.asarray(encoded.word_ids(0), dtype=np.int64)
 
+    def running_words(self, forms: Sequence[str], *, glued: Iterable[int] = ()) -> tuple[Ids, Ids]:
+        """Ids [token] of the text that the words make, and the word [token] each begins in.
+
+        The ids are those of the running text. A token over several words ('.\"', "cannot" of
+        "can" and "not") belongs to the first of them, so that others may have none.
+
+        glued  0-based words without a space before them
+        """
+        if not forms:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        bare = {0, *glued}
+        spaced = [form if i in bare else f" {form}" for i, form in enumerate(forms)]
+        encoded = self._call("".join(spaced), return_offsets_mapping=True)
+        word = np.repeat(np.arange(len(spaced)), [len(form) for form in spaced])  # [character]
+        starts = np.asarray(encoded.offset_mapping, dtype=np.int64).reshape(-1, 2)[:, 0]  # [token]
+        ids = np.asarray(encoded.input_ids, dtype=np.int64)
+        return ids, word[np.minimum(starts, len(word) - 1)] if len(ids) else ids
+
     def tokens(self, tokens: Sequence[str]) -> Ids:
         """Ids [token] of ready tokens; UnknownToken names the first that is not known."""
         unknown = self.tokenizer.unk_token_id
@@ -139,7 +159,6 @@ class TokenizerReader:
         return np.asarray(sorted(set(t.all_special_ids) - content), dtype=np.int64)
 
     def _frame(self) -> SpecialTokens:
-        """Read off a probe that the tokenizer framed itself."""
         # Some vocabularies hold none of the probes; the last resort is a word of their own.
         own = (str(self.tokenizer.decode([i])) for i in range(min(len(self.tokenizer), 1000)))
         for probe in chain(PROBES, own):
@@ -157,7 +176,6 @@ class TokenizerReader:
 
     @staticmethod
     def _parts(encoded: Any) -> list[Ids]:
-        """The special ids before, between and after the segments of one encoded input."""
         parts: list[list[int]] = [[]]
         last = None
         for token, segment in zip(encoded.input_ids, encoded.sequence_ids(0), strict=True):
@@ -169,7 +187,6 @@ class TokenizerReader:
         return [np.asarray(part, dtype=np.int64) for part in parts]
 
     def _needs_space(self) -> bool:
-        """Whether split words match running text only if they carry their space with them."""
         running = list(self._call("the the").input_ids)
         bare = list(self._call(["the", "the"], is_split_into_words=True).input_ids)
         spaced = list(self._call(["the", " the"], is_split_into_words=True).input_ids)

@@ -89,7 +89,8 @@ def routes(arcs: Sequence[Arc], row: WordRow) -> list[Route]:
     placed: list[int] = []
     by_length = sorted(range(len(arcs)), key=lambda at: (abs(ends[at][0] - ends[at][1]), ends[at]))
     for at in by_length:
-        beneath = [levels[other] for other in placed if _touch(extents[at], extents[other])]
+        start, end = extents[at]
+        beneath = [levels[o] for o in placed if start < extents[o][1] and extents[o][0] < end]
         levels[at] = max(beneath, default=-1) + 1
         placed.append(at)
     return [Route(*pair, level) for pair, level in zip(ends, levels, strict=True)]
@@ -115,7 +116,7 @@ def right_to_left(words: Sequence[str]) -> bool:
 
 def _ends(arcs: Sequence[Arc], row: WordRow) -> list[tuple[float, float]]:
     """The x of both ends of each arc, fanned out so that nested arcs do not cross."""
-    found = [[0.0, 0.0] for _ in arcs]
+    ends = [[0.0, 0.0] for _ in arcs]
     for word, centre in enumerate(row.centres):
         here = [
             (at, side)
@@ -128,8 +129,8 @@ def _ends(arcs: Sequence[Arc], row: WordRow) -> list[tuple[float, float]]:
         here.sort(key=lambda end: _fan_key(arcs[end[0]], word, end[1], row))
         step = min(FAN, row.widths[word] / max(len(here), 1))
         for place, (at, side) in enumerate(here):
-            found[at][side] = centre + (place - (len(here) - 1) / 2) * step
-    return [(start, end) for start, end in found]
+            ends[at][side] = centre + (place - (len(here) - 1) / 2) * step
+    return [(start, end) for start, end in ends]
 
 
 def _fan_key(arc: Arc, word: int, side: int, row: WordRow) -> tuple[bool, float]:
@@ -143,10 +144,6 @@ def _extent(arc: Arc, start: float, end: float) -> tuple[float, float]:
     half = text_width(arc.label, arc.size) / 2 + LABEL_GAP / 2 if arc.label else 0.0
     middle = (start + end) / 2
     return min(start, end, middle - half), max(start, end, middle + half)
-
-
-def _touch(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 LABEL = 5.8  # points of type
@@ -184,10 +181,7 @@ def reach(strokes: Sequence[Stroke], row: WordRow) -> float:
 
 
 def draw_strokes(axes: Axes, strokes: Sequence[Stroke], row: WordRow, *, side: int) -> None:
-    """Draws on axes in points, the middle of the words at 0.
-
-    side  1: above the words, -1: below
-    """
+    """Draws on axes in points, the middle of the words at 0; side 1: above the words, -1: below."""
     ways = _routes(strokes, row)
     for stroke, route in zip(strokes, ways, strict=True):
         y, shade = side * _height(route.level), color(stroke.hue)

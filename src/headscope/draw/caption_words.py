@@ -13,10 +13,7 @@ INTERVALS = "95 % intervals, bootstrap over documents"
 
 
 def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
-    """`n = 26 documents, 4,658 tokens`; `array` may be of fewer documents, and says so.
-
-    Of a task's data they are examples.
-    """
+    """`n = 26 documents, 4,658 tokens` of a run or an array of it; of a task's data, examples."""
     tokens = int(tree.attrs.get("tokens", 0))
     count, many = documents(tree, array), counted(tree)
     words = f"n = {count:,} {many.removesuffix('s') if count == 1 else many}"

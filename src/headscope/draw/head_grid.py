@@ -146,11 +146,7 @@ def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:
         step = 1 if count <= FEW else 2 if count <= 2 * FEW else 4
         setter(range(0, count, step), [str(at + 1) for at in range(0, count, step)])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        if framed:
-            spine.set(visible=True, color=color("rule"))
-        else:
-            spine.set_visible(False)
+    axes.spines[:].set(visible=framed, color=color("rule"))
     axes.set_xlabel("head", loc="left")
     axes.set_ylabel("layer")
 

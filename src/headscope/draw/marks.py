@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import ScaledTranslation
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import Floats
+from headscope.core.results import Floats, layer_name
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
@@ -32,7 +32,7 @@ LEGEND_START = -22.0  # points right of the axes
 def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
     """An x axis of layers, printed from 1."""
     step = 1 if layers <= MANY_LAYERS else 2
-    axes.set_xticks(range(0, layers, step), [str(layer + 1) for layer in range(0, layers, step)])
+    axes.set_xticks(range(0, layers, step), [layer_name(at) for at in range(0, layers, step)])
     axes.set_xlim(-0.6, layers - 0.4)
     if label:
         axes.set_xlabel("layer")
@@ -202,10 +202,7 @@ def cells(
 
 
 def cell_key(axes: Axes, top_text: str, *, end: float = 1.0) -> None:
-    """The legend of `cells`, below the map: the ramp from 0 to its last shade.
-
-    end  of the map's width, where the legend ends
-    """
+    """The legend of `cells` below a map, from 0 to the last shade; ends at `end` of its width."""
     shade_key(axes, [{"color": shade} for shade in ramp()], ("0", top_text), end=end)
 
 
@@ -274,11 +271,11 @@ def _boxes(
     chosen: np.ndarray, x_edges: Floats, y_edges: Floats, *, merge: bool
 ) -> list[tuple[float, float, float, float]]:
     """Rectangles (left, right, bottom, top) that cover the chosen cells [y, x]."""
-    found = []
+    boxes = []
     for row in np.flatnonzero(chosen.any(axis=1)):
         for start, stop in _runs(chosen[row], merge=merge):
-            found.append((x_edges[start], x_edges[stop], y_edges[row], y_edges[row + 1]))
-    return found
+            boxes.append((x_edges[start], x_edges[stop], y_edges[row], y_edges[row + 1]))
+    return boxes
 
 
 def _runs(row: np.ndarray, *, merge: bool) -> list[tuple[int, int]]:

@@ -106,10 +106,7 @@ def beside(
     faint: bool = False,
     **look: Any,
 ) -> None:
-    """Text of a column beside the axes.
-
-    at  points right of the right border, or, negative, left of the left border
-    """  # fmt: skip
+    """Text `at` points right of the axes' right border, or, where negative, left of the left."""
     axes.annotate(
         text, (float(at > 0), row), (at, 0), xycoords=("axes fraction", "data"),
         textcoords="offset points", ha=align, va="center", annotation_clip=False,

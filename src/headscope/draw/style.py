@@ -18,6 +18,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import Colormap, ListedColormap, to_hex, to_rgb
+from matplotlib.text import Text
 
 from headscope.core.head_attention import NEXT, PREVIOUS, SELF
 
@@ -88,13 +89,9 @@ def marker(word: str) -> str:
     return MARKS[word][1]
 
 
-def ramp(*, dark: bool = False) -> list[str]:
-    """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
-    return list(_ramp(dark))
-
-
 @cache
-def _ramp(dark: bool) -> tuple[str, ...]:
+def ramp(*, dark: bool = False) -> tuple[str, ...]:
+    """RAMP_STEPS hex colours, from the page (0) to the far end (1), even in lightness."""
     stops = np.array([to_rgb(stop) for stop in (_RAMP_DARK if dark else _RAMP_LIGHT)])
     at = np.linspace(0, 1, len(stops))
     fine = np.linspace(0, 1, 1024)
@@ -133,25 +130,41 @@ def house_style() -> Iterator[None]:
         return
     token = _INSIDE.set(True)
     try:
-        with mpl.rc_context(_settings()), _fonts_found_once():
+        with mpl.rc_context(_settings()), _text_measured_once():
             yield
     finally:
         _INSIDE.reset(token)
 
 
 @contextmanager
-def _fonts_found_once() -> Iterator[None]:
-    """Matplotlib searches its fonts for every piece of text; inside, once for each kind of type."""
+def _text_measured_once() -> Iterator[None]:
+    """Matplotlib searches its fonts for every piece of text, and lays it out whenever it asks for
+    its size; inside, once for each kind of type, and once for each look.
+    """
     manager: Any = font_manager.fontManager
+    kind: Any = Text
     search = getattr(manager, "_find_fonts_by_props", None)
-    if search is None:  # a matplotlib that does it otherwise
+    lay_out, known = getattr(kind, "_get_layout", None), dict[Any, Any]()
+    if search is None or lay_out is None:  # a matplotlib that does it otherwise
         yield
         return
-    manager._find_fonts_by_props = cache(search)
+
+    def once(text: Any, renderer: Any) -> Any:
+        if text.get_wrap():
+            return lay_out(text, renderer)
+        look = (
+            type(renderer), text.get_figure(root=True).dpi, hash(text.get_fontproperties()),
+            text.get_text(), text.get_parse_math(), text.get_rotation(), text.get_rotation_mode(),
+            text.get_ha(), text.get_va(), text._multialignment, text._linespacing,
+        )  # fmt: skip
+        return known[look] if look in known else known.setdefault(look, lay_out(text, renderer))
+
+    manager._find_fonts_by_props, kind._get_layout = cache(search), once
     try:
         yield
     finally:
         del manager._find_fonts_by_props
+        kind._get_layout = lay_out
 
 
 @cache

@@ -40,9 +40,9 @@ def check_weights(sides: Sides, weights: Floats, *, unit: str) -> None:
     """Refuses what no picture can show, with an InputError; weights [..., query, key]."""
     rows, columns = len(sides.queries), len(sides.keys)
     if weights.shape[-2:] != (rows, columns):
-        found = f"{rows} tokens" if sides.keys is sides.queries else f"{rows} and {columns} tokens"
+        count = f"{rows} tokens" if sides.keys is sides.queries else f"{rows} and {columns} tokens"
         raise InputError(
-            f"found {found} and weights of the shape {weights.shape}; wanted "
+            f"found {count} and weights of the shape {weights.shape}; wanted "
             f"[..., {rows}, {columns}]: a row for each token from which, a column for each to which"
         )
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -45,7 +45,8 @@ def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
     with house_style():
         # Maps are as large as three in a row, also where there are fewer.
         side = (WIDTH - 2 * GUTTER) / max(len(card.maps), 3) - TOKENS
-        tokens = max((_room_above(one, side) for one in card.maps), default=0.0)
+        texts = (_words(one, side) for one in card.maps)
+        tokens = max((width_of(w, size) + 4 for words, size in texts for w in words), default=0.0)
         lines, strips = _lines(card), _strips(card)
         above_maps = HEADING + LINE * len(lines) + 8.0 + tokens
         above_strips = above_maps + (side + UNDER + 4.0 if card.maps else 0.0)
@@ -64,15 +65,14 @@ def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
 
 
 def _lines(card: HeadCard) -> list[str]:
-    found = card.labels
-    texts = [label.label for label in found.labels] or [UNLABELLED]
-    if found.closest:
-        texts[-1] += f"; most: {found.closest.sentence}"
+    head = card.labels
+    texts = [label.label for label in head.labels] or [UNLABELLED]
+    if head.closest:
+        texts[-1] += f"; most: {head.closest.sentence}"
     return [line for text in texts for line in textwrap.wrap(printable(text), WRAP) or [""]]
 
 
 def _strips(card: HeadCard) -> list[RankedNumber]:
-    """The numbers that come first on this card, then those that questions show on every card."""
     numbers = {number.metric.key: number for number in card.numbers}
     first = [key for end in card.first for key in numbers if key.endswith(end)]
     return [numbers[key] for key in [*first[:MOST_FIRST], *chosen_keys(numbers, "card")]]
@@ -95,14 +95,8 @@ def _write_labels(
 
 
 def _words(one: TypicalMap, side: float) -> tuple[list[str], float]:
-    """The tokens as they are set, and the size of type in points."""
     size = min(MOST_TYPE, 0.82 * side / len(one.tokens))
     return [fitted(token, size=size, room=TOKENS - 4) for token in one.tokens], size
-
-
-def _room_above(one: TypicalMap, side: float) -> float:
-    words, size = _words(one, side)
-    return max(width_of(word, size) for word in words) + 4
 
 
 def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
@@ -125,7 +119,6 @@ def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
 
 
 def _draw_strip(figure: Figure, number: RankedNumber, y: float, top: float) -> None:
-    """Name, value, rank, and a row of marks, at a share `y` of the height of `top` points."""
     value = by_unit(*number.ends, number.metric.unit)
     look: dict[str, Any] = {"fontsize": 7, "va": "center"}
     figure.text(LEFT, y, clipped(number.metric.label, 40), **look)

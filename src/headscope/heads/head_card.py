@@ -18,7 +18,15 @@ from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.question import parts, title_of
-from headscope.core.results import at, documents, head_name, model_name, printable, shape
+from headscope.core.results import (
+    at,
+    documents,
+    head_name,
+    model_name,
+    place_name,
+    printable,
+    shape,
+)
 from headscope.core.wording import MISSING, by_unit, percent
 from headscope.errors import InputError
 
@@ -73,15 +81,12 @@ class HeadCard:
 
 
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
-    """Everything in a run about one head; what the run lacks is empty.
-
-    raises  InputError for a head that is not there
-    """
+    """All that a run says of one head, empty where it lacks it; InputError for no such head."""
     layers, heads = shape(tree)
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
-            f"found no head L{layer + 1}·H{head + 1}; wanted one of {layers} layers × {heads} "
-            f"heads: L1·H1 to L{layers}·H{heads}"
+            f"found no head {place_name(layer, head)}; wanted one of {layers} layers × {heads} "
+            f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}"
         )
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     return HeadCard(
@@ -102,8 +107,8 @@ def card_parts() -> list[CardPart]:
 
 def head_maps(tree: xr.DataTree) -> HeadMaps:
     """The typical maps of heads, of the first question that has any."""
-    found = (part.maps(tree) for part in card_parts() if part.maps is not None)
-    return next((maps for maps in found if maps.source), HeadMaps("", "", lambda layer, head: []))
+    given = (part.maps(tree) for part in card_parts() if part.maps is not None)
+    return next((maps for maps in given if maps.source), HeadMaps("", "", lambda layer, head: []))
 
 
 def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
@@ -151,7 +156,6 @@ def _map(one: TypicalMap) -> dict[str, Any]:
 
 
 def _plain(told: Any) -> Any:
-    """Numbers in DIGITS digits, also inside lists and dicts; NaN as None."""
     if isinstance(told, dict):
         return {name: _plain(value) for name, value in told.items()}
     if isinstance(told, list):
@@ -194,7 +198,6 @@ def _token(token: str) -> str:
 
 
 def _numbers(card: HeadCard) -> list[str]:
-    """One line per number: name, value with interval, rank, and where the head stands."""
     if not card.numbers:
         return []
     values = {id(row): by_unit(*row.ends, row.metric.unit) for row in card.numbers}
@@ -227,7 +230,6 @@ def _cut(text: str) -> str:
 
 
 def _strip(row: RankedNumber) -> str:
-    """Where the head stands from the smallest to the largest of all heads; `|`: their median."""
     values = row.metric.estimate.value
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     if not row.rank or high <= low:

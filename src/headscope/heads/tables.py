@@ -1,10 +1,7 @@
 """Tidy tables of all results, and the further tables of questions, as files for any tool.
 
-One row per number: model, revision, analysis, metric, layer, head, value, n, ci_low, ci_high,
-then the remaining dimensions under their own names. Layers and heads are 0-based, as in the data.
-What is no number (strings) and what names a place (best_layer, …) is left out, and groups and
-variables that say so (`tidy` = 0). Beside the tidy tables stand those of the best heads, and the
-labels of heads: one row per head to read, one row per label to compute with.
+Tidy: one row per number, with layers and heads 0-based, as in the data. Left out is what is no
+number, what names a place (best_layer, …), and what says so (`tidy` = 0).
 """
 
 from __future__ import annotations
@@ -21,7 +18,14 @@ import xarray as xr
 from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
-from headscope.core.results import documents, estimate, estimates, head_name, shape
+from headscope.core.results import (
+    documents,
+    estimate,
+    estimates,
+    head_name,
+    layer_numbers,
+    shape,
+)
 from headscope.core.whole_file import write_whole
 
 LEADING = [
@@ -103,12 +107,12 @@ def head_table(tree: xr.DataTree) -> pd.DataFrame:
     heads, roles = shape(tree)[1], head_roles(tree)
     rows = [
         {
-            **_model(tree), "layer": layer, "head": head,
-            "name": head_name(layer * heads + head, heads), "labels": found.text,
-            "kinds": ";".join(label.kind for label in found.labels),
+            **_model(tree), "layer": _own(tree, layer), "head": head,
+            "name": head_name(layer * heads + head, heads), "labels": one.text,
+            "kinds": ";".join(label.kind for label in one.labels),
             "role": str(roles[layer, head]),
         }
-        for (layer, head), found in head_labels(tree).items()
+        for (layer, head), one in head_labels(tree).items()
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -122,9 +126,9 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
     """
     columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS]
     rows = [
-        {**_model(tree), "layer": layer, "head": head, "rank": place, **label.row}
-        for (layer, head), found in head_labels(tree).items()
-        for place, label in enumerate(found.labels, start=1)
+        {**_model(tree), "layer": _own(tree, layer), "head": head, "rank": place, **label.row}
+        for (layer, head), one in head_labels(tree).items()
+        for place, label in enumerate(one.labels, start=1)
     ]
     whole = dict.fromkeys(("layer", "head", "rank", "n"), "int64")  # also where there is no row
     shares = dict.fromkeys(("value", "ci_low", "ci_high", "reference", "effect"), "float64")
@@ -133,6 +137,12 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
 
 def _model(tree: xr.DataTree) -> dict[str, str]:
     return {name: str(tree.attrs.get(name, "")) for name in ("model", "revision")}
+
+
+def _own(tree: xr.DataTree, layer: int) -> int:
+    """The model's own number of a layer."""
+    numbers = layer_numbers(tree)
+    return numbers[layer] if numbers else layer
 
 
 def _group_table(tree: xr.DataTree, name: str) -> pd.DataFrame:
@@ -155,6 +165,7 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
     if "unit" in columns:  # layer · heads + head
         units = np.asarray(columns["unit"], dtype=np.int64)
         layer, head = (part.tolist() for part in divmod(units, shape(tree)[1]))
+        layer = [_own(tree, place) for place in layer]
     n = dataset.get(f"{variable}_n")
     table = {
         **_model(tree),
@@ -173,7 +184,6 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
 
 
 def _spread(array: xr.DataArray, dim: str) -> list[object]:
-    """The coordinate of one dimension, repeated for every cell of the array."""
     along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
     flat: list[object] = along.values.reshape(-1).tolist()  # [row]
     return flat

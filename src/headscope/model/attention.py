@@ -25,7 +25,7 @@ from headscope.model.families.sites import Site, configurations
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
-_USED = frozenset({"softcap", "position_bias"})
+_USED = frozenset({"softcap", "position_bias", "s_aux"})
 # Changes nothing here: the mask already holds causality and windows.
 _WITHOUT_EFFECT = frozenset({
     "is_causal", "sliding_window", "position_ids", "output_attentions", "output_hidden_states",
@@ -49,7 +49,8 @@ class AttentionCall:
     mask         [example or 1, head or 1, query, key]  0 where a key may be attended to, very
                  negative where not; None: everywhere
     scaling      what q·k is multiplied by
-    options      "softcap" and "position_bias", if the module gives them; see `probabilities`
+    options      "softcap", "position_bias" and "s_aux", if the module gives them; see
+                 `probabilities`
     mixed        [example, head, query, dim]  Σ_j α_ij v_j, if a listener has it ready
     """
 
@@ -162,9 +163,6 @@ AttentionInterface.register(NAME, _attention)
 AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended
 
 
-# --- arithmetic -------------------------------------------------------------------------------
-
-
 def probabilities(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -173,35 +171,53 @@ def probabilities(
     scaling: float | None,
     softcap: float | None = None,
     position_bias: torch.Tensor | None = None,
+    s_aux: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """[example, head, query, key] softmax(cap(scaling · q·k) + position bias + mask).
 
     query, key            [example, head, query or key, dim]
     mask, position_bias   broadcast to the scores; 0 where attended, very negative where not
     scaling               1/√dim if None
+    s_aux                 [head] a learned score of no token at all, whose weight is left out: rows
+                          sum to less than 1
     """
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     biases = [b[..., : key.shape[2]] for b in (position_bias, mask) if b is not None]
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, *biases)):
+    if torch.is_grad_enabled() and any(
+        t.requires_grad for t in (query, key, *biases, *([] if s_aux is None else [s_aux]))
+    ):
         scores = query @ key.transpose(2, 3) * scale  # [example, head, query, key]
         if softcap is not None:
             scores = torch.tanh(scores / softcap) * softcap
         for bias in biases:
             scores = scores + bias
+        if s_aux is not None:
+            return _beside_no_token(scores, s_aux)
         wide = torch.promote_types(scores.dtype, torch.float32)
         return scores.softmax(-1, dtype=wide).to(query.dtype)
-    return _in_place(query @ key.transpose(2, 3), biases, scale, softcap)
+    return _in_place(query @ key.transpose(2, 3), biases, scale, softcap, s_aux)
+
+
+def _beside_no_token(scores: torch.Tensor, s_aux: torch.Tensor) -> torch.Tensor:
+    """As transformers does it: one more column, its weight left out; in the scores' own type."""
+    column = s_aux.reshape(1, -1, 1, 1).expand(len(scores), -1, scores.shape[2], 1)
+    whole = torch.cat([scores, column.to(scores.dtype)], -1)  # [example, head, query, key + 1]
+    whole = whole - whole.max(-1, keepdim=True).values
+    return whole.softmax(-1)[..., :-1]
 
 
 def _in_place(
-    scores: torch.Tensor, biases: list[torch.Tensor], scale: float, softcap: float | None
-) -> torch.Tensor:
+    scores: torch.Tensor, biases: list[torch.Tensor], scale: float, softcap: float | None,
+    s_aux: torch.Tensor | None,
+) -> torch.Tensor:  # fmt: skip
     """The same, in one buffer: half the time of the above on long inputs."""
     scores.mul_(scale)
     if softcap is not None:
         scores.div_(softcap).tanh_().mul_(softcap)
     for bias in biases:
         scores.add_(bias)
+    if s_aux is not None:
+        return _beside_no_token(scores, s_aux)
     if scores.dtype in (torch.float16, torch.bfloat16):
         return scores.softmax(-1, dtype=torch.float32).to(scores.dtype)
     if scores.device.type != "cpu":  # only there is writing into its own input known to be right

@@ -39,13 +39,6 @@ class Vocabulary:
     punctuation: tuple[int, ...]
     pad: int = 0
 
-    @property
-    def present(self) -> tuple[str, ...]:
-        """The categories that can occur with this tokenizer."""
-        absent = {"cls": self.cls is None, "sep": self.sep is None}
-        absent["punctuation"] = not self.punctuation
-        return tuple(name for name in CATEGORIES if not absent.get(name, False))
-
 
 @dataclass(frozen=True)
 class Batch:

@@ -6,7 +6,7 @@
 Inside the context every layer's queries, keys, values and probabilities pass to the observers as a
 `LayerView`, once the layer's output projection has run. Leaving it restores the attention
 implementation and removes all hooks. Families that do not use transformers' attention registry are
-read through their own maps (`families.sites`).
+read through their own maps (`families.eager`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from transformers import PreTrainedModel
 
 from headscope.errors import HeadscopeError, ModelError
 from headscope.model.attention import AttentionCall, listening
-from headscope.model.families.sites import Site, find_sites, read_eagerly, registered, unlisted_site
+from headscope.model.families.eager import maps_returned, read_eagerly, same_values
+from headscope.model.families.sites import (
+    Site,
+    find_sites,
+    refuse_not_whole,
+    registered,
+    unlisted_site,
+)
 from headscope.model.layer import LayerInput, LayerView
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
@@ -49,7 +56,6 @@ class Reversible:
         """Drop what was collected inside the context."""
 
     def __enter__(self) -> Self:
-        """Open the context; raises HeadscopeError if it is open."""
         if self._close is not None:
             name = type(self).__name__
             raise HeadscopeError(f"this {name} is already open; make a second one to nest")
@@ -62,7 +68,6 @@ class Reversible:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        """Close the context: whatever happened, everything is as it was."""
         close, self._close = self._close, None
         self._forget()
         if close is not None:
@@ -75,11 +80,12 @@ class Instrument(Reversible):
     Instruments may be nested: the interventions of the outer one come first, and all observers see
     what is left in the end.
 
-    model           any transformers model on the attention registry, or of a fallback family
+    model           any transformers model on the attention registry, or one that returns its maps
     observers       called with a LayerView for every layer of every forward pass, in order
     interventions   called with an AttentionCall before the values are mixed; may change it
-    stacks          which attention to show: "encoder", "decoder", "cross"; all by default
-    raises          ModelError if the family is unknown off the registry
+    stacks          which attention to show: "encoder", "decoder", "cross", or of two towers side by
+                    side their names, "text" and "vision"; None: all
+    raises          ModelError if one of the stacks has no map from each token to each token
     """
 
     def __init__(
@@ -88,10 +94,11 @@ class Instrument(Reversible):
         *,
         observers: Sequence[Observer] = (),
         interventions: Sequence[Intervention] = (),
-        stacks: Sequence[str] = ("encoder", "decoder", "cross"),
+        stacks: Sequence[str] | None = None,
     ) -> None:
         self.model, self.observers, self.interventions = model, observers, interventions
-        self.stacks = frozenset(stacks)
+        self.stacks = None if stacks is None else frozenset(stacks)
+        refuse_not_whole(model, self.stacks)
         self.sites = find_sites(model)
         self.fallback = not registered(model)
         if self.fallback and interventions:
@@ -103,14 +110,14 @@ class Instrument(Reversible):
         self._running: list[nn.Module] = []
         self._now: tuple[Site, int] | None = None
         self._calls: dict[str, int] = {}
+        self._tokens: dict[str, int] = {}
         self._called: set[nn.Module] = set()
         self._residual: dict[nn.Module, torch.Tensor] = {}
         self._given: dict[nn.Module, LayerInput] = {}
-        self._pending: dict[nn.Module, tuple[LayerView, torch.Tensor | None]] = {}
-        self._outputs: dict[nn.Module, torch.Tensor] = {}
+        self._pending: dict[nn.Module, tuple[LayerView, list[torch.Tensor]]] = {}
+        self._projections: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def _open(self, stack: ExitStack) -> None:
-        """Add the hooks, set the attention implementation."""
         keep = stack.callback
         for module in self.model.modules():
             if isinstance(module, PreTrainedModel):  # an encoder may be run by itself
@@ -126,21 +133,21 @@ class Instrument(Reversible):
             if site.projection is not None:
                 projected = partial(self._projected, site)
                 keep(site.projection.register_forward_hook(projected).remove)
-        if self.fallback:
-            stack.enter_context(read_eagerly(self.model, self.sites, self._take_eager))
-        else:
+        if eager := [site for site in self.sites if site.eager]:
+            stack.enter_context(read_eagerly(self.model, eager, self._take_eager))
+        if not self.fallback:
             stack.enter_context(listening(self.model, self))
 
     def _forget(self) -> None:
         self._running.clear()
         self._forget_pass()
 
-    # --- hooks ------------------------------------------------------------------------------
-
     def _forget_pass(self) -> None:
         self._called.clear()
-        for kept in (self._calls, self._residual, self._given, self._pending, self._outputs):
+        for kept in (self._calls, self._tokens, self._residual, self._given):
             kept.clear()
+        for waiting in (self._pending, self._projections):
+            waiting.clear()
 
     def _begin(self, module: nn.Module, _args: Any) -> None:
         if not self._running:
@@ -158,12 +165,17 @@ class Instrument(Reversible):
                 for view, _ in self._pending.values():  # their projection was never run
                     view.plain_projection = False
                     self._show(view, None)
-                self._check_all_seen(module)
+                self._check_all_seen(module, output)
         finally:
             self._forget_pass()
 
-    def _check_all_seen(self, ran: nn.Module) -> None:
-        """Raises ModelError if attention was computed past us, anywhere in what ran."""
+    def _check_all_seen(self, ran: nn.Module, output: Any) -> None:
+        returned = maps_returned(output) if self.fallback else None
+        if returned is not None and returned != (seen := sum(self._calls.values())):
+            raise ModelError(
+                f"{type(ran).__name__} returned {returned} attention maps, and {seen} were found "
+                "where they are computed; wanted all of them: please report this model"
+            )
         inside = set(ran.modules())
         sites = [site for site in self.sites if site.attention in inside]
         if self._calls:
@@ -173,10 +185,12 @@ class Instrument(Reversible):
             return  # a part without attention
         missed = [site.path for site in sites if site.attention not in self._called]
         if missed or not self._calls:
+            told = "its attention cannot be read; please report this model"
+            if not missed:
+                told = "no layer of it shows attention; wanted layers that attend to tokens"
             raise ModelError(
                 f"{type(ran).__name__} ran without calling the registered attention function "
-                f"(in {', '.join(missed[:3]) or 'any module'}): its attention cannot be read; "
-                "please report this model"
+                f"(in {', '.join(missed[:3]) or 'any module'}): {told}"
             )
 
     def _keep_residual(self, site: Site, _module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -188,15 +202,11 @@ class Instrument(Reversible):
         self._given[site.attention] = given
 
     def _projected(self, site: Site, _module: nn.Module, args: Any, output: torch.Tensor) -> None:
-        if site.attention not in self._pending:
-            # The fallback shows its map after the projection has run.
-            self._outputs[site.attention] = output.detach()
-            return
-        view, mixed = self._pending.pop(site.attention)
-        view.plain_projection = mixed is None or _same(args[0], mixed)
-        self._show(view, output.detach())
-
-    # --- what the attention function calls --------------------------------------------------
+        given = (args[0].detach(), output.detach())
+        if site.attention in self._pending:
+            self._finish(*self._pending.pop(site.attention), *given)
+        elif site.eager:  # it shows its map after the projection has run
+            self._projections[site.attention] = given
 
     def before(self, call: AttentionCall) -> None:
         """Number the layer and apply the interventions."""
@@ -216,12 +226,13 @@ class Instrument(Reversible):
         site, layer = self._now
         tensors = (call.attention, call.query, call.keys, call.values)
         a, q, k, v = (tensor.detach() for tensor in tensors)
+        sinks = "s_aux" in call.options
         view = LayerView(
-            layer, site.stack, a, q, k, v, site,
+            layer, site.stack, a, None if sinks else q, None if sinks else k, v, site,
             scaling=float(call.scaling), softcap=call.options.get("softcap"),
-            position_bias=call.position_bias, mask=call.mask,
+            position_bias=call.position_bias, mask=call.mask, sinks=sinks,
         )  # fmt: skip
-        self._took(view, mixed.detach())
+        self._took(view, [mixed.detach()])
 
     def _number(self, site: Site) -> int:
         """The layer's number within its stack, by order of calls (ALBERT reuses one module)."""
@@ -235,28 +246,51 @@ class Instrument(Reversible):
         self._called.add(site.attention)
         return layer
 
-    def _took(self, view: LayerView, mixed: torch.Tensor | None) -> None:
+    def _took(self, view: LayerView, mixed: list[torch.Tensor]) -> None:
         """Keep a layer until its output projection has run; show it at once if there is none.
 
-        mixed  [example, query, head, dim]  what the projection should be given; None if unknown
+        mixed  see `_finish`
         """
         module = view.site.attention
         view.residual = self._residual.pop(module, None)
         view.given = self._given.pop(module, None)
-        if view.site.projection is None or module in self._outputs:
-            self._show(view, self._outputs.pop(module, None))
+        if view.site.projection is None:
+            view.values = None if view.site.eager else view.values
+            self._show(view, None)
+        elif module in self._projections:
+            self._finish(view, mixed, *self._projections.pop(module))
         else:
             self._pending[module] = (view, mixed)
 
-    def _take_eager(self, site: Site, attention: torch.Tensor, values: torch.Tensor | None) -> None:
-        seen = None if values is None else values.detach()
-        layer = self._number(site)
-        self._took(LayerView(layer, site.stack, attention.detach(), None, None, seen, site), None)
+    def _finish(
+        self, view: LayerView, mixed: list[torch.Tensor], given: torch.Tensor, output: torch.Tensor
+    ) -> None:
+        """Check what the output projection was given, and show the layer.
+
+        mixed  [example, query, head, dim] what it should be given; of a layer that is read from its
+               own map instead, [example, head, key, dim] each: what its values may be
+        """
+        if view.site.eager:
+            view.values = same_values(view.attention, mixed, given)
+            view.plain_projection = view.values is not None
+        else:
+            view.plain_projection = _same(given, mixed[0])
+        self._show(view, output)
+
+    def _take_eager(self, site: Site, attention: torch.Tensor, values: list[torch.Tensor]) -> None:
+        seen, tokens = attention.detach(), attention.shape[3]
+        if site.stack != "cross" and self._tokens.setdefault(site.stack, tokens) != tokens:
+            raise ModelError(
+                f"{site.path} ({type(site.attention).__name__}) attends to {tokens} tokens, "
+                f"the layers before to {self._tokens[site.stack]}; wanted the same in all layers"
+            )
+        view = LayerView(self._number(site), site.stack, seen, None, None, None, site)
+        self._took(view, [value.detach() for value in values])
 
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
             view.output = output.reshape(len(view.attention), -1, output.shape[-1])
-        if view.stack in self.stacks:
+        if self.stacks is None or view.stack in self.stacks:
             with torch.no_grad():
                 for observer in self.observers:
                     observer(view)

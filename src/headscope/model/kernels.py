@@ -1,11 +1,8 @@
 """Compiled loops over attention maps.
 
-Numpy and torch cannot compute these without writing a temporary as large as the maps: entropies
-with column sums, all pairs of Jensen-Shannon divergences, products and divergences of two models'
-maps, the quadratic form behind the layer-level norm, the L1 distances of ALTI, sums over the tokens
-of words, the largest weight of every row and column, and all pairs of overlaps between sets. They
-work on float32 on the host; instrument and analyses hold the same formulas in torch for any other
-device and precision.
+Numpy and torch cannot compute these without writing a temporary as large as the maps. They work on
+float32 on the host; instrument and analyses hold the same formulas in torch for any other device
+and precision.
 
 x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits as an integer are
 already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends, with an
@@ -154,6 +151,30 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
                 for k in range(half):
                     lanes[k] += lanes[k + half]
             entropy[b, h, i] = -lanes[0]
+
+
+@threaded
+def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
+    """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
+
+    run, token  [example, token] int32     its run of words, 0 for what is no word; its id, or -1
+    out         [example, head, query, 4]  float32 out; stays as it is for what is no word
+    """
+    heads = attention.shape[1]
+    for row in prange(attention.shape[0] * heads):
+        b = row // heads
+        h = row - b * heads
+        for i in range(lengths[b]):
+            a, mine, me = attention[b, h, i], run[b, i], token[b, i]
+            if mine > 0:
+                own = words = same = bits = np.float32(0)
+                for j in range(lengths[b]):
+                    own += a[j] if run[b, j] == mine else np.float32(0)
+                    words += a[j] if run[b, j] > 0 else np.float32(0)
+                    same += a[j] if token[b, j] == me else np.float32(0)
+                    bits -= _xlog2x(a[j] if run[b, j] == mine else _ONE)
+                o = out[b, h, i]
+                o[0], o[1], o[2], o[3] = own, words - own, same - a[i], bits
 
 
 @threaded

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.families.sites import Site
-from headscope.model.linears import Norm, OutputProjection
+from headscope.model.linears import OutputProjection
 
 LN2 = float(np.log(2.0))
 _ROWS = 128
@@ -44,12 +44,13 @@ class LayerView:
     index       number of the layer within its stack
     stack       "encoder", "decoder" or "cross"
     attention   [example, head, query, key]  probabilities, float32 or wider; rows of real queries
-                sum to 1
+                sum to 1, or to less where `sinks`
     queries     [example, head, query, dim]  as used: rotated, if the model rotates
     keys        [example, head, key, dim]    key-value heads repeated to the query heads
     values      [example, head, key, dim]    likewise
     residual    [example, query, model]      the residual stream that attention is added to
     output      [example, query, model]      what the output projection gave, bias included
+    sinks       each row leaves a weight for no token at all, a learned sink (gpt-oss): see `rest`
     plain_projection    False if the projection was given something else than Σ_j α v_j
     given       the input of the whole layer; None where that is not known
 
@@ -74,6 +75,7 @@ class LayerView:
     residual: torch.Tensor | None = None
     output: torch.Tensor | None = None
     plain_projection: bool = True
+    sinks: bool = False
     scaling: float = 1.0
     softcap: float | None = None
     position_bias: torch.Tensor | None = None
@@ -93,8 +95,8 @@ class LayerView:
         projection = self.site.output_projection
         if projection is None:
             raise ModelError(
-                f"the output projection of {type(self.site.attention).__name__} is unknown: "
-                "norms cannot be computed for this family"
+                f"the output projection of {type(self.site.attention).__name__} is unknown, or no "
+                "linear map (it rounds its inputs, say): norms cannot be computed for this family"
             )
         if not self.plain_projection:
             raise ModelError(
@@ -113,16 +115,6 @@ class LayerView:
         return _widened(module.forward(flat.to(projection.weight.dtype)))
 
     @property
-    def norm(self) -> Norm | None:
-        """The LayerNorm right after attention and residual; None if the model has none there."""
-        return self.site.post_norm
-
-    @property
-    def final_norm(self) -> Norm | None:
-        """The LayerNorm that closes the layer, after feed-forward and residual; None likewise."""
-        return self.site.closing_norm
-
-    @property
     def offers(self) -> frozenset[str]:
         """What an analysis may ask of this layer: a subset of `analysis.MODEL_NEEDS`."""
         there = {
@@ -132,6 +124,11 @@ class LayerView:
             "queries_keys": self.queries is not None and self.keys is not None,
         }  # fmt: skip
         return frozenset(name for name, given in there.items() if given)
+
+    @property
+    def rest(self) -> torch.Tensor:
+        """[example, head, query] the weight that a row leaves for no token; about 0 by rounding."""
+        return (1 - self.attention.sum(-1)).clamp_min(0)
 
     @property
     def seen(self) -> torch.Tensor | None:
@@ -203,14 +200,20 @@ class LayerView:
 
         smoothing  share s of uniform attention mixed in first: of (1-s)·p + s/n over the n real
                    keys of each example, for padding queries too
+
+        A weight for no token (`rest`) counts as one more outcome.
         """
+        left = None
+        if self.sinks:
+            left = torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         if not smoothing:
-            return self._scan(batch)[0]
+            nats = self._scan(batch)[0]
+            return nats if left is None else nats + left
         mask = batch.mask.to(self.attention.dtype)
         n = mask.sum(-1)[:, None, None, None]
         mixed = ((1 - smoothing) * self.attention + smoothing / n) * mask[:, None, None]
-        nats: torch.Tensor = torch.special.entr(mixed).sum(-1)
-        return nats
+        nats = cast(torch.Tensor, torch.special.entr(mixed).sum(-1))
+        return nats if left is None else nats + left
 
     def column_sums(self, batch: Batch) -> torch.Tensor:
         """[example, head, class, key] attention received, summed over the queries of each class.

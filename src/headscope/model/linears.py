@@ -12,12 +12,15 @@ from typing import Any, TypeGuard
 
 import torch
 from torch import nn
+from transformers.pytorch_utils import Conv1D
 
 from headscope.errors import InputError
 
 CHOICES = ("auto", "onednn", "stock")
 TOLERANCE = 1e-4  # of the largest output; float32 rounding through 24 layers stays below it
 _ROUNDS = 4
+_PROBES = 4  # vectors with which a layer is asked what it multiplies by
+_HALF = (torch.float16, torch.bfloat16)
 _CLEARLY = 1.1  # packed weights are kept unless stock is this much faster: timings are noisy
 _KIND: ContextVar[str] = ContextVar("headscope_linears", default="stock")
 
@@ -70,8 +73,41 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = 
     return "onednn" if asked == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
 
 
+def used_matrix(
+    module: nn.Linear | Conv1D,
+) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+    """What a layer multiplies by [in, out] and what it adds [out]; None if it is no linear map.
+
+    A subclass may store another weight than it uses, as quantised layers do. So it is asked with a
+    few vectors; where the stored weight does not give its answers, the matrix is what it makes of
+    unit vectors.
+    """
+    weight: torch.Tensor = module.weight.detach()
+    bias: torch.Tensor | None = None if module.bias is None else module.bias.detach()
+    stored = weight if isinstance(module, Conv1D) else weight.T
+    if type(module) in (nn.Linear, Conv1D) and "forward" not in vars(module):
+        return stored, bias
+    size = stored.shape[0] if isinstance(module, Conv1D) else module.in_features
+    kind = weight.dtype if weight.is_floating_point() else torch.float32
+    draws = torch.randn(_PROBES, size, generator=torch.Generator().manual_seed(0))
+    asked = draws.to(weight.device, kind)
+    with torch.no_grad():
+        answers = module.forward(asked)
+        comparable = weight.dtype == kind and stored.shape == (size, answers.shape[-1])
+        shift = 0 if bias is None else bias
+        if comparable and _alike(asked @ stored + shift, answers):
+            return stored, bias
+        added = module.forward(asked.new_zeros(1, size))[0]
+        used = module.forward(torch.eye(size, dtype=kind, device=weight.device)) - added
+    return (used, added) if _alike(asked @ used + added, answers) else None
+
+
+def _alike(found: torch.Tensor, answers: torch.Tensor) -> bool:
+    share = 2e-2 if answers.dtype in _HALF else 1e-3  # of the largest number; rounding is less
+    return bool((found - answers).abs().max() <= share * answers.abs().max())
+
+
 def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
-    """The output of a run and the fewest seconds of a few, after one to warm up."""
     output = run()
     seconds = []
     for _ in range(_ROUNDS):
@@ -90,7 +126,6 @@ def _available(network: nn.Module) -> bool:
 
 
 def _packable(module: nn.Module) -> TypeGuard[nn.Linear]:
-    """A plain float32 linear map on the host that nobody has changed."""
     return (
         type(module) is nn.Linear
         and module.weight.dtype == torch.float32
@@ -135,10 +170,7 @@ class _Packed(torch.autograd.Function):
 
 
 class Product:
-    """Multiplication by a fixed matrix, by whichever kind the context has switched on.
-
-    matrix  [in, out]
-    """
+    """Multiplication by a fixed matrix [in, out], by whichever kind the context has switched on."""
 
     def __init__(self, matrix: torch.Tensor) -> None:
         self.matrix = matrix
@@ -155,7 +187,6 @@ class Product:
 
 
 def _pack(weight: torch.Tensor) -> torch.Tensor:
-    """[out, in] weights in the layout that oneDNN prefers."""
     packed: torch.Tensor = torch.ops.mkldnn._reorder_linear_weight(
         weight.detach().contiguous(), None
     )

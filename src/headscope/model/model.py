@@ -31,8 +31,8 @@ from headscope.model.checkpoint import (
     refuse_incomplete,
     weights_sha256,
 )
-from headscope.model.families.sites import registered
-from headscope.model.instrument import Instrument
+from headscope.model.families.sites import find_sites, other_layers, registered
+from headscope.model.instrument import AttentionCall, Instrument
 from headscope.model.layer import LayerView
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
@@ -47,6 +47,9 @@ class Shape:
     """Size of the attention stack that is looked at.
 
     neurons  numbers in a head's query vector; 0 where queries cannot be seen
+    numbers  where only some layers attend (Jamba): the model's own numbers of these, from 0
+    others   (number, what it mixes tokens by) of the layers that do not attend
+    sinks    rows leave a weight for no token (gpt-oss)
     """
 
     stack: str
@@ -54,6 +57,19 @@ class Shape:
     heads: int
     allows: frozenset[str] = frozenset()
     neurons: int = 0
+    numbers: tuple[int, ...] = ()
+    others: tuple[tuple[int, str], ...] = ()
+    sinks: bool = False
+
+    @property
+    def size(self) -> str:
+        """Layers and heads in words, and which layers are left out."""
+        size = f"{self.layers} layers × {self.heads} heads"
+        if not self.others:
+            return size
+        own = ", ".join(str(number + 1) for number in self.numbers)
+        named = ", ".join(dict.fromkeys(what for _, what in self.others))
+        return f"{size}, layers {own}; the other layers are {named}, without attention maps"
 
 
 @dataclass(eq=False)
@@ -141,15 +157,39 @@ class Model:
         with Instrument(self.network, observers=[layers.append]):
             ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
             forward(self.network, ids, torch.ones_like(ids))
-        shapes = {}
-        for last in layers:
-            offers = [view.offers for view in layers if view.stack == last.stack]
-            neurons = 0 if last.queries is None else last.queries.shape[-1]
-            shapes[last.stack] = Shape(
-                last.stack, len(offers), last.attention.shape[1],
-                frozenset.intersection(*offers), neurons,
-            )  # fmt: skip
-        return shapes
+        return {
+            stack: self._shape([view for view in layers if view.stack == stack])
+            for stack in dict.fromkeys(view.stack for view in layers)
+        }
+
+    def _shape(self, layers: list[LayerView]) -> Shape:
+        last, sinks = layers[-1], any(view.sinks for view in layers)
+        paths = list(dict.fromkeys(view.site.path for view in layers))
+        numbers, others = other_layers(self.network, paths, len(layers))
+        allows = frozenset.intersection(*(view.offers for view in layers))
+        allows |= {"whole_rows"} if not sinks else frozenset()
+        allows |= frozenset() if others or self._mixes_otherwise else {"every_layer"}
+        neurons = 0 if last.queries is None else last.queries.shape[-1]
+        return Shape(
+            last.stack, len(layers), last.attention.shape[1], allows, neurons, numbers,
+            tuple(others.items()), sinks,
+        )  # fmt: skip
+
+    @cached_property
+    def _mixes_otherwise(self) -> bool:
+        """Whether a token still reaches another when each attends to itself alone (Falcon-H1)."""
+        if any(site.eager for site in find_sites(self.network)):  # cannot be changed there
+            return False
+
+        def alone(call: AttentionCall) -> None:
+            call.attention = torch.eye(2).to(call.attention).expand_as(call.attention)
+
+        padding = getattr(self.network.config, "pad_token_id", None)
+        one, other = [token for token in range(3) if token != padding][:2]
+        ids = torch.tensor([[one, one], [other, one]], device=self.device)
+        with evaluating(self.network), Instrument(self.network, interventions=[alone]):
+            states = forward(self.network, ids, torch.ones_like(ids))[0][:, 1].float()
+        return bool((states[0] - states[1]).abs().max() > 1e-2 * states.abs().max())
 
     @property
     def fallback(self) -> bool:
@@ -194,11 +234,10 @@ class Model:
         return self.shapes.get("encoder") or self.shapes["decoder"]
 
     def __repr__(self) -> str:
-        """Name, architecture, size and hash in one line."""
         s = self.shape
         return (
-            f"<headscope.Model {self.name}: {self.architecture}, {s.layers} layers × {s.heads} "
-            f"heads, sha256 {self.sha256[:12]}>"
+            f"<headscope.Model {self.name}: {self.architecture}, {s.size}, "
+            f"sha256 {self.sha256[:12]}>"
         )
 
     def _repr_html_(self) -> str:
@@ -206,7 +245,7 @@ class Model:
 
         s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
         rows = {
-            "architecture": f"{self.architecture}, {s.layers} layers × {s.heads} heads ({s.stack})",
+            "architecture": f"{self.architecture}, {s.size} ({s.stack})",
             "revision": self.revision or "local",
             "weights, sha256": self.sha256,
             "special tokens": tokens,
@@ -221,7 +260,6 @@ class Model:
 
 
 def _positions(network: PreTrainedModel) -> int | None:
-    """How many positions a network can tell apart; None if any number."""
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             # RoBERTa's kin count from padding_idx + 1: the rows before it cannot be used.
@@ -249,10 +287,7 @@ def forward(
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
 ) -> Any:
-    """One forward pass without gradients; an encoder-decoder runs its encoder only.
-
-    input_ids, mask, segment_ids  [example, token]
-    """
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only."""
     with torch.inference_mode():
         return run_network(network, input_ids, mask, segment_ids)
 
@@ -320,7 +355,6 @@ def load(
 
 
 def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
-    """A loaded model as it is: device, dtype and training mode stay the caller's."""
     if tokenizer is None:
         raise ModelError(
             f"got a loaded {type(network).__name__} without its tokenizer; "

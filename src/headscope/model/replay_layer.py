@@ -1,7 +1,5 @@
 """Run a layer again on the input that it had, with other value vectors.
 
-    after = run_again(view, example=0, values=values)  # [copy, token, model]
-
 The whole layer runs: attention with the weights that were seen, residual, norms, feed-forward. Its
 hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.
 """

@@ -107,13 +107,9 @@ def island(data: Mapping[str, object]) -> Markup:
 
 
 def write_page(path: Path, page: str) -> Path:
-    """Writes a page, whole or not at all; returns its path.
-
-    raises  OSError if it cannot be written
-    """
+    """Writes a page, whole or not at all; returns its path, raises OSError if it cannot."""
     # Half of a surrogate pair is no text; JSON writes it as an escape.
-    content = page.encode("utf-8", errors="backslashreplace")
-    return write_whole(path, content)
+    return write_whole(path, page.encode("utf-8", errors="backslashreplace"))
 
 
 def style_of(*names: str, package: str = "headscope.report") -> str:

@@ -58,7 +58,6 @@ class Published:
     where: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a text that is no value, or an unknown mark."""
         if self.mark == QUOTED:
             return
         if self.mark not in MARKS:

@@ -13,18 +13,9 @@ from headscope.core.results import largest_first, place_name
 from headscope.core.terms import CLARK
 from headscope.core.wording import fixed
 from headscope.papers import clark2019_language as language
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
-from headscope.papers.quantities import (
-    Measured,
-    PaperRun,
-    Unmeasured,
-    layer_at,
-    layers_at,
-    over_heads,
-    paper_head,
-    percent_text,
-    reads,
-)
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 
 HALF = 0.5
 LEAST_LAYERS = 4  # for a rank correlation over them
@@ -34,15 +25,15 @@ MIDDLE = range(6, 11)  # layers 6 to 10
 EARLY_LAYERS = range(1, 5)  # before the gradients of [SEP] fall, Figure 3
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _example(run: PaperRun, target: str, head: tuple[int, int]) -> Measured:
     """Attention of the paper's head to a target; in another model, of the head with most of it."""
     draws = run.attention(target)
-    at = paper_head(run, draws[0], head)
+    at = quantities.paper_head(run, draws[0], head)
     return run.measured(draws[:, at[0], at[1]], above=HALF, detail=place_name(*at))
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _broad(run: PaperRun) -> Measured:
     """Entropy of head 1-1, of uniform attention's; in another model, the broadest of layer 1."""
     every = run.entropies("all")  # [replicate + 1, layer, head]
@@ -51,9 +42,8 @@ def _broad(run: PaperRun) -> Measured:
     return run.measured(share, above=0.8, detail=place_name(0, head))
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
-    """How many heads put more than half of their attention on a target, and where they are."""
     draws = run.attention(target)
     count = (draws > HALF).sum((1, 2)).astype(np.float64)  # [replicate + 1]
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
@@ -61,7 +51,7 @@ def _many(run: PaperRun, target: str) -> Measured:
     return run.measured(count, holds=bool(count[0] >= 1), detail=detail)
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _little_on_self(run: PaperRun) -> Measured:
     return run.measured((run.attention(SELF) < LITTLE).mean((1, 2)), above=HALF)
 
@@ -92,32 +82,31 @@ NEIGHBOURS = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _middle(run: PaperRun, target: str, bound: float) -> Measured:
-    """Mean over the heads of layers 6 to 10."""
     draws = run.attention(target)
-    at = layers_at(MIDDLE, draws.shape[1])
+    at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
-    return run.measured(over_heads(draws[:, at]), above=bound, detail=detail)
+    return run.measured(quantities.over_heads(draws[:, at]), above=bound, detail=detail)
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _depth(run: PaperRun, target: str, first: float, last: float) -> Measured:
     curve = run.attention(target)[0].mean(1)  # [layer]
-    return run.peak(curve, first, last, percent_text)
+    return run.peak(curve, first, last, quantities.percent_text)
 
 
-@reads("gradients")
+@quantities.reads("gradients")
 def _gradients_fall(run: PaperRun) -> Measured:
     """Gradients of edges to [SEP] in layers 5 and up, over those below."""
     magnitude = _separator_gradients(run, "magnitude")
-    cut = layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
+    cut = quantities.layer_at(EARLY_LAYERS[-1], magnitude.shape[1]) + 1
     share = ratio(magnitude[:, cut:].mean(1), magnitude[:, :cut].mean(1))
     below = run.surely_above(-share, -HALF)
     return run.measured(share, holds=below, detail=f"layers {cut + 1} and up")
 
 
-@reads("gradients")
+@quantities.reads("gradients")
 def _gradients_mirror(run: PaperRun) -> Measured:
     """Rank correlation over layers of gradients of [SEP] and attention to it."""
     curves = [_separator_gradients(run, name) for name in ("magnitude", "attention")]
@@ -161,7 +150,7 @@ SEPARATORS = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _last_cls(run: PaperRun) -> Measured:
     cls, every = (run.entropies(query)[:, -1].mean(1) for query in ("cls", "all"))
     uniform = fixed(float(run.draws("entropy", "uniform")[0]), 2)
@@ -169,7 +158,7 @@ def _last_cls(run: PaperRun) -> Measured:
     return run.measured(cls, holds=run.surely_above(cls - every), detail=detail)
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _lower_broad(run: PaperRun) -> Measured:
     """How much broader the broadest heads of the lower third are than those above."""
     every = run.entropies("all")
@@ -178,7 +167,7 @@ def _lower_broad(run: PaperRun) -> Measured:
     return run.measured(gap, above=0.0, detail=f"layers 1 to {cut}")
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _on_one_word(run: PaperRun) -> Measured:
     """The most that the broadest head of the lower third gives to any place that is measured."""
     every = run.entropies("all")[0]
@@ -209,7 +198,7 @@ BREADTH = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _same_layer(run: PaperRun) -> Measured:
     value, low, high = run.stored("divergence", "layer_js_ratio")
     p = run.stored("divergence", "layer_js_p")[0]
@@ -220,13 +209,13 @@ def _same_layer(run: PaperRun) -> Measured:
     return Measured(value, low, high, run.counted, holds=holds, detail=detail)
 
 
-@reads("surface")
+@quantities.reads("surface")
 def _nearest(run: PaperRun) -> Measured:
     value, (chance, *_), (p, *_) = (
         run.stored("divergence", f"nearest_{what}", where="same_layer")
         for what in ("layer", "chance", "p")
     )
-    detail = f"chance {percent_text(chance)}, p = {fixed(p, 3)}"
+    detail = f"chance {quantities.percent_text(chance)}, p = {fixed(p, 3)}"
     holds = value[0] > chance and p < 0.05
     return Measured(*value, run.counted, holds=holds, detail=detail)
 

@@ -9,18 +9,9 @@ import xarray as xr
 
 from headscope.core.results import place_name
 from headscope.core.wording import capital
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
-from headscope.papers.quantities import (
-    Measured,
-    PaperRun,
-    Unmeasured,
-    draws_of,
-    example_count,
-    lower_end,
-    percent_text,
-    reads,
-    stored,
-)
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 from headscope.papers.workspace import KEYS
 
 OFFSETS = (-3, -2, -1, 1, 2)  # of the baseline, as in the released code
@@ -91,37 +82,37 @@ def _of_relation(run: PaperRun, relation: str) -> tuple[xr.Dataset, str, str]:
     raise Unmeasured(f"needs a treebank with the relation {relation}; this one has no counterpart")
 
 
-@reads("dependency")
+@quantities.reads("dependency")
 def _accuracy(run: PaperRun, relation: str) -> Measured:
     results, name, remark = _of_relation(run, relation)
-    number = stored(results, "best_accuracy")
+    number = quantities.stored(results, "best_accuracy")
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words with the relation {name}")
     arrow = ("dependent → head", "head → dependent")[int(results["best_direction"])]
     head = place_name(int(results["best_layer"]), int(results["best_head"]))
-    held_out = percent_text(stored(results, "held_out")[0])
+    held_out = quantities.percent_text(quantities.stored(results, "held_out")[0])
     detail = "; ".join(filter(None, (f"{head}, {arrow}", f"held out {held_out}", remark)))
-    holds = lower_end(stored(results, "advantage")) > 0
+    holds = quantities.lower_end(quantities.stored(results, "advantage")) > 0
     return Measured(*number, _words(results), holds=holds, detail=detail)
 
 
-@reads("dependency")
+@quantities.reads("dependency")
 def _baseline(run: PaperRun, relation: str) -> Measured:
     """The best of the paper's offsets, picked on the words that it is scored on, as there."""
     results, *_ = _of_relation(run, relation)
-    draws = draws_of(results.sel(offset=list(OFFSETS)), "offset_accuracy")
+    draws = quantities.draws_of(results.sel(offset=list(OFFSETS)), "offset_accuracy")
     best = int(np.nanargmax(draws[0]))  # draws [replicate + 1, offset]
     detail = f"offset {OFFSETS[best]:+d}".replace("-", "−")
     return run.measured(draws[:, best], n=_words(results), detail=detail)
 
 
-@reads("dependency")
+@quantities.reads("dependency")
 def _count(run: PaperRun, relation: str) -> Measured:
     results, _, remark = _of_relation(run, relation)
     return Measured(float(results["count"]), n=run.counted, detail=remark)
 
 
-@reads("split")
+@quantities.reads("split")
 def _split(run: PaperRun) -> Measured:
     results = run.results("split")
     return Measured(float(results["share"]), n=f"{int(results['words']):,} words")
@@ -136,7 +127,6 @@ def _notebook(text: str) -> tuple[Published, ...]:
 
 
 def _table_1() -> tuple[PaperClaim, ...]:
-    """The best head of every relation, and the best fixed offset."""
     beats = "held out, the best head finds more than the best fixed offset, by the interval"
     claims = []
     for relation, head, accuracy, baseline, offset, other, other_base in TABLE_1:
@@ -162,8 +152,9 @@ TREEBANK = ClaimGroup(
     "treebank", "The treebank",
     "Trees of the Penn Treebank’s development part, in Stanford Dependencies. With Universal "
     "Dependencies, relations of the same meaning stand in for them.", (
-        PaperClaim("treebank-sentences", "data", "Sentences", example_count("dependency"),
-                   (Published("1696", "code"),), data="treebank"),
+        PaperClaim("treebank-sentences", "data", "Sentences",
+                   quantities.example_count("dependency"), (Published("1696", "code"),),
+                   data="treebank"),
         *(PaperClaim(f"treebank-{relation}", "data", f"Words with the relation {relation}",
                      _count(relation), (Published(text, "code"),), data="treebank")
           for relation, text in COUNTS),
@@ -179,18 +170,18 @@ SYNTAX = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("coreference")
+@quantities.reads("coreference")
 def _system(run: PaperRun, system: str, kind: str) -> Measured:
     results = run.results("coreference")
-    draws = draws_of(results, "baseline", system=system, mention_type=kind)
+    draws = quantities.draws_of(results, "baseline", system=system, mention_type=kind)
     holds = None
     if system in BELOW:
-        less = draws_of(results, "baseline", system=BELOW[system], mention_type=kind)
+        less = quantities.draws_of(results, "baseline", system=BELOW[system], mention_type=kind)
         holds = run.surely_above(draws - less)
     return run.measured(draws, n=_mentions(results, kind), holds=holds)
 
 
-@reads("coreference")
+@quantities.reads("coreference")
 def _one_head(run: PaperRun, kind: str) -> Measured:
     """The head that is best for all mentions, at each kind, as in the paper."""
     results = run.results("coreference")
@@ -198,8 +189,8 @@ def _one_head(run: PaperRun, kind: str) -> Measured:
     if not np.isfinite(places).all():
         raise Unmeasured("needs mentions with an antecedent in the same input")
     layer, head = (int(x) for x in places)
-    draws = draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
-    match = draws_of(results, "baseline", system="head_match", mention_type=kind)
+    draws = quantities.draws_of(results.isel(layer=layer, head=head), "accuracy", mention_type=kind)
+    match = quantities.draws_of(results, "baseline", system="head_match", mention_type=kind)
     return run.measured(draws, n=_mentions(results, kind), detail=place_name(layer, head),
                         holds=run.surely_above(draws - match))  # fmt: skip
 
@@ -208,7 +199,7 @@ def _mentions(results: xr.Dataset, kind: str) -> str:
     return f"{int(results['count'].sel(mention_type=kind)):,} mentions"
 
 
-@reads("coreference")
+@quantities.reads("coreference")
 def _neural(run: PaperRun) -> Measured:
     needs = "needs another system (Wiseman et al. 2015), which the paper calls not comparable"
     raise Unmeasured(needs)
@@ -240,29 +231,29 @@ COREFERENCE = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("probes")
+@quantities.reads("probes")
 def _probe(run: PaperRun, name: str, above: str, below: str) -> Measured:
     results = run.results("probes")
-    number = stored(results, "uas", probe=name)
+    number = quantities.stored(results, "uas", probe=name)
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words: {KEYS['words'].what}; {KEYS['words'].where}")
     pair = (name, above) if above else (below, name)  # the first ought to find more
     holds = None
     if all(pair):
-        gain = stored(results, "difference", probe=pair[0], probe_other=pair[1])
-        holds = lower_end(gain) > 0
+        gain = quantities.stored(results, "difference", probe=pair[0], probe_other=pair[1])
+        holds = quantities.lower_end(gain) > 0
     return Measured(*number, _tested(results), holds=holds)
 
 
-@reads("probes")
+@quantities.reads("probes")
 def _structural(run: PaperRun) -> Measured:
     """The structural probe on the layer that it was trained on; of several, the best."""
     results = run.results("probes")
-    values = draws_of(results, "structural_uuas")[0]  # [layer]
+    values = quantities.draws_of(results, "structural_uuas")[0]  # [layer]
     if not np.isfinite(values).any():
         raise Unmeasured("needs more sentences to train and score on")
     layer = int(np.nanargmax(values))
-    number = stored(results.isel(layer=layer), "structural_uuas")
+    number = quantities.stored(results.isel(layer=layer), "structural_uuas")
     return Measured(*number, _tested(results), detail=f"layer {layer + 1}")
 
 

@@ -13,18 +13,10 @@ from headscope.core.accumulators import Float64
 from headscope.core.results import place_name
 from headscope.core.terms import KOBAYASHI20, KOBAYASHI21
 from headscope.core.wording import fixed
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.kobayashi2020_alignment import ALIGNMENT
-from headscope.papers.quantities import (
-    Measured,
-    PaperRun,
-    Unmeasured,
-    layer_at,
-    paper_head,
-    reads,
-    stored,
-    upper_end,
-)
+from headscope.papers.quantities import Measured, PaperRun, Unmeasured
 
 FIGURE_3A = 0.03  # how far our reading of Figure 3a may be wrong
 FIGURE_3B = 0.1  # and of Figure 3b
@@ -32,7 +24,7 @@ CATEGORIES = {"cls": "[CLS]", "sep": "[SEP]", "punctuation": "“.” and “,�
 LEAST_CV = 0.1  # ours: a spread of a tenth of the mean is a spread
 
 
-@reads("tokens")
+@quantities.reads("tokens")
 def _count(run: PaperRun, what: str, expected: int) -> Measured:
     tokens = run.results("tokens")
     value = float(tokens[what])
@@ -60,16 +52,16 @@ DATA = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _at_head(run: PaperRun, variable: str, head: tuple[int, int], *, most: bool) -> Measured:
     """A number of the paper's head; in another model, of the one whose norms vary most or least."""
     spread = run.draws("norms", "value_norm_cv")[0]
-    layer, head_at = paper_head(run, spread if most else -spread, head)
-    number = stored(run.results("norms").isel(layer=layer, head=head_at), variable)
+    layer, head_at = quantities.paper_head(run, spread if most else -spread, head)
+    number = quantities.stored(run.results("norms").isel(layer=layer, head=head_at), variable)
     return Measured(*number, run.counted, detail=f"of {place_name(layer, head_at)}")
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _over_heads(run: PaperRun, variable: str) -> Measured:
     above = LEAST_CV if variable == "value_norm_cv" else None
     return run.measured(run.draws("norms", variable).mean((1, 2)), above=above)
@@ -105,11 +97,11 @@ DISPERSION = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _layer(run: PaperRun, variable: str, category: str, layer: int) -> Measured:
     """The mean over the heads of a layer (from 1; in another model, at the same depth)."""
     draws = run.draws("norms", variable, category=category)  # [replicate + 1, layer, head]
-    at = layer_at(layer, draws.shape[1])
+    at = quantities.layer_at(layer, draws.shape[1])
     detail = "" if at == layer - 1 else f"layer {at + 1}"
     return run.measured(draws[:, at].mean(1), detail=detail)
 
@@ -119,13 +111,13 @@ def _curves(run: PaperRun, variable: str) -> dict[str, Float64]:
     return {c: run.draws("norms", variable, category=c).mean(2) for c in CATEGORIES}
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _peak(run: PaperRun, category: str, first: float, last: float) -> Measured:
     curve = _curves(run, "attention")[category][0]  # [layer]
     return run.peak(curve, first, last, partial(fixed, digits=2))
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _other_above(run: PaperRun) -> Measured:
     """How far ‖αf‖ of other tokens stands above that of any other category, at its least."""
     curves = _curves(run, "weighted_norm")
@@ -134,7 +126,7 @@ def _other_above(run: PaperRun) -> Measured:
     return run.measured(gap[:, at], above=0.0, detail=f"least in layer {at + 1}")
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _special_low(run: PaperRun) -> Measured:
     """The largest ‖αf‖ of special tokens and punctuation in any layer."""
     curves = _curves(run, "weighted_norm")
@@ -199,13 +191,13 @@ def _rho(run: PaperRun, category: str) -> tuple[float, float, float]:
     return run.stored("norms", "spearman_attention_value_norm", category=category)
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _cancellation(run: PaperRun, category: str) -> Measured:
     number = _rho(run, category)
-    return Measured(*number, run.counted, holds=upper_end(number) < 0)
+    return Measured(*number, run.counted, holds=quantities.upper_end(number) < 0)
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _strongest(run: PaperRun) -> Measured:
     values = {category: _rho(run, category)[0] for category in CATEGORIES}
     order = sorted((value, c) for c, value in values.items() if np.isfinite(value))
@@ -225,7 +217,7 @@ def _check_ranks(run: PaperRun) -> None:
         )
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _frequency(run: PaperRun, quantity: str) -> Measured:
     _check_ranks(run)
     number = run.stored("norms", "spearman_frequency", quantity=quantity)
@@ -263,7 +255,7 @@ FREQUENCY = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _mixing(run: PaperRun, method: str, above: str) -> Measured:
     ratios = run.draws("mixing", "ratio", method=method).mean(1)
     holds = None
@@ -272,11 +264,11 @@ def _mixing(run: PaperRun, method: str, above: str) -> Measured:
     return run.measured(ratios, holds=holds)
 
 
-@reads("norms")
+@quantities.reads("norms")
 def _rank_of_mixing(run: PaperRun, method: str) -> Measured:
     _check_ranks(run)
     number = run.stored("mixing", "spearman_frequency", method=method)
-    return Measured(*number, run.counted, holds=upper_end(number) < 0)
+    return Measured(*number, run.counted, holds=quantities.upper_end(number) < 0)
 
 
 METHODS = {

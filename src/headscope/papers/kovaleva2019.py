@@ -10,19 +10,10 @@ import numpy as np
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import KOVALEVA
 from headscope.core.wording import fixed
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, Paper, PaperClaim, PaperFigure, Published
 from headscope.papers.kovaleva2019_tasks import CHANGE, DISABLING, NAMES, SCORES, TASKS, points
-from headscope.papers.quantities import (
-    Measure,
-    Measured,
-    PaperRun,
-    PaperRuns,
-    Unmeasured,
-    example_count,
-    percent_text,
-    reads,
-    stored,
-)
+from headscope.papers.quantities import Measure, Measured, PaperRun, Unmeasured, percent_text
 
 NEGLIGIBLE = 0.1  # ours: of what [SEP] draws
 OURS = "maps labelled for headscope"
@@ -42,7 +33,7 @@ def _labelled_maps() -> str:
     return f"{int(_card('maps')):,} labelled maps"
 
 
-def _classifier(_: PaperRuns) -> Measured:
+def _classifier(_: quantities.PaperRuns) -> Measured:
     """The bundled classifier's macro-F1 on maps that it had not learned from."""
     place = ("scores", "network", "Held-out maps")
     value, low, high = (_card(*place, key) for key in ("macro_f1", "ci_low", "ci_high"))
@@ -50,15 +41,15 @@ def _classifier(_: PaperRuns) -> Measured:
     return Measured(value, low, high, _labelled_maps(), detail=detail, elsewhere=OURS)
 
 
-def _vertical(_: PaperRuns) -> Measured:
+def _vertical(_: quantities.PaperRuns) -> Measured:
     share = _card("maps_by_class", "vertical") / _card("maps")
     return Measured(share, n=_labelled_maps(), elsewhere=OURS)
 
 
-@reads("compare:")
+@quantities.reads("compare:")
 def _heterogeneous(run: PaperRun, _: str) -> Measured:
-    results = run.results("patterns")
-    shares = {str(p): stored(results, "model_share", pattern=p) for p in results["pattern"].values}
+    kinds = run.results("patterns")["pattern"].values
+    shares = {str(p): run.stored("patterns", "model_share", pattern=p) for p in kinds}
     words = (f"{p.replace('_', ' + ')} {percent_text(v[0], 0)}" for p, v in shares.items())
     return Measured(*shares["heterogeneous"], run.counted, detail=", ".join(words))
 
@@ -80,7 +71,7 @@ CLASSES = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("frames")
+@quantities.reads("frames")
 def _frame_head(run: PaperRun, rank: int) -> Measured:
     """The score of the best head, or the second; whether it is more than distances would give."""
     scores = run.draws("frames", "score")[0]
@@ -92,10 +83,10 @@ def _frame_head(run: PaperRun, rank: int) -> Measured:
         f"{place_name(*best[rank])}; chance {fixed(chance, 3)}, p = {fixed(p, 3)}; the other heads:"
         f" median {fixed(float(np.nanmedian(rest)), 3)}, most {fixed(float(np.nanmax(rest)), 3)}"
     )
-    return Measured(*stored(here, "score"), run.counted, holds=p < 0.05, detail=detail)
+    return Measured(*quantities.stored(here, "score"), run.counted, holds=p < 0.05, detail=detail)
 
 
-@reads("frames")
+@quantities.reads("frames")
 def _frame_heads_do_not_matter(run: PaperRun) -> Measured:
     """What disabling the two best frame heads costs on every task there is."""
     scores = run.draws("frames", "score")[0]
@@ -119,7 +110,7 @@ FRAMES = ClaimGroup(
     "Two heads of the pre-trained model look from a frame element to the word that evokes the "
     "frame.", (
         PaperClaim("frames-sentences", "§4.2", "Sentences kept of FrameNet 1.7",
-                   example_count("frames"), (Published("473"),), data="frames"),
+                   quantities.example_count("frames"), (Published("473"),), data="frames"),
         PaperClaim("frames-best", "§4.2", "Two heads link frame elements to their target (7-6, "
                    "1-2): the best, mean of largest weights", _frame_head(0),
                    (Published("0.209"),), direction=BY_CHANCE, data="frames"),
@@ -132,7 +123,7 @@ FRAMES = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("compare:")
+@quantities.reads("compare:")
 def _early_late(run: PaperRun, _: str) -> Measured:
     """The layers of the fine-tuned model in which [CLS] and [SEP] draw most, mean over heads."""
     change = run.results("change")
@@ -146,7 +137,7 @@ def _early_late(run: PaperRun, _: str) -> Measured:
     return Measured(n=run.counted, holds=peaks[0] < peaks[1], detail=detail)
 
 
-@reads("compare:sst-2")
+@quantities.reads("compare:sst-2")
 def _sst_sep(run: PaperRun) -> Measured:
     shares = {
         task: run.beside.run(f"compare:{task}").stored(
@@ -164,13 +155,13 @@ def _sst_sep(run: PaperRun) -> Measured:
     return Measured(*own, run.counted, holds=holds, detail=detail)
 
 
-@reads("told:")
+@quantities.reads("told:")
 def _negligible(run: PaperRun, _: str, kinds: tuple[str, ...]) -> Measured:
     """The largest change of attention to these kinds of words, of what [SEP] draws."""
     change = run.results("change")
-    sep = stored(change, "model_after", quantity="features.attention.sep")[0]
+    sep = run.stored("change", "model_after", quantity="features.attention.sep")[0]
     moved = {
-        kind: stored(change, "model_difference", quantity=f"features.attention.{kind}")
+        kind: run.stored("change", "model_difference", quantity=f"features.attention.{kind}")
         for kind in kinds
         if f"features.attention.{kind}" in change["quantity"].values
     }
@@ -206,7 +197,7 @@ FEATURES = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("words")
+@quantities.reads("words")
 def _pairs(run: PaperRun) -> Measured:
     """How diagonal the maps of the heads are that link subject and verb most."""
     both = ("subject_to_verb", "verb_to_subject")
@@ -219,7 +210,7 @@ def _pairs(run: PaperRun) -> Measured:
     return Measured(value, n=run.counted, holds=value > every, detail=detail, elsewhere=TREES)
 
 
-@reads("told:")
+@quantities.reads("told:")
 def _last_cls(run: PaperRun, task: str) -> Measured:
     """What the last layer's [CLS] looks at most, mean over heads."""
     shares = run.results("cls_attention")["attention"].mean("head")

@@ -9,18 +9,9 @@ from scipy.stats import hypergeom
 from headscope.core.accumulators import Float64, estimate
 from headscope.core.results import largest_first, place_name
 from headscope.core.wording import fixed
+from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published, signed
-from headscope.papers.quantities import (
-    Measure,
-    Measured,
-    PaperRun,
-    PaperRuns,
-    Unmeasured,
-    lower_end,
-    percent_text,
-    reads,
-    stored,
-)
+from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
 from headscope.tasks.metrics import resampled
 from headscope.tasks.task import GLUE
 
@@ -64,25 +55,25 @@ def _examples(run: PaperRun, *, trained: bool = True) -> str:
     return f"{int(record['dev_examples']):,} examples{learned}"
 
 
-@reads("tuned:")
+@quantities.reads("tuned:")
 def _before(run: PaperRun, task: str, metric: str) -> Measured:
     return Measured(*_score(run, task, metric, "before"), _examples(run, trained=False))
 
 
-@reads("tuned:", "scratch:")
+@quantities.reads("tuned:", "scratch:")
 def _scratch(run: PaperRun, task: str, metric: str) -> Measured:
     scratch = run.beside.run(f"scratch:{task}")
     number, after = (_score(x, task, metric, "after") for x in (scratch, run))
-    return Measured(*number, _examples(scratch), holds=number[0] < lower_end(after))
+    return Measured(*number, _examples(scratch), holds=number[0] < quantities.lower_end(after))
 
 
-@reads("tuned:")
+@quantities.reads("tuned:")
 def _tuned(run: PaperRun, task: str, metric: str) -> Measured:
     after = _score(run, task, metric, "after")
     others = [_score(run, task, metric, "before")[0]]
     if f"scratch:{task}" in run.beside:
         others.append(_score(run.beside.run(f"scratch:{task}"), task, metric, "after")[0])
-    holds = lower_end(after) > max(others) if np.isfinite(others).all() else None
+    holds = quantities.lower_end(after) > max(others) if np.isfinite(others).all() else None
     return Measured(*after, _examples(run), holds=holds)
 
 
@@ -120,7 +111,7 @@ SCORES = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("compare:")
+@quantities.reads("compare:")
 def _last_two(run: PaperRun, task: str) -> Measured:
     results = run.results("similarity")
     first = float(results["last_are_first"])
@@ -128,12 +119,12 @@ def _last_two(run: PaperRun, task: str) -> Measured:
     order = [int(at) for at in np.argsort(layers)[:2]]
     detail = f"least alike: layers {' and '.join(str(at + 1) for at in sorted(order))}"
     if np.isfinite(first):
-        detail += f"; the last two first in {percent_text(first, 0)} of resamples"
+        detail += f"; the last two first in {quantities.percent_text(first, 0)} of resamples"
         most = first >= SURE
     else:
         most = set(order) == {len(layers) - 2, len(layers) - 1}
     holds = most != (task == LAST_KEPT)
-    number = stored(results, "last_minus_other")
+    number = quantities.stored(results, "last_minus_other")
     return Measured(*number, run.counted, holds=holds, detail=detail)
 
 
@@ -155,25 +146,24 @@ CHANGE = ClaimGroup(
 )  # fmt: skip
 
 
-@reads("ablate:")
+@quantities.reads("ablate:")
 def _best_head(run: PaperRun, _: str) -> Measured:
-    """The head without which the score is highest."""
     results = run.results("ablation")
     change = results["difference"].values
     layer, head = largest_first(change)[0]
-    number = stored(results.isel(layer=layer, head=head), "difference")
+    number = quantities.stored(results.isel(layer=layer, head=head), "difference")
     sure = int((results["verdict"] == "harmful").sum())
     raising = int((change > 0).sum())
     detail = f"{place_name(layer, head)}; {raising} heads raise it, {sure} of them surely"
     return Measured(*number, run.counted, holds=sure > 0, detail=detail)
 
 
-@reads("ablate:")
+@quantities.reads("ablate:")
 def _mean_head(run: PaperRun, task: str) -> Measured:
     """What a random head's absence changes, with an interval over examples."""
     results = run.results("ablation")
     number = (float(np.nanmean(results["difference"].values)), *_mean_interval(results, task))
-    return Measured(*number, run.counted, holds=lower_end(number) > 0)
+    return Measured(*number, run.counted, holds=quantities.lower_end(number) > 0)
 
 
 def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
@@ -191,21 +181,21 @@ def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
     return float(ends.low), float(ends.high)
 
 
-@reads("ablate:")
+@quantities.reads("ablate:")
 def _layer(run: PaperRun, _: str, layer: int) -> Measured:
-    number = stored(run.results("ablation").isel(layer=layer), "layer_difference")
-    return Measured(*number, run.counted, holds=lower_end(number) > 0)
+    number = quantities.stored(run.results("ablation").isel(layer=layer), "layer_difference")
+    return Measured(*number, run.counted, holds=quantities.lower_end(number) > 0)
 
 
-@reads("ablate:")
+@quantities.reads("ablate:")
 def _worst_layer(run: PaperRun, _: str) -> Measured:
     results = run.results("ablation")
     at = int(np.nanargmin(results["layer_difference"].values))
-    number = stored(results.isel(layer=at), "layer_difference")
+    number = quantities.stored(results.isel(layer=at), "layer_difference")
     return Measured(*number, run.counted, holds=number[0] < 0, detail=f"layer {at + 1}")
 
 
-@reads("ablate:sts-b", "ablate:rte")
+@quantities.reads("ablate:sts-b", "ablate:rte")
 def _shared(run: PaperRun) -> Measured:
     """How many of the heads that cost STS-B and RTE most are the same."""
     both = (run, run.beside.run("ablate:rte"))

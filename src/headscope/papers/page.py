@@ -22,18 +22,8 @@ from headscope.draw.panel import PanelStore
 from headscope.page.sections import inline_figure
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles
-from headscope.papers.claim_engine import (
-    FAILED,
-    MARKS,
-    NOT_RUN,
-    STATUSES,
-    ClaimGroup,
-    ClaimOutcome,
-    Paper,
-    Published,
-    differences,
-    scale_of,
-)
+from headscope.papers import claim_engine
+from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper, Published
 from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
@@ -67,7 +57,7 @@ class PaperOutcome:
     def counts(self) -> dict[str, int]:
         """How many claims have each verdict, all of STATUSES in order."""
         counts = Counter(outcome.verdict for outcome in self.claims)
-        return {status: counts[status] for status in STATUSES}
+        return {status: counts[status] for status in claim_engine.STATUSES}
 
     def of_group(self, group: str) -> list[ClaimOutcome]:
         """The outcomes of the claims of a group, by its id."""
@@ -84,7 +74,7 @@ def status_text(outcome: ClaimOutcome) -> str:
 
 def short_status(outcome: ClaimOutcome) -> str:
     """The verdict in a line of a terminal; of a need, only what."""
-    if outcome.verdict != NOT_RUN:
+    if outcome.verdict != claim_engine.NOT_RUN:
         return status_text(outcome)
     return f"{outcome.verdict}: {outcome.reason.partition(':')[0].partition(';')[0]}"
 
@@ -94,7 +84,7 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     measured = outcome.measured
     if measured is None or math.isnan(measured.value):
         return "", ""
-    scale, digits = scale_of(outcome.claim.unit), digits_of(outcome)
+    scale, digits = claim_engine.scale_of(outcome.claim.unit), digits_of(outcome)
     value = _fixed(scale * measured.value, digits)
     if not measured.has_interval:
         return value, ""
@@ -107,7 +97,7 @@ def difference_texts(outcome: ClaimOutcome) -> list[str]:
     digits = digits_of(outcome)
     return [
         ("+" if round(x, digits) > 0 else "") + _fixed(x, digits) if math.isfinite(x) else ""
-        for x in differences(outcome)
+        for x in claim_engine.differences(outcome)
     ]
 
 
@@ -118,7 +108,7 @@ def digits_of(outcome: ClaimOutcome) -> int:
     if printed:
         return max(printed)
     unit, measured = outcome.claim.unit, outcome.measured
-    size = abs(scale_of(unit) * measured.value) if measured else 0.0
+    size = abs(claim_engine.scale_of(unit) * measured.value) if measured else 0.0
     whole = measured is not None and float(measured.value).is_integer() and math.isnan(measured.low)
     if whole and unit == "":
         return 0
@@ -138,15 +128,14 @@ def render(outcome: PaperOutcome) -> str:
         "reproduce", "headscope.papers", styles.css(),
         paper=outcome.paper, source=SOURCES[outcome.paper.source],
         model=title_name(printable(outcome.model["name"])), facts=_facts(outcome), own=outcome.own,
-        counts=[(STATUSES[s], s, n, _kind(s)) for s, n in outcome.counts.items() if n],
+        counts=[(claim_engine.STATUSES[s], s, n, _kind(s)) for s, n in outcome.counts.items() if n],
         total=len(outcome.claims), sections=sections,
-        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=MARKS,
+        runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
         command=printable(outcome.command),
     )  # fmt: skip
 
 
 def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[str, Any]:
-    """A section: what most of its claims share, and notes on what was not run."""
     outcomes = outcome.of_group(group.id)
     numbers = [one.measured for one in outcomes if one.measured]
     shared = {
@@ -156,13 +145,13 @@ def _section(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> dict[s
     }
     reasons = list(dict.fromkeys(one.reason for one in outcomes if one.reason))
     letters = dict(zip(reasons, string.ascii_lowercase, strict=False))
-    failed = {one.reason for one in outcomes if one.verdict == FAILED}
+    failed = {one.reason for one in outcomes if one.verdict == claim_engine.FAILED}
     return {
         "group": group, "shared": shared,
         "rows": [_row(one, letters.get(one.reason, "*"), shared) for one in outcomes],
         "notes": [(letters.get(r, "*"), printable(r), r in failed) for r in reasons],
         "figures": _figures(outcome, group, styles),
-        "absent": bool(outcomes) and all(one.verdict == NOT_RUN for one in outcomes),
+        "absent": bool(outcomes) and all(one.verdict == claim_engine.NOT_RUN for one in outcomes),
     }  # fmt: skip
 
 
@@ -174,10 +163,7 @@ def _common(words: Iterable[str]) -> str:
 
 
 def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[str, Any]:
-    """A claim as it stands on the page; what its section shares is left out of the words.
-
-    letter  of the note that says why there is no number
-    """
+    """A claim without what its section shares; letter: of the note on why it has no number."""
     claim, measured, verdict = outcome.claim, outcome.measured or Measured(), outcome.verdict
     ours, interval = ours_text(outcome)
     apart = difference_texts(outcome) or [""] * len(claim.published)
@@ -185,8 +171,8 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     own = {key: "" if text == shared[key] else text for key, text in own.items()}
     words = (printable(measured.detail), own["n"], own["elsewhere"])
     return {
-        "claim": claim, "verdict": verdict, "sign": STATUSES[verdict], "kind": _kind(verdict),
-        "ours": ours, "interval": interval, "direction": own["direction"],
+        "claim": claim, "verdict": verdict, "sign": claim_engine.STATUSES[verdict],
+        "kind": _kind(verdict), "ours": ours, "interval": interval, "direction": own["direction"],
         "published": [(p.text, _where(p, claim.place), difference)
                       for p, difference in zip(claim.published, apart, strict=True)],
         "words": [part for part in words if part],
@@ -205,7 +191,6 @@ def _where(published: Published, place: str) -> str:
 
 
 def _figures(outcome: PaperOutcome, group: ClaimGroup, styles: Styles) -> list[dict[str, Any]]:
-    """Each figure, what it is in the paper or of which task, and the page of its run."""
     figures = []
     for at, shown in enumerate(group.figures):
         if run := outcome.runs.get(shown.run):
@@ -250,7 +235,6 @@ def _facts(outcome: PaperOutcome) -> list[tuple[str, str]]:
 
 
 def _run(outcome: PaperOutcome, name: str) -> dict[str, str]:
-    """A run that was asked for: where it is, or why there is none."""
     run, read = outcome.runs.get(name), ""
     if run is not None:
         attrs = run.tree.attrs

@@ -193,9 +193,7 @@ def gradients(workspace: Workspace, name: str) -> Run:
         model = load_language_model(workspace.model_name, **workspace.loading)
     except ModelError as error:
         raise Unmeasured(f"needs a model with a language-model head: {error}") from error
-    settings = ImportanceSettings(
-        methods=("gradient",), limit=workspace.limit, **workspace.chance
-    )  # fmt: skip
+    settings = ImportanceSettings(methods=("gradient",), limit=workspace.limit, **workspace.chance)
     execution = replace(workspace.execution, threads=None)
     with keeping_draws():
         return importance_to_text(

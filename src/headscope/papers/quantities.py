@@ -8,7 +8,7 @@ interval of its own. A run that kept no draws has the data alone, and its number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
@@ -27,10 +27,7 @@ PERCENTILES_FROM = 100  # draws; the tail quantiles of fewer say little
 
 
 class Unmeasured(Exception):
-    """A number, or a run, that cannot be had; the text says what it needs.
-
-    brief  the same in a few words; by default the text itself
-    """
+    """A number, or a run, that cannot be had; the text says what it needs, `brief` in short."""
 
     def __init__(self, needs: str, brief: str = "") -> None:
         super().__init__(needs)
@@ -94,7 +91,6 @@ class PaperRuns:
         self.absent, self.others = dict(absent or {}), dict(others or {})
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a run of that name."""
         return name in self.runs
 
     def run(self, name: str) -> PaperRun:
@@ -172,11 +168,7 @@ class PaperRun(Run):
 
 @dataclass(frozen=True)
 class Measure:
-    """How the number of a claim is read.
-
-    runs  names of those that it cannot do without
-    read  raises Unmeasured
-    """
+    """How a claim's number is read; runs: those it cannot do without; read: raises Unmeasured."""
 
     runs: tuple[str, ...]
     read: Callable[[PaperRuns], Measured]
@@ -266,11 +258,6 @@ def over_heads(draws: Float64) -> Float64:
 def layer_at(number: int, layers: int) -> int:
     """The 0-based layer at the depth of layer `number` (from 1) of PAPER_DEPTH."""
     return round((number - 1) * (layers - 1) / (PAPER_DEPTH - 1))
-
-
-def layers_at(numbers: Sequence[int], layers: int) -> list[int]:
-    """0-based layers at these depths, each once."""
-    return sorted({layer_at(number, layers) for number in numbers})
 
 
 def paper_head(run: PaperRun, values: Float64, head: tuple[int, int]) -> tuple[int, int]:

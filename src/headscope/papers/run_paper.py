@@ -24,14 +24,8 @@ from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
 from headscope.errors import InputError, RunFolderError
 from headscope.model.model import Model
-from headscope.papers import clark2019, kobayashi2020, kovaleva2019, paper_runs
-from headscope.papers.claim_engine import (
-    ClaimOutcome,
-    Paper,
-    against_published,
-    differences,
-    scale_of,
-)
+from headscope.papers import claim_engine, clark2019, kobayashi2020, kovaleva2019, paper_runs
+from headscope.papers.claim_engine import ClaimOutcome, Paper
 from headscope.papers.page import PaperOutcome, render, status_text
 from headscope.papers.quantities import Measured, PaperRuns
 from headscope.papers.workspace import RunMaker, Workspace, make_runs
@@ -108,7 +102,7 @@ def _outcome(paper: Paper, workspace: Workspace, command: str) -> PaperOutcome:
     results = PaperRuns(runs, own=own, absent=absent, others=others)
     return PaperOutcome(
         paper, workspace.folder, about, own,
-        [against_published(claim, results, group.id)
+        [claim_engine.against_published(claim, results, group.id)
          for group in paper.groups for claim in group.claims],
         runs, absent,
         [{"key": s.key, "name": s.name, "elsewhere": s.elsewhere}
@@ -202,8 +196,8 @@ def summary(paper: PaperOutcome) -> dict[str, Any]:
 def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
     """A claim as plain values, in its unit; what does not exist is None."""
     claim, measured = outcome.claim, outcome.measured or Measured()
-    scale = scale_of(claim.unit)
-    apart = differences(outcome) or [math.nan] * len(claim.published)
+    scale = claim_engine.scale_of(claim.unit)
+    apart = claim_engine.differences(outcome) or [math.nan] * len(claim.published)
     return {
         "key": claim.key, "section": outcome.group, "place": claim.place, "claim": claim.text,
         "unit": claim.unit, "ours": json_number(scale * measured.value),

@@ -113,10 +113,7 @@ _DEEP = 5  # folders below the one given
 
 @dataclass(frozen=True)
 class DataSource:
-    """Data that were found.
-
-    elsewhere  in words, which other data than the paper's these are; "" for data of its kind
-    """
+    """Data that are there; elsewhere: which they are if not of the paper's kind, else ""."""
 
     key: str
     paths: tuple[Path, ...]
@@ -130,17 +127,13 @@ class DataSource:
 
 
 class PaperData:
-    """All data that the runs of a paper have.
-
-    used  keys that were asked for and found
-    """
+    """All data that the runs of a paper have; used: keys that were asked for and are there."""
 
     def __init__(self, sources: Iterable[DataSource]) -> None:
         self.sources = {source.key: source for source in sources}
         self.used: set[str] = set()
 
     def __contains__(self, key: object) -> bool:
-        """Whether there are data of that key."""
         return key in self.sources
 
     def need(self, key: str) -> DataSource:
@@ -215,7 +208,9 @@ def _searched(folder: Path) -> dict[str, list[Path]]:
                 by_key[key] = hits
                 break
     if "frames" in by_key:
-        by_key["frames"] = [_newest(by_key["frames"])]
+        # the release whose folder says 1.7 rather than 1.5
+        releases = (index.parent for index in by_key["frames"])
+        by_key["frames"] = [max(releases, key=lambda place: ("17" in _digits(place), place))]
     if "glue" in by_key:
         by_key["glue"] = [by_key["glue"][0].parent.parent]
     return by_key
@@ -227,11 +222,6 @@ def _walk(folder: Path, deep: int) -> Iterable[Path]:
             yield from _walk(path, deep - 1)
         elif path.is_file():
             yield path
-
-
-def _newest(indices: Sequence[Path]) -> Path:
-    """The release whose folder says 1.7 rather than 1.5."""
-    return max((path.parent for path in indices), key=lambda place: ("17" in _digits(place), place))
 
 
 def _digits(place: Path) -> str:

@@ -10,23 +10,22 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.question import Question, questions
-from headscope.core.results import counted, derived_once, model_name, printable, shape
+from headscope.core.results import (
+    counted,
+    derived_once,
+    model_name,
+    naming_layers,
+    printable,
+    shape,
+)
 from headscope.core.terms import SOURCES
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
 from headscope.heads.tables import write_tables
-from headscope.page.sections import (
-    FINDINGS,
-    LANGUAGE,
-    OpeningPlan,
-    Section,
-    SectionPlan,
-    after_language,
-    malformed_notes,
-    section,
-)
+from headscope.page import sections
+from headscope.page.sections import FINDINGS, OpeningPlan, Section, SectionPlan, after_language
 from headscope.page.shell import island, render_page, script_of, style_of, template, write_page
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
@@ -39,7 +38,6 @@ from headscope.run.store import why_unwritten
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
 STYLES = ("report.css", "card.css")
-TELLING = 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once():
+        with derived_once(), naming_layers(tree):
             write_tables(tree, folder / "tables")
             for picture in pictures().values():  # some measure text as it is outside the style
                 panels.of(picture)
@@ -102,15 +100,14 @@ def build_report(
 
 def render(tree: xr.DataTree, manifest: Manifest, *, panels: PanelStore | None = None) -> str:
     """The page as text."""
-    with derived_once():
+    with derived_once(), naming_layers(tree):
         return _render(tree, manifest, panels or PanelStore(tree))
 
 
 def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
-    styles, known = Styles(), pictures()
-    plans = _plans()
+    styles, known, plans = Styles(), pictures(), _plans()
     made = {
-        plan.id: section(plan, tree, known, panels, styles)
+        plan.id: sections.section(plan, tree, known, panels, styles)
         for question, plan in plans
         if any(name in tree.children for name in plan.groups or (question.name,))
     }
@@ -138,17 +135,9 @@ def _plans() -> Plans:
 
 
 def _by_themselves(plans: Plans, made: dict[str, Section], *, whole: bool) -> list[Section]:
-    """The sections outside chapters. Only the page of an atlas (`whole`) names those that the run
-    lacks.
-    """
-    alone = []
-    for _, plan in plans:
-        if plan.chapter:
-            continue
-        there = made.get(plan.id, _absent(plan))
-        if there.blocks or there.map_caption or whole:
-            alone.append(there)
-    return alone
+    """Sections outside chapters; only the page of an atlas (`whole`) names those the run lacks."""
+    alone = [made.get(plan.id) or _absent(plan) for _, plan in plans if not plan.chapter]
+    return [one for one in alone if one.blocks or one.map_caption or whole]
 
 
 def _absent(plan: SectionPlan) -> Section:
@@ -158,10 +147,10 @@ def _absent(plan: SectionPlan) -> Section:
 
 
 def _language(plans: Plans, made: dict[str, Section], manifest: Manifest) -> LanguageChapter:
-    ours = [plan for _, plan in plans if plan.chapter == LANGUAGE]
+    ours = [plan for _, plan in plans if plan.chapter == sections.LANGUAGE]
     there = [plan for plan in ours if plan.id in made]
     absent = "; ".join(plan.wanted for plan in ours if plan not in there)
-    notes = malformed_notes(manifest) if there else []
+    notes = sections.malformed_notes(manifest) if there else []
     chooses = any(plan.chooses for plan in there)
     return LanguageChapter([made[plan.id] for plan in there], absent, chooses, notes)
 
@@ -186,9 +175,8 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "model": model_name(tree),
         "title": printable(tree.attrs.get("title", "headscope atlas")),
         "counted": counted(tree), "layers": layers, "heads": per_layer,
-        "facts": run_facts.facts(tree, manifest), "files": run_facts.files(manifest),
-        "settings": run_facts.settings(manifest), "versions": run_facts.versions(manifest),
-        "command": run_facts.command(manifest), "telling": heads.telling(tree, count=TELLING),
+        "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
+        "telling": heads.telling(tree),
         "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
         "terms": terms(), "sources": SOURCES, "unit_label": unit_label,

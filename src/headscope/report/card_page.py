@@ -35,21 +35,21 @@ def cards(tree: xr.DataTree) -> dict[str, Any]:
     maps       what `_maps` gives; None where there are none
     """
     maps = head_maps(tree)
-    found = [maps.of(*place) for place in np.ndindex(*shape(tree))] if maps.source else []
+    by_head = [maps.of(*place) for place in np.ndindex(*shape(tree))] if maps.source else []
     added = {name: value for part in card_parts() for name, value in part.page(tree).items()}
-    return {**added, "from": maps.words, "maps": _fitting(found) if maps.source else None}
+    return {**added, "from": maps.words, "maps": _fitting(by_head) if maps.source else None}
 
 
-def _fitting(found: list[list[TypicalMap]]) -> dict[str, Any]:
+def _fitting(by_head: list[list[TypicalMap]]) -> dict[str, Any]:
     """As many maps of every head as ROOM holds, one at least."""
-    for most in range(MAPS, 1, -1):
-        made = _maps([maps[:most] for maps in found])
+    for most in range(MAPS, 0, -1):
+        made = _maps([maps[:most] for maps in by_head])
         if len(made["codes"]) <= ROOM:
-            return made
-    return _maps([maps[:1] for maps in found])
+            break
+    return made
 
 
-def _maps(found: list[list[TypicalMap]]) -> dict[str, Any]:
+def _maps(by_head: list[list[TypicalMap]]) -> dict[str, Any]:
     """The typical maps of all heads, for the page's scripts.
 
     inputs  rows of tokens and the places of those that the tokenizer added
@@ -58,7 +58,7 @@ def _maps(found: list[list[TypicalMap]]) -> dict[str, Any]:
     """
     inputs: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
     of_heads, codes = [], []
-    for maps in found:
+    for maps in by_head:
         rows = []
         for one in maps:
             added = tuple(np.flatnonzero(one.special).tolist())
@@ -77,11 +77,7 @@ def _maps(found: list[list[TypicalMap]]) -> dict[str, Any]:
 
 
 def build_card(tree: xr.DataTree, card: HeadCard, path: Path) -> Path:
-    """Writes the page of one head, whole or not at all; it works offline.
-
-    returns  `path`
-    raises   OSError if it cannot be written
-    """
+    """Writes the offline page of one head, whole or not at all; returns `path`, raises OSError."""
     return write_page(path, render_card(tree, card))
 
 

@@ -15,7 +15,7 @@ import xarray as xr
 
 from headscope.core.head_labels import run_labels
 from headscope.core.question import parts
-from headscope.core.results import head_name, printable
+from headscope.core.results import head_name, layer_numbers, printable
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from headscope.page.shell import island
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps, TokenSide
@@ -66,14 +66,12 @@ class ExampleViews:
 
 
 def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
-    """The views of the inputs that a run kept; empty for runs that kept none.
-
-    model  its name
-    """
+    """The views of the inputs that a run of `model` kept; empty for runs that kept none."""
     kept, pages, taken = stored_inputs(tree), list[dict[str, Any]](), 0
     style, script = page_style(), page_script()
     for one in kept:
-        data = payload(_shown(one, model), detail="none") | {"title": one.text}
+        data = payload(_shown(one, model, layer_numbers(tree)), detail="none")
+        data["title"] = one.text
         taken += sum(len(text) for text in data["stacks"][0]["measures"][0]["data"])
         if pages and taken > ROOM:
             break
@@ -85,25 +83,25 @@ def example_views(tree: xr.DataTree, *, model: str) -> ExampleViews:
     looks = [look for looks_of in parts("looks") for look in looks_of(tree, kept)]
     chosen = CHOSEN[str(tree.children["examples"].attrs.get("chosen", ""))]
     texts = [printable(one.text) for one in kept]
-    found = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
-    found.data.update(
-        style=style, script=script, pages=pages, names=found.names, labels=run_labels(tree),
+    views = ExampleViews(texts, looks, [(style, script)], chosen=chosen, changed=_changed(kept))
+    views.data.update(
+        style=style, script=script, pages=pages, names=views.names, labels=run_labels(tree),
         looks=[list(look) for look in looks],
     )  # fmt: skip
-    return found
+    return views
 
 
 def _changed(kept: list[StoredInput]) -> list[ChangedHead]:
     """[input] the head of the largest 1 - cosine there."""
-    found = []
+    heads = []
     for one in kept:
         if one.versus is None:
             return []
         a, b = (maps.astype(np.float64) for maps in (one.attention, one.versus))
         product, *sizes = ((x * y).sum((2, 3)) for x, y in ((a, b), (a, a), (b, b)))
         unit = int(np.argmin(product / np.sqrt(sizes[0] * sizes[1])))  # of [layer, head]
-        found.append(ChangedHead(unit, head_name(unit, a.shape[1])))
-    return found
+        heads.append(ChangedHead(unit, head_name(unit, a.shape[1])))
+    return heads
 
 
 def _parts(page: str, *between: str) -> list[str]:
@@ -115,7 +113,7 @@ def _parts(page: str, *between: str) -> list[str]:
     return [*parts, page]
 
 
-def _shown(kept: StoredInput, model: str) -> ExampleMaps:
+def _shown(kept: StoredInput, model: str, numbers: tuple[int, ...]) -> ExampleMaps:
     side = TokenSide(
         kept.tokens, kept.special, kept.segment, kept.word, kept.cls, kept.sep, kept.punctuation
     )
@@ -125,7 +123,9 @@ def _shown(kept: StoredInput, model: str) -> ExampleMaps:
         maps = kept.versus.astype(np.float32)
         versus = NamedMaps("versus", kept.versus_name, "probability", maps)
     attention = kept.attention.astype(np.float32)
-    stack = StackMaps("self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus)
+    stack = StackMaps(
+        "self", 0, 0, attention, norms, why_none=NO_VECTORS, versus=versus, numbers=numbers
+    )
     return ExampleMaps(model, (side,), (stack,), _folded(kept))
 
 

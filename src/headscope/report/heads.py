@@ -15,7 +15,7 @@ from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
 from headscope.core.head_metrics import HeadMetric, chosen_metrics, first_metrics, head_metrics
 from headscope.core.question import in_run, parts, title_of
-from headscope.core.results import Floats, counted, head_name, shape
+from headscope.core.results import Floats, counted, head_name, layer_numbers, shape
 from headscope.core.wording import by_unit, fixed, plain
 from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
@@ -45,6 +45,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         "first": told[0].layer * heads + told[0].head if told else 0,
         "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
+        **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
         "metrics": [_metric(metric) for metric in head_metrics(tree)], "map": _places(tree),
     }  # fmt: skip
 
@@ -57,20 +58,22 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     closest  [unit] what stands out most though it is no label (`HeadLabels`); '' for nothing
     rules    kind → the rule in words, of the kinds that there are
     """
-    found = list(head_labels(tree).values())
-    kinds, rules = sorted({label.kind for one in found for label in one.labels}), label_rules()
+    heads = list(head_labels(tree).values())
+    kinds, rules = sorted({label.kind for one in heads for label in one.labels}), label_rules()
     return {
-        "labels": [[_label(label) for label in one.labels] for one in found],
-        "closest": [one.closest.sentence if one.closest else "" for one in found],
+        "labels": [[_label(label) for label in one.labels] for one in heads],
+        "closest": [one.closest.sentence if one.closest else "" for one in heads],
         "rules": {kind: rules[kind].in_words() for kind in kinds},
     }
 
 
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
     """The most telling heads, the list that opens the report; `_telling` says what of each."""
-    heads, found = shape(tree)[1], head_labels(tree)
+    heads, labelled = shape(tree)[1], head_labels(tree)
     return [
-        _telling(claim, heads, [one.sentence for one in found[claim.layer, claim.head].labels[1:]])
+        _telling(
+            claim, heads, [one.sentence for one in labelled[claim.layer, claim.head].labels[1:]]
+        )
         for claim in telling_heads(tree, count=count)
     ]
 
@@ -100,11 +103,11 @@ def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
     """The labels with their counts, most frequent first ("attention sink (20)"), and the number of
     unlabelled heads; a head may have several labels.
     """
-    found = head_labels(tree).values()
-    count = Counter(label.kind for one in found for label in one.labels)
+    heads = head_labels(tree).values()
+    count = Counter(label.kind for one in heads for label in one.labels)
     rules = label_rules()
     phrases = [f"{rules[kind].title} ({number})" for kind, number in count.most_common()]
-    return phrases, sum(not one.labels for one in found)
+    return phrases, sum(not one.labels for one in heads)
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
@@ -119,10 +122,10 @@ def rows(tree: xr.DataTree) -> list[dict[str, Any]]:
     return [
         {
             "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
-            "labels": [*(label.label for label in found.labels), *words[unit]],
+            "labels": [*(label.label for label in one.labels), *words[unit]],
             "cells": [_cell(metric, unit) for metric in chosen],
         }
-        for unit, found in enumerate(head_labels(tree).values())
+        for unit, one in enumerate(head_labels(tree).values())
     ]  # fmt: skip
 
 

@@ -52,25 +52,15 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
     return [row for row in rows if row.value]
 
 
-def files(manifest: Manifest) -> list[Fact]:
-    """The files of the corpus with their sha256."""
-    found = _part(manifest, "corpus").get("files") or []
-    return _coded((file.get("name"), file.get("sha256")) for file in found)
-
-
-def settings(manifest: Manifest) -> list[Fact]:
-    """The spec, one row per setting."""
-    return _coded(_part(manifest, "spec").items())
-
-
-def versions(manifest: Manifest) -> list[Fact]:
-    """Name and version of the software."""
-    return _coded(_part(manifest, "versions").items())
-
-
-def command(manifest: Manifest) -> str:
-    """The command line that gives the same run; '' where the manifest has none."""
-    return _text(manifest.get("command"))
+def details(manifest: Manifest) -> dict[str, list[Fact] | str]:
+    """Files of the corpus with their sha256, settings, versions; and the command, '' for none."""
+    files = _part(manifest, "corpus").get("files") or []
+    return {
+        "files": _coded((file.get("name"), file.get("sha256")) for file in files),
+        "settings": _coded(_part(manifest, "spec").items()),
+        "versions": _coded(_part(manifest, "versions").items()),
+        "command": _text(manifest.get("command")),
+    }
 
 
 def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
@@ -92,7 +82,7 @@ def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
     name = _text(model.get("architecture") or attrs.get("architecture"))
-    size = f"{layers} layers × {heads} heads"
+    size = _text(model.get("size")) or f"{layers} layers × {heads} heads"
     return f"{name}, {size}" if name else size
 
 

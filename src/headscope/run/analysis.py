@@ -2,31 +2,8 @@
 
 An analysis sees every layer of every batch once (`observe`), may end each batch (`finish`), and
 turns its sums into labelled results at the end (`result`). Its state is the accumulators that it
-holds as attributes; saving, loading and merging are inherited.
-
-    @register
-    class Largest(Analysis):
-        name = "largest"
-        summary = "how sure each head is"
-        source = "ours"
-
-        def __init__(self, scope):
-            super().__init__(scope)
-            self.total = self.sums(scope.layers, scope.heads)
-            self.examples = self.sums()
-
-        def observe(self, layer, batch):
-            top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-            self.total.add(top, batch.bootstrap, at=(layer.index,))
-            if layer.index == 0:
-                self.examples.add(np.ones(len(top)), batch.bootstrap)
-
-        def result(self):
-            mean = self.mean(self.total, self.examples)
-            words = ("mean largest weight of a row", "probability", self.source)
-            return labelled({"largest": Variable(mean, ("layer", "head"), *words)})
-
-`headscope.run.check_analysis.check_analysis(Largest)` says whether it keeps the contract.
+holds as attributes; saving, loading and merging are inherited. A whole one stands in
+docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contract.
 """
 
 from __future__ import annotations
@@ -59,12 +36,15 @@ if TYPE_CHECKING:
     from headscope.model.instrument import LayerView
 
 # What an analysis may need of the model, and of the annotations of the corpus.
-MODEL_NEEDS = frozenset({"attention", "values", "projection", "residual", "queries_keys"})
+MODEL_NEEDS = frozenset({
+    "attention", "values", "projection", "residual", "queries_keys",
+    "whole_rows",  # rows of attention sum to 1: no weight is left for no token
+    "every_layer",  # all layers mix tokens by attention
+})  # fmt: skip
 CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
-Kind = TypeVar("Kind", bound="type[Analysis]")
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
@@ -82,6 +62,7 @@ class Scope:
     replicates      bootstrap replicates
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
+    sinks           rows of attention leave a weight for no token
     """
 
     layers: int
@@ -95,6 +76,7 @@ class Scope:
     replicates: int = REPLICATES
     seed: int = 0
     neurons: int = 0
+    sinks: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
@@ -107,7 +89,7 @@ class AnalysisPart:
 
 
 class Analysis:
-    """A measurement of every head; the docstring of the module shows a whole one.
+    """A measurement of every head.
 
     name     the group's name in the results, and the word on the command line
     needs    what the instrument and the corpus must provide: a subset of NEEDS
@@ -138,8 +120,6 @@ class Analysis:
     def result(self) -> xr.Dataset:
         """The labelled results of all batches."""
         raise NotImplementedError
-
-    # --- what every analysis inherits -------------------------------------------------------
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
@@ -190,13 +170,13 @@ class Analysis:
 
 
 def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str, Accumulator]:
-    found: dict[str, Accumulator] = {}
+    by_name: dict[str, Accumulator] = {}
     for name, value in vars(holder).items():
         if isinstance(value, Accumulator):
-            found[prefix + name] = value
+            by_name[prefix + name] = value
         elif isinstance(value, AnalysisPart):
-            found |= _accumulators(value, f"{prefix}{name}.")
-    return found
+            by_name |= _accumulators(value, f"{prefix}{name}.")
+    return by_name
 
 
 def ratio_of(total: Sums, count: Sums) -> Float64:
@@ -230,19 +210,19 @@ def known_analyses() -> dict[str, type[Analysis]]:
         if kind is None:
             continue
         try:
-            known[asked.name] = _check_needs(kind)
+            _check_needs(kind)
         except InputError as error:
             question.refuse_measure(asked.name, f"{error}; it is left out")
+        else:
+            known[asked.name] = kind
     return known
 
 
-def _check_needs(kind: Kind) -> Kind:
-    unknown = kind.needs - NEEDS
-    if unknown:
+def _check_needs(kind: type[Analysis]) -> None:
+    if unknown := kind.needs - NEEDS:
         raise InputError(
             f"analysis {kind.name!r} needs {sorted(unknown)}; there are {sorted(NEEDS)}"
         )
-    return kind
 
 
 def options_of(kind: type[Analysis]) -> dict[str, Any]:

@@ -1,8 +1,4 @@
-"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep.
-
-run = atlas(load("demo"), demo_corpus(), output="atlas-demo")
-run["flow"]
-"""
+"""Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import with_token_names
+from headscope.core.results import own_layers, with_token_names
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
@@ -63,7 +59,6 @@ class Execution:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Raise InputError for values that make no sense."""
         if self.workers < 1 or (self.threads is not None and self.threads < 1):
             raise InputError(
                 f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"
@@ -133,9 +128,6 @@ def atlas(
         return _computed(run, model, job, plan, execution)
 
 
-# --- steps of atlas -------------------------------------------------------------------------
-
-
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
     """The analyses to run; InputError for one that is asked for but not possible with the model."""
     allowed = model.allows
@@ -186,7 +178,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=ranks,
         relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
-        neurons=model.shape.neurons,
+        neurons=model.shape.neurons, sinks=model.shape.sinks,
     )  # fmt: skip
 
 
@@ -199,14 +191,17 @@ def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings)
 def _computed(
     run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution
 ) -> Run:
-    """Compute what is missing, merge, label and keep; a finished run is only opened."""
     meter = Meter(len(plan.shards), execution.progress)
     meter.advance(len(run.done))
     if (finished := run.finished()) is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
-    return run.finish(results, title="headscope atlas")
+    if not (numbers := model.shape.numbers):
+        return run.finish(results, title="headscope atlas")
+    results = {name: own_layers(one, numbers) for name, one in results.items()}
+    own = " ".join(map(str, numbers))
+    return run.finish(results, title="headscope atlas", layer_numbers=own)
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

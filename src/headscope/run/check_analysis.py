@@ -1,10 +1,5 @@
 """Check that an analysis keeps the contract of analyses; for ours and for those of plug-ins.
 
-    from headscope.run.check_analysis import check_analysis
-
-    def test_largest_keeps_the_contract():
-        check_analysis(Largest)
-
 Every check is one function below; the inputs and comparisons are in `run.contract_bench`.
 """
 
@@ -34,22 +29,12 @@ def check_analysis(kind: type[Analysis], **options: Any) -> None:
     kind     an analysis class; it need not be registered
     options  its keyword options
 
-    The contract:
-    - name, needs, summary and source are given;
-    - variables have a long name, a unit and a source, axes have labels, intervals low <= high;
-    - without examples, or with one document to resample, numbers are NaN and nothing warns;
-    - batch size, order, padding and shards change a result by at most 1e-5 (absolute plus
-      relative); merging is associative and commutative to 1e-10;
-    - a saved state continues bit for bit; a state of another shape is refused;
-    - layers and batches are not changed;
-    - float64 tensors give the results of float32 tensors to 1e-4.
+    The contract is what the functions of CHECKS say. Batch size, order, padding and shards may
+    change a result by 1e-5 at most (absolute plus relative).
     """
     bench = Bench(kind, options)
     for check in CHECKS:
         check(bench)
-
-
-# --- description and labels -------------------------------------------------------------------
 
 
 def check_it_is_described(bench: Bench) -> None:
@@ -114,9 +99,6 @@ def check_one_document_has_no_interval(bench: Bench) -> None:
             bench.claim(not there.any(), f"{name!r} holds numbers though there is one document")
 
 
-# --- batches, order, padding, shards ----------------------------------------------------------
-
-
 def check_batch_size_does_not_matter(bench: Bench) -> None:
     """1, 2, 3 or all examples at a time, short ones together with long ones, give one result."""
     for size in (2, 3, len(bench.examples)):
@@ -155,7 +137,6 @@ def check_shards_do_not_matter(bench: Bench) -> None:
 
 
 def _merged(bench: Bench, one: Analysis, other: Analysis) -> Analysis:
-    """A new instance that has seen what both have."""
     both = bench.copy(one)
     with bench.doing("merge()"):
         both.merge(other)
@@ -167,9 +148,6 @@ def check_float64_gives_the_same(bench: Bench) -> None:
     result = bench.result(bench.run(bench.examples, size=3, dtype=torch.float64))
     what = "float64 instead of float32"
     bench.same_result(result, bench.measured(), what, tolerance=WIDE_TOLERANCE)
-
-
-# --- state ------------------------------------------------------------------------------------
 
 
 def check_state_is_the_whole_state(bench: Bench) -> None:
@@ -208,9 +186,6 @@ def _refused(bench: Bench, state: State, what: str) -> None:
     bench.claim(False, f"load() takes a state with {what}, wanted a HeadscopeError")
 
 
-# --- inputs -----------------------------------------------------------------------------------
-
-
 def check_inputs_are_not_changed(bench: Bench) -> None:
     """Layers and batches stay as they were: other analyses read the same tensors."""
     batch = bench.batch(bench.examples)
@@ -224,7 +199,6 @@ def check_inputs_are_not_changed(bench: Bench) -> None:
 
 
 def _copy_of_inputs(views: list[LayerView], batch: Batch) -> State:
-    """A copy of everything that layers and batch hold or derive."""
     seen: dict[str, Any] = {
         f"batch's {name}": getattr(batch, name)
         for name in (

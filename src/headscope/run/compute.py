@@ -72,7 +72,6 @@ class Computer:
         }
 
     def _run(self, examples: Sequence[Example]) -> None:
-        """Show all examples to all analyses, in length-sorted batches, one forward pass each."""
         network, job = self.model.network, self.job
         with linears(network, job.linears), self.instrument, torch.inference_mode():
             # Longest first: buffers that grow a little each time would leave a hole in memory each.

@@ -55,8 +55,6 @@ class Bench:
             replicates=20, neurons=WIDTH // HEADS,
         )  # fmt: skip
 
-    # --- running ------------------------------------------------------------------------------
-
     def fresh(self, **changes: Any) -> Analysis:
         """A new instance that has seen nothing; `changes` are fields of its scope."""
         with self.doing("making it"):
@@ -114,8 +112,6 @@ class Bench:
         with self.doing("load()"):
             other.load(copied(analysis))
         return other
-
-    # --- comparing ----------------------------------------------------------------------------
 
     def claim(self, holds: bool, otherwise: str) -> None:
         """Raise AssertionError unless `holds`; its text is the analysis's name and `otherwise`."""
@@ -179,9 +175,6 @@ def _gap(array: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
         return np.inf
     there = ~np.isnan(b)
     return float((np.abs(a - b) / (1 + np.abs(b)))[there].max(initial=0.0))
-
-
-# --- the tiny model and its input -----------------------------------------------------------
 
 
 @cache
@@ -249,7 +242,6 @@ _KINDS = ("pronoun", "proper", "nominal")
 
 
 def _head(at: int, count: int) -> int:
-    """The second word is the root; the head of every other is its neighbour towards the root."""
     root = min(1, count - 1)
     return -1 if at == root else at + 1 if at < root else at - 1
 

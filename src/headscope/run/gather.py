@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.queues import Queue
-from typing import Any
 
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
@@ -47,17 +46,20 @@ def gather(
 
     def keep(number: int, state: State) -> None:
         run.keep(number, state)
-        if run.folder is None:
+        if run.folder is None or number == following:
             waiting[number] = state
 
+    def merge_what_follows() -> None:
+        nonlocal following
+        while following in waiting or (run.folder is not None and following in run.done):
+            state = waiting.pop(following, None)
+            merge_shard(merged, part, run.kept(following) if state is None else state)
+            following += 1
+
+    merge_what_follows()
     for _ in _computed(model, job, todo, keep, workers=workers):
         meter.advance(1)
-        while following in waiting:
-            merge_shard(merged, part, waiting.pop(following))
-            following += 1
-    if run.folder is not None:
-        for shard in plan.shards:
-            merge_shard(merged, part, run.kept(shard.number))
+        merge_what_follows()
     return list(merged.values())
 
 
@@ -72,15 +74,14 @@ def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], st
 def _computed(
     model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, *, workers: int
 ) -> Iterator[Shard]:
-    """Compute these shards; yield each once it is kept."""
     if workers > 1 and len(todo) > 1:
         if model.load_options is None:
             raise InputError(
                 "several workers load the model themselves; give a name or a folder to load(), "
                 "or use one worker"
             )
-        place = ModelPlace(model.name, model.load_options)
-        yield from run_workers(place, job, todo, keep, workers=workers)
+        again = partial(load, model.name, **model.load_options)
+        yield from run_workers(again, job, todo, keep, workers=workers)
         return
     computer = Computer(model, job)
     for shard in todo:
@@ -88,28 +89,18 @@ def _computed(
         yield shard
 
 
-# --- several processes ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ModelPlace:
-    """How a worker process loads the model again."""
-
-    name: str
-    options: dict[str, Any]
-
-
 def run_workers(
-    place: ModelPlace, job: ShardJob, shards: Sequence[Shard], keep: Keep, *, workers: int
+    again: Callable[[], Model], job: ShardJob, shards: Sequence[Shard], keep: Keep, *, workers: int
 ) -> Iterator[Shard]:
     """Compute shards in several processes, each with its own copy of the model.
 
+    again   loads the model in a process
     raises  HeadscopeError if a process dies; the shards kept so far stay
     """
     context, count = get_context("spawn"), min(workers, len(shards))
     handed = context.Queue()  # as arguments of a process they would keep the next one waiting
     handed.cancel_join_thread()
-    packed = pickle.dumps((place, job))
+    packed = pickle.dumps((again, job))
     for _ in range(count):
         handed.put(packed)
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(handed,))
@@ -186,7 +177,7 @@ def _follow_parent() -> None:
 def _compute(shard: Shard) -> State:
     worker = _WORKER[0]
     if not isinstance(worker, Computer):  # loaded here, where what goes wrong reaches the parent
-        place, job = pickle.loads(worker.get())
-        worker = Computer(load(place.name, **place.options), job)
+        again, job = pickle.loads(worker.get())
+        worker = Computer(again(), job)
         _WORKER[:] = [worker]
     return worker.compute(shard)

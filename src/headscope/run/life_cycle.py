@@ -1,11 +1,5 @@
 """The life of a run: lock its folder, compare the spec, keep finished parts, write the results.
 
-    with run_in_progress(folder, spec, new_manifest, overwrite=False) as run:
-        if (finished := run.finished()) is not None:
-            return finished
-        state = run.part(0, compute)  # computed once, then kept in the folder
-        return run.finish({name: dataset}, title="headscope atlas")
-
 Every command that writes a run folder goes through here. A command that was stopped or killed goes
 on from the parts that it has kept.
 """
@@ -164,7 +158,6 @@ def run_in_progress(
 def _manifest_of_spec(
     folder: RunFolder, spec: Mapping[str, Any], instead: str = INSTEAD
 ) -> Manifest | None:
-    """The manifest of the run in a folder, None without one; RunFolderError for another spec's."""
     manifest = folder.manifest()
     if manifest is None or manifest["fingerprint"] == fingerprint(spec):
         return manifest
@@ -176,7 +169,6 @@ def _manifest_of_spec(
 
 
 def _differs(folder: RunFolder, spec: Mapping[str, Any]) -> bool:
-    """Whether the folder holds a run that cannot be continued under this spec."""
     try:
         _manifest_of_spec(folder, spec)
     except RunFolderError:

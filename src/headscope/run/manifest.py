@@ -7,7 +7,6 @@ the reader, except `linears`: it moves the last bits of float32, so it is fixed 
 from __future__ import annotations
 
 import json
-import math
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ import torch
 import xarray as xr
 
 import headscope
-from headscope.core.results import printable
+from headscope.core.results import json_number, printable
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
@@ -81,6 +80,7 @@ def new_manifest(
             "architecture": model.architecture, "layers": model.shape.layers,
             "heads": model.shape.heads, "stack": model.shape.stack,
             "special_tokens": model.special_tokens,
+            **({"size": model.shape.size} if model.shape.others else {}),
         },
         "corpus": dict(corpus),
         "counts": dict(counts),
@@ -152,11 +152,8 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
 
 def _score(metrics: dict[str, Any], metric: str) -> dict[str, float | None]:
     named = {"value": metric, "ci_low": "ci_low", "ci_high": "ci_high"}
-    return {name: _number(metrics.get(key)) for name, key in named.items()}
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(float(value)) else None
+    known = {name: metrics.get(key) for name, key in named.items()}
+    return {name: None if v is None else json_number(float(v)) for name, v in known.items()}
 
 
 def versions() -> dict[str, str]:

@@ -70,6 +70,7 @@ def encoder_for(model: Model, settings: Settings) -> Encoder:
         model.tokenizer, model_limit=limit, has_segments=model.has_segments,
         max_length=settings.max_length, seed=settings.seed,
         long=settings.long, segment_ids=settings.segment_ids,  # type: ignore[arg-type]
+        word_tokens=settings.word_tokens,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from headscope.core.accumulators import REPLICATES
-from headscope.corpus.encoder import LONG, SEGMENT_IDS
+from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
 from headscope.errors import InputError
 from headscope.run.analysis import Scope, choose, known_analyses, options_of
 
@@ -26,6 +26,7 @@ class Settings:
     max_length    tokens of an input at most; None: 128 for packed text, else 512
     long          what to do with longer inputs: "window", "skip" or "error"
     segment_ids   "auto" or "zeros"
+    word_tokens   "auto", "text" or "alone", see `Encoder`
     batch_tokens  tokens of a batch at most, padding included
     shard_tokens  a shard ends once it holds this many tokens
     limit         read only this many documents
@@ -38,6 +39,7 @@ class Settings:
     max_length: int | None = None
     long: str = "window"
     segment_ids: str = "auto"
+    word_tokens: str = "auto"
     batch_tokens: int = BATCH_TOKENS
     shard_tokens: int = SHARD_TOKENS
     limit: int | None = None
@@ -52,7 +54,8 @@ class Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
-        for name, known in (("long", LONG), ("segment_ids", SEGMENT_IDS)):
+        choices = {"long": LONG, "segment_ids": SEGMENT_IDS, "word_tokens": WORD_TOKENS}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(
                     f"{name} is {getattr(self, name)!r}; wanted one of {', '.join(known)}"
@@ -100,7 +103,6 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
-    """Raise InputError unless every analysis can be made with its options."""
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")

@@ -5,10 +5,8 @@
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
-nothing. A shard that does not match the hash in its name is deleted and computed again.
-
-run = open_run("atlas-demo")  # without model or torch
-run["flow"]
+nothing. A shard that does not match the hash in its name is deleted and computed again. Nothing
+here needs a model or torch.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ import numpy as np
 import xarray as xr
 
 import headscope
-from headscope.core.whole_file import DRAFT, write_whole
+from headscope.core.whole_file import DRAFT, file_sha256, write_whole
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
@@ -37,10 +35,7 @@ State = dict[str, np.ndarray[Any, Any]]
 
 
 def put(path: Path, content: bytes) -> None:
-    """Write a file whole: readers, and a crash, see all of it or what was there before.
-
-    raises  HeadscopeError when the disk is full or the place cannot be written
-    """
+    """Writes a file whole; raises HeadscopeError when the disk is full or the place is refused."""
     try:
         write_whole(path, content)
     except OSError as error:
@@ -58,15 +53,10 @@ def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
 
 
 class RunFolder:
-    """A run folder on disk; makes no decision about what is computed.
-
-    parts  name of the folder of what is finished: "shards", or of whole runs
-    """
+    """A run folder on disk; parts: the name of its folder of shards, or of whole runs."""
 
     def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
         self.path, self.parts = Path(path), parts
-
-    # --- the manifest -----------------------------------------------------------------------
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; raises RunFolderError if it is damaged."""
@@ -86,8 +76,6 @@ class RunFolder:
         """Replace the manifest."""
         text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True)
         put(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
-
-    # --- the folder -------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise RunFolderError for a place that cannot hold a run; nothing is written."""
@@ -159,8 +147,6 @@ class RunFolder:
                 pass  # a file system without locks
             yield
 
-    # --- results ----------------------------------------------------------------------------
-
     def put_results(self, content: bytes) -> str:
         """Write atlas.nc; returns its sha256, for the manifest."""
         put(self.path / RESULTS, content)
@@ -169,11 +155,7 @@ class RunFolder:
     def has_results(self, sha256: str | None) -> bool:
         """Whether atlas.nc exists and has this hash."""
         file = self.path / RESULTS
-        if sha256 is None or not file.is_file():
-            return False
-        return hashlib.sha256(file.read_bytes()).hexdigest() == sha256
-
-    # --- shards -----------------------------------------------------------------------------
+        return sha256 is not None and file.is_file() and file_sha256(file) == sha256
 
     def finished_shards(self) -> set[int]:
         """Numbers of the shards that are whole; damaged ones are deleted."""
@@ -255,22 +237,18 @@ class Run:
     path: Path | None = None
 
     def __getitem__(self, name: str) -> xr.Dataset:
-        """The results of one analysis."""
         if name not in self.tree.children:
             there = ", ".join(self.tree.children)
             raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the analyses that were run."""
         return iter(self.tree.children)
 
     def __len__(self) -> int:
-        """How many analyses there are."""
         return len(self.tree.children)
 
     def __contains__(self, name: object) -> bool:
-        """Whether an analysis was run."""
         return name in self.tree.children
 
     def report(self) -> Path:
@@ -289,7 +267,6 @@ class Run:
         return page.is_file() and page.stat().st_mtime_ns >= results.stat().st_mtime_ns
 
     def __repr__(self) -> str:
-        """What was run on what, and which analyses there are."""
         a = self.tree.attrs
         return (
             f"<headscope.Run {a['model']} on {a['documents']} documents, {a['tokens']} tokens: "

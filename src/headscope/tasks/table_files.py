@@ -24,10 +24,7 @@ CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row: its cells by column, or what is wrong with it.
-
-    place  where it stands, say "line 12"
-    """
+    """One row at its place, say "line 12": its cells by column, or what is wrong with it."""
 
     place: str
     cells: dict[str, Any]

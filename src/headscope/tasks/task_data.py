@@ -14,17 +14,8 @@ import numpy as np
 from headscope.core.accumulators import Array, generator
 from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import CorpusError, InputError
-from headscope.tasks.table_files import (
-    COLA,
-    KINDS,
-    SINGLE_TASKS,
-    Columns,
-    Record,
-    TableFile,
-    choose,
-    first_line,
-    read_table,
-)
+from headscope.tasks import table_files
+from headscope.tasks.table_files import COLA, Columns, Record, TableFile
 from headscope.tasks.task import (
     GLUE,
     LabelFault,
@@ -113,10 +104,10 @@ def read_task(
         table, source, digest = _hub_table(name, split)
     else:
         path = file_of_split(Path(data), name, split)
-        table = read_table(path, headless=_headless(path, name))
+        table = table_files.read_table(path, headless=_headless(path, name))
         source, digest = str(path), file_sha256(path)
-    pair = name not in SINGLE_TASKS if name in GLUE else None
-    chosen = choose(table.columns, source=source, given=columns, pair=pair)
+    pair = name not in table_files.SINGLE_TASKS if name in GLUE else None
+    chosen = table_files.choose(table.columns, source=source, given=columns, pair=pair)
     records, notes = _whole(table, source, spare_faulty=name in GLUE)
     if known is None:
         known = guessed_task(name, [r.cells.get(chosen.label) for r in records], source=source)
@@ -141,7 +132,7 @@ def _headless(path: Path, name: str) -> tuple[str, ...] | None:
     """The columns of CoLA's own files, which have no header."""
     if name != "cola" or path.suffix.lower() != ".tsv":
         return None
-    cells = first_line(path)
+    cells = table_files.first_line(path)
     return COLA if len(cells) == len(COLA) and not {"sentence", "label"} & set(cells) else None
 
 
@@ -180,7 +171,6 @@ def _rows(records: Sequence[Record], chosen: Columns, task: Task, source: str) -
 
 
 def _ids(records: Sequence[Record], column: str | None) -> list[str]:
-    """The column of ids if each occurs once, else the numbers of the rows."""
     if column is not None:
         ids = [str(record.cells.get(column)) for record in records]
         if len(set(ids)) == len(ids):
@@ -206,11 +196,8 @@ def _sha256_of_rows(rows: Sequence[TaskExample]) -> str:
 
 
 def file_of_split(data: Path, name: str, split: str) -> Path:
-    """The file itself, or the one of that split in a folder, or in the task's folder in it.
-
-    raises  CorpusError that lists what is there
-    """
-    others = ", ".join(KINDS[1:])
+    """The file itself, or the split's in a folder or the task's in it; else raises CorpusError."""
+    others = ", ".join(table_files.KINDS[1:])
     if not data.exists():
         raise CorpusError(
             f"{data} does not exist; wanted a folder with train.tsv and dev.tsv (or {others}), or "
@@ -219,7 +206,9 @@ def file_of_split(data: Path, name: str, split: str) -> Path:
     if not data.is_dir():
         return data
     inner = sorted(p for p in data.iterdir() if p.is_dir() and plain(p.name) == plain(name))
-    for folder, stem, suffix in product((data, *inner), SPLITS.get(split, (split,)), KINDS):
+    for folder, stem, suffix in product(
+        (data, *inner), SPLITS.get(split, (split,)), table_files.KINDS
+    ):
         if (folder / f"{stem}{suffix}").is_file():
             return folder / f"{stem}{suffix}"
     there = ", ".join(sorted(p.name for p in data.iterdir())[:12]) or "nothing"

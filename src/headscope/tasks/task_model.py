@@ -16,15 +16,8 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headscope.errors import ModelError
-from headscope.model.checkpoint import (
-    Checkpoint,
-    attempt,
-    device_of,
-    parameters_sha256,
-    quietly,
-    refuse_incomplete,
-    weights_sha256,
-)
+from headscope.model import checkpoint
+from headscope.model.checkpoint import Checkpoint
 from headscope.model.model import Model, checked
 from headscope.tasks.task import Task, known_task, own_task, plain
 
@@ -67,9 +60,9 @@ def load_for_task(
                  new one is asked for), with classes of another number, name or order than the
                  task's, and for encoder-decoders
     """
-    given, where = str(name), device_of(device)
+    given, where = str(name), checkpoint.device_of(device)
     source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
-    with quietly(), torch.random.fork_rng():
+    with checkpoint.quietly(), torch.random.fork_rng():
         torch.manual_seed(seed)
         config, tokenizer = source.config, source.tokenizer
         fresh = random_init or new_head
@@ -79,21 +72,21 @@ def load_for_task(
     if fresh:
         notes.append("all weights are random" if random_init else "the head is untrained")
     network.to(where).eval()  # type: ignore[arg-type]
-    origin = "" if random_init else weights_sha256(source.place, network)
-    digest = parameters_sha256(network) if fresh else origin
+    origin = "" if random_init else checkpoint.weights_sha256(source.place, network)
+    digest = checkpoint.parameters_sha256(network) if fresh else origin
     model = checked(Model(network, tokenizer, given, source.commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
 
 
-def task_of(checkpoint: str | Path, name: str, *, revision: str | None = None) -> Task:
+def task_of(source: str | Path, name: str, *, revision: str | None = None) -> Task:
     """The task of that name: GLUE's, or else one with the classes of the checkpoint.
 
     raises  ModelError if the configuration cannot be read, or names no classes
     """
     if (task := known_task(name)) is not None:
         return task
-    config = Checkpoint(str(checkpoint), revision=revision, trust_remote_code=False).config
+    config = Checkpoint(str(source), revision=revision, trust_remote_code=False).config
     if getattr(config, "problem_type", None) == "regression" or len(config.id2label) == 1:
         return own_task(name, None)
     return own_task(name, class_names(config.id2label))
@@ -183,12 +176,12 @@ def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
         raise headless(source.name, f"its weights lack {min(head)}")
     if new_head and not head:
         _draw_head(network)  # the checkpoint has one already, of another task
-    refuse_incomplete(source.name, missing - head, pooler=not new_head)
+    checkpoint.refuse_incomplete(source.name, missing - head, pooler=not new_head)
     return network
 
 
 def _random(source: Checkpoint) -> PreTrainedModel:
-    network: PreTrainedModel = attempt(
+    network: PreTrainedModel = checkpoint.attempt(
         source.name, AutoModelForSequenceClassification.from_config, source.config,
         attn_implementation="eager", dtype=torch.float32,
         trust_remote_code=source.options["trust_remote_code"],

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.analyses.flow.measure_one_text import LayerMatrices
+from headscope.analyses.flow.measure_one_text import LayerMatrices, check_stack
 from headscope.analyses.flow.methods import LABELS, check_methods
 from headscope.core.accumulators import Ints
 from headscope.corpus.document import Example
@@ -58,10 +58,14 @@ def capture_example(
             decoder_ids, decoder = _decoder_side(model, text_pair)
             sides.append(decoder)
         sides[0] = replace(sides[0], name="encoder")
+    if flows:
+        check_stack(model)
     windows = [_window(window if place == 0 else None, len(s)) for place, s in enumerate(sides)]
     left_out = [_left_out(side, cut) for side, cut in zip(sides, windows, strict=True)]
     if decodes and not text_pair:
         left_out.append("The decoder is not shown: give what it reads as the second text.")
+    if model.shape.sinks:
+        left_out.append("What a row lacks of 1 goes to no token: to a learned sink.")
     stacks = _stacks(model, example, decoder_ids, windows, flows)
     shown = tuple(side.part(cut) for side, cut in zip(sides, windows, strict=True))
     return captured_example.ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
@@ -139,8 +143,6 @@ def _left_out(side: TokenSide, window: slice) -> str:
 
 
 class _StackRecorder:
-    """Keeps the maps and vectors of one stack, layer by layer."""
-
     def __init__(self) -> None:
         self.kept: dict[str, list[Floats]] = defaultdict(list)  # of each layer
         self.scaling: list[float] = []
@@ -211,7 +213,8 @@ def _stacks(
             model.network(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
     alone = len(wanted) == 1
     stacks = {n: k.stack("self" if alone else n, *wanted[n]) for n, k in kept.items()}
-    stacks[first] = replace(stacks[first], measures=_flow_maps(flows, watch, windows[0]))
+    flowing = _flow_maps(flows, watch, windows[0])
+    stacks[first] = replace(stacks[first], measures=flowing, numbers=model.shape.numbers)
     return tuple(stacks.values())
 
 

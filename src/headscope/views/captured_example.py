@@ -101,6 +101,7 @@ class StackMaps:
     measures    further maps
     versus      attention to compare with: shown beside, and as the difference
     importance  [layer, head, neuron] of the vectors' neurons in a corpus
+    numbers     [layer] from 0, the model's own, where only some of its layers attend
     """
 
     name: str
@@ -113,6 +114,7 @@ class StackMaps:
     measures: tuple[NamedMaps, ...] = ()
     versus: NamedMaps | None = None
     importance: Float64 | None = None
+    numbers: tuple[int, ...] = ()
 
     @property
     def causal(self) -> bool:

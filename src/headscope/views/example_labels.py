@@ -56,7 +56,7 @@ def example_labels(attention: Floats, side: TokenSide) -> list[list[str]]:
         flags = zip(side.tokens, kinds[kind], strict=True)
         names[kind] = next((token for token, flag in flags if flag), "")
     chance, widest = _shares(uniform, queries, kinds), map_entropy(uniform, queries)
-    found = []
+    texts = []
     for maps in attention:  # one layer at a time, to hold little
         shares = _shares(maps, queries, kinds)
         if widest > 0:
@@ -66,8 +66,8 @@ def example_labels(attention: Floats, side: TokenSide) -> list[list[str]]:
             for head in np.flatnonzero(_telling(shares, chance, role, least)).tolist():
                 share = percent(min(float(shares[role][head]), 1.0))
                 labels[head] = f"{names[role]} {share}"
-        found.append(labels)
-    return found
+        texts.append(labels)
+    return texts
 
 
 def _uniform(attention: Floats) -> Float64:

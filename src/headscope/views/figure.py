@@ -65,17 +65,16 @@ def figure_of(
 
 
 def _plainest_query(weights: Floats, rows: TokenSide) -> int:
-    """The ordinary token with the largest weight; any, where all are special."""
     there = np.flatnonzero(~rows.special) if (~rows.special).any() else np.arange(len(rows))
     return int(there[weights[there].max(-1).argmax()])
 
 
 def _maps(stack: StackMaps, measure: str) -> Floats:
-    found = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
+    known = {"attention": stack.attention, "weighted_norm": stack.weighted_norm}
     for further in stack.measures:
-        found[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
-    maps = found.get(measure)
+        known[further.name] = np.broadcast_to(further.maps, stack.attention.shape)
+    maps = known.get(measure)
     if maps is None:
-        there = ", ".join(name for name, m in found.items() if m is not None)
+        there = ", ".join(name for name, m in known.items() if m is not None)
         raise InputError(f"found the measure {measure!r}; this example has {there}")
     return maps

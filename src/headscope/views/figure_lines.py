@@ -70,7 +70,9 @@ def attention_lines(
     with house_style():
         layout = _layout(sides, names, width)
         figure, axes = figure_page.page_of(width, layout.height)
-        top = _top(maps, heads, unit)
+        top = 1.0
+        if unit != "probability":
+            top = max(token_axes.largest(maps[place]) for place in heads)
         for name, (x, y), (hue, dash) in zip(names, layout.places, LOOKS, strict=False):
             ends, butt = [x, x + SWATCH], "butt"
             axes.plot(ends, [y, y], color=color(hue), ls=dash, lw=2, dash_capstyle=butt)
@@ -119,7 +121,6 @@ def _layout(sides: Sides, names: Sequence[str], width: float) -> _LinesLayout:
 
 
 def _key_places(names: Sequence[str], width: float) -> list[tuple[float, float]]:
-    """Entries of the key in rows, as many in a row as fit."""
     places, x, y = [], EDGE, KEY_ROW / 2
     for name in names:
         wide = SWATCH + 3 + width_of(name, KEY_SIZE)
@@ -171,7 +172,6 @@ def _lines(
 
 
 def _draw_scale(axes: Axes, layout: _LinesLayout, values: Sequence[str], label: str) -> None:
-    """The key of widths and opacities, in the last row."""
     x, y = EDGE, layout.height - FOOT / 2 + 1.5
     word = fitted(label, size=KEY_SIZE, room=LABEL_ROOM * (layout.left + layout.right))
     axes.text(x, y, word, fontsize=KEY_SIZE, va="center_baseline", color=color("muted"))
@@ -190,12 +190,6 @@ def _width(share: Floats | float) -> Floats | float:
 def _named(maps: Floats, place: Head, labels: Sequence[Sequence[str]] | None) -> str:
     says = labels[place[0]][place[1]] if labels else ""
     return f"{name_of(maps, place)}  {clipped(says, LONGEST_LABEL)}".rstrip()
-
-
-def _top(maps: Floats, heads: Sequence[Head], unit: str) -> float:
-    if unit == "probability":
-        return 1.0
-    return max(token_axes.largest(maps[place]) for place in heads)
 
 
 def _check(

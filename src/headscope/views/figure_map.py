@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.draw import token_axes
+from headscope.draw.caption_words import clipped
 from headscope.draw.marks import KEY_BELOW, cell_key, cells
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, TYPE, Floats, Sides, fitted, shown_value, width_of
@@ -121,7 +122,6 @@ def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
 
 
 def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
-    """The tokens left and above, and a frame."""
     queries, keys = layout.words
     axes.xaxis.tick_top()
     axes.tick_params(length=0, pad=GAP)
@@ -133,16 +133,14 @@ def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
     ):
         for text, hue in zip(texts, token_axes.shades(flags), strict=True):
             text.set_color(hue)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=color("rule"))
+    axes.spines[:].set(visible=True, color=color("rule"))
 
 
 def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None:
-    """The name above, the directions in the corner, what is measured below."""
     width, height, size = layout.width, layout.height, layout.size
     corner: dict[str, Any] = {"fontsize": size, "color": color("muted"), "style": "italic"}
     if name:
-        shown = figure_page.set_name(name)
+        shown = clipped(name, figure_page.LONGEST_NAME)
         figure.text(
             EDGE / width, 1 - 1 / height, shown, fontsize=NAME_SIZE, weight="bold", va="top"
         )

@@ -92,14 +92,14 @@ def _parts(
 ) -> dict[str, Floats]:
     """The columns from q·k to the score, which is the last one."""
     score = scaling * products.sum(axis=1)  # [key]
-    found = {"dot": score}
+    columns = {"dot": score}
     if softcap is not None:
-        found["capped"] = score = softcap * np.tanh(score / softcap)
+        columns["capped"] = score = softcap * np.tanh(score / softcap)
     if bias is not None:
         added = np.asarray(bias[query], dtype=np.float64)
-        found["+ bias"] = added
-        found["= score"] = score + added
-    return found
+        columns["+ bias"] = added
+        columns["= score"] = score + added
+    return columns
 
 
 def _seen(score: Floats, weight: Floats) -> npt.NDArray[np.intp]:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
+from headscope.draw.caption_words import clipped
 from headscope.draw.style import color, house_style
 from headscope.draw.token_axes import EDGE, SIZE, Floats, Sides, fitted, width_of
 from headscope.views import figure_page
@@ -73,7 +74,7 @@ def attention_neurons(
         layout = _layout(row, width, columns, named=bool(name))
         figure, axes = figure_page.page_of(width, layout.height)
         if name:
-            shown = figure_page.set_name(name)
+            shown = clipped(name, figure_page.LONGEST_NAME)
             axes.text(EDGE, NAME / 2, shown, fontsize=NAME_SIZE, weight="bold", va="center")
         _draw_headings(axes, layout, row)
         _draw_vectors(axes, layout, row)
@@ -136,7 +137,6 @@ def _draw_headings(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
 
 
 def _draw_vectors(axes: Axes, layout: _NeuronLayout, row: NeuronRow) -> None:
-    """The query's vector, those of the keys, the products, and what their colours stand for."""
     tops = layout.first + PITCH * np.arange(len(row.keys)) + 0.5
     vectors = np.concatenate([row.query[None], row.vectors])  # [query or key, neuron]
     where = np.concatenate([[layout.query], tops])
@@ -193,7 +193,6 @@ def _strips(
 
 
 def _color_key(axes: Axes, x: float, y: float, scale: float, words: str, *, room: float) -> None:
-    """Below the strips that it is of; it names them where there is room."""
     wide = min(KEY_SIZE[0], room)
     step = wide / (2 * SHADES + 1)
     for place, shade in enumerate(sign_shades().values()):

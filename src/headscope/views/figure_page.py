@@ -1,4 +1,4 @@
-"""What figures of one example for a paper share: widths of a journal, tokens as set, checks."""
+"""Widths, words and checks that the figures of one example share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.core.results import head_name
-from headscope.draw.caption_words import clipped
 from headscope.draw.style import DOUBLE, SINGLE
 from headscope.draw.token_axes import Floats, Sides, fitted
 from headscope.errors import InputError
@@ -41,11 +40,6 @@ def set_words(sides: Sides, *, size: float, room: float) -> tuple[list[str], lis
         for side in (sides.queries, sides.keys)
     )
     return queries, keys
-
-
-def set_name(name: str) -> str:
-    """A figure's name, as it stands above it."""
-    return clipped(name, LONGEST_NAME)
 
 
 def check_one_map(weights: Floats) -> None:

@@ -43,12 +43,12 @@ def coded_maps(maps: Floats, *, scale: float | Floats, levels: float) -> list[st
     scale  the value of the largest code: one for all, or [layer, head]
     """
     top = np.broadcast_to(np.asarray(scale, np.float32), maps.shape[:2])  # [layer, head]
-    found = []
+    packed_layers = []
     for layer, largest in zip(maps, top, strict=True):  # one layer at a time, to hold little
         share = np.clip(layer / largest[:, None, None], 0, 1)  # [head, query, key]
         codes = np.rint(np.sqrt(share) * levels).astype(np.uint8)
-        found.append(packed(codes.transpose(0, 2, 1)))  # [head, key, query]
-    return found
+        packed_layers.append(packed(codes.transpose(0, 2, 1)))  # [head, key, query]
+    return packed_layers
 
 
 def coded_head(

@@ -71,10 +71,10 @@ def view_arrays(
         _vectors(queries, keys, scaling, maps.shape), "No queries and keys were given.", more,
     )  # fmt: skip
     sides = (rows,) if columns is rows else (rows, columns)
-    found = [list(row) for row in labels] if labels else stack_labels(stack, sides)
-    if [len(row) for row in found] != [maps.shape[1]] * maps.shape[0]:
+    told = [list(row) for row in labels] if labels else stack_labels(stack, sides)
+    if [len(row) for row in told] != [maps.shape[1]] * maps.shape[0]:
         raise InputError(f"labels do not fit {maps.shape[0]} layers × {maps.shape[1]} heads")
-    return View(captured_example.ExampleMaps(name, sides, (stack,)), [found], detail)
+    return View(captured_example.ExampleMaps(name, sides, (stack,)), [told], detail)
 
 
 def _side(
@@ -114,27 +114,25 @@ def _maps(
             raise InputError(
                 f"{name} holds {len(layers[0])} examples; wanted one: take maps[:1] of each layer"
             )
-        found = np.concatenate(layers)  # [layer, head, query, key]
+        maps = np.concatenate(layers)  # [layer, head, query, key]
     else:
-        found = _numpy(name, given)
-    if found.ndim == 5 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.ndim not in (2, 3, 4):
-        raise InputError(f"{name} has the shape {found.shape}; wanted [layer, head, query, key]")
-    found = found.reshape((1,) * (4 - found.ndim) + found.shape)
-    if found.shape[2:] != shape or 0 in found.shape:
+        maps = _numpy(name, given)
+    if maps.ndim == 5 and maps.shape[1] == 1:
+        maps = maps[:, 0]
+    if maps.ndim not in (2, 3, 4):
+        raise InputError(f"{name} has the shape {maps.shape}; wanted [layer, head, query, key]")
+    maps = maps.reshape((1,) * (4 - maps.ndim) + maps.shape)
+    if maps.shape[2:] != shape or 0 in maps.shape:
         raise InputError(
-            f"{name} has {found.shape[2]} rows and {found.shape[3]} columns for {shape[0]} and "
+            f"{name} has {maps.shape[2]} rows and {maps.shape[3]} columns for {shape[0]} and "
             f"{shape[1]} tokens; wanted a row for each that looks, a column for each looked at"
         )
-    if like is not None and found.shape != like:
-        raise InputError(f"{name} has the shape {found.shape}; wanted that of attention, {like}")
-    _finite(name, found)
-    if (found < 0).any():
-        raise InputError(
-            f"{name} holds numbers below 0 (least {found.min():.3g}); wanted 0 or more"
-        )
-    return found
+    if like is not None and maps.shape != like:
+        raise InputError(f"{name} has the shape {maps.shape}; wanted that of attention, {like}")
+    _finite(name, maps)
+    if (maps < 0).any():
+        raise InputError(f"{name} holds numbers below 0 (least {maps.min():.3g}); wanted 0 or more")
+    return maps
 
 
 def _vectors(
@@ -154,15 +152,15 @@ def _vectors(
 
 
 def _array(name: str, given: Any, shape: tuple[int, ...]) -> Floats:
-    found = _numpy(name, given)
-    if found.shape != shape:
-        raise InputError(f"{name} has the shape {found.shape}; wanted {shape}")
-    _finite(name, found)
-    return found
+    array = _numpy(name, given)
+    if array.shape != shape:
+        raise InputError(f"{name} has the shape {array.shape}; wanted {shape}")
+    _finite(name, array)
+    return array
 
 
-def _finite(name: str, found: Floats) -> None:
-    if not np.isfinite(found).all():
+def _finite(name: str, array: Floats) -> None:
+    if not np.isfinite(array).all():
         raise InputError(f"{name} holds NaN or infinite numbers; wanted a number for every pair")
 
 

@@ -36,7 +36,7 @@ def payload(
     room, least = (SMALL, LEAST_HEADS) if tokens <= FEW_TOKENS else (LARGE, 0)
     levels = packed_arrays.levels_for(sum(stack.attention.size for stack in shown.stacks))
     coded = [_measures(stack, levels) for stack in shown.stacks]
-    taken = sum(len(text) for found in coded for one in found for text in one.get("data", ()))
+    taken = sum(len(text) for measures in coded for one in measures for text in one.get("data", ()))
     left = max(room - taken, 0) // len(shown.stacks)
     stacks = []
     for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
@@ -47,6 +47,7 @@ def payload(
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
             "labels": [list(row) for row in names], "measures": measures, "detail": chosen,
+            **({"numbers": stack.numbers} if stack.numbers else {}),
         })  # fmt: skip
     exact = any(stack["detail"]["heads"] for stack in stacks)
     sides = [
@@ -76,25 +77,24 @@ def _precision(levels: float, *, detail: bool) -> str:
 
 
 def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
-    """Attention, weighted norms (which the page works out), and further maps."""
     attention = NamedMaps("attention", "attention α", "probability", stack.attention)
-    found = [_stored(attention, stack, levels)]
+    measures = [_stored(attention, stack, levels)]
     if stack.value_norm is not None and (weighted := stack.weighted_norm) is not None:
         norm, norm_scale = packed_arrays.coded_norms(stack.value_norm)
-        found.append({
+        measures.append({
             "name": "weighted_norm", "label": "weighted norm ‖αf(x)‖", "unit": "1", "signed": False,
             "scale": short(largest_of(weighted)), "norm": norm, "norm_scale": short(norm_scale),
         })  # fmt: skip
-    found += [_stored(maps, stack, levels) for maps in stack.measures]
+    measures += [_stored(maps, stack, levels) for maps in stack.measures]
     if stack.versus is not None:
         other = stack.versus
         largest = float(np.abs(stack.attention - other.maps).max()) or 1.0
-        found.append(_stored(other, stack, levels))
-        found.append({
+        measures.append(_stored(other, stack, levels))
+        measures.append({
             "name": "difference", "label": f"difference from {other.label}", "unit": other.unit,
-            "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(found) - 1,
+            "signed": True, "scale": largest, "minuend": 0, "subtrahend": len(measures) - 1,
         })  # fmt: skip
-    return found
+    return measures
 
 
 def _stored(measure: NamedMaps, stack: StackMaps, levels: float) -> dict[str, Any]:
@@ -154,7 +154,6 @@ def page_script() -> str:
 
 
 def _about(data: Mapping[str, Any]) -> str:
-    """The model, and the size of each stack."""
     stacks, sides = data["stacks"], data["sides"]
     sizes = [
         f"{stack['layers']} layers × {stack['heads']} heads{', causal' if stack['causal'] else ''}"

@@ -119,7 +119,6 @@ class View:
             return None
 
     def __repr__(self) -> str:
-        """The model, the size, and the beginning of the text."""
         sizes = ", ".join(
             f"{stack.attention.shape[0]} layers × {stack.attention.shape[1]} heads"
             + ("" if stack.name == "self" else f" ({stack.name})")
@@ -209,6 +208,6 @@ def _importance(run: Run, stack: StackMaps) -> Float64 | None:
     """[layer, head, neuron] how much of the scores each neuron made in the run's corpus."""
     if stack.vectors is None or "neurons" not in run or "neuron_importance" not in run["neurons"]:
         return None
-    found = run["neurons"]["neuron_importance"].transpose("layer", "head", "neuron").values
+    values = run["neurons"]["neuron_importance"].transpose("layer", "head", "neuron").values
     layers, heads, _, dim = stack.vectors.queries.shape
-    return found if found.shape == (layers, heads, dim) and np.isfinite(found).all() else None
+    return values if values.shape == (layers, heads, dim) and np.isfinite(values).all() else None

@@ -144,18 +144,20 @@ def test_the_same_parts_add_up_in_every_family(name: str) -> None:
     given, mask = inputs(name)
     for view, after in normed(name, given):
         assert view.values is not None
-        assert view.norm is not None
-        assert view.norm.shift is not None
+        assert view.site.post_norm is not None
+        assert view.site.post_norm.shift is not None
         assert view.site.normed_projection is not None
         weight = view.site.normed_projection.weight
         vectors = torch.einsum("bhqk,bhkd,hdm->bqkm", view.attention, view.values, weight)
         rows = range(vectors.shape[1])
         assert view.residual is not None
-        vectors[:, rows, rows] += view.norm.of_part(view.residual)
+        vectors[:, rows, rows] += view.site.post_norm.of_part(view.residual)
         bias = view.projection.bias
-        total = vectors.sum(2) + (0 if bias is None else view.norm.of_part(bias))
+        total = vectors.sum(2) + (0 if bias is None else view.site.post_norm.of_part(bias))
         deviation = (view.residual + view.output).var(-1, correction=0, keepdim=True)
-        scaled = total / (deviation + view.norm.epsilon).sqrt() + view.norm.shift
+        scaled = (
+            total / (deviation + view.site.post_norm.epsilon).sqrt() + view.site.post_norm.shift
+        )
         torch.testing.assert_close(scaled[mask], after[mask], atol=2e-5, rtol=2e-5)
 
 

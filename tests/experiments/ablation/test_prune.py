@@ -229,8 +229,8 @@ def test_a_stopped_run_goes_on(asked, mood, tmp_path, monkeypatch):
     monkeypatch.setattr(module.Pruner, "answers_without", stopping)
     with pytest.raises(RunStopped):
         prune(asked, output=tmp_path / "run", execution=STOCK)
-    monkeypatch.setattr(module, "greedy", None)
-    monkeypatch.setattr(module, "alone", None)
+    monkeypatch.setattr(module.removal_curves, "greedy", None)
+    monkeypatch.setattr(module.removal_curves, "alone", None)
     run = prune(asked, output=tmp_path / "run", execution=STOCK)
     assert calls[6:] == [0, 2, 4, 6] * 3  # the order that was finished is not scored again
     assert run["pruning"].equals(whole["pruning"])

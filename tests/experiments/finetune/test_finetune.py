@@ -398,7 +398,7 @@ def test_ctrl_c_keeps_what_was_learned(base, whole, tmp_path):
 
 def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
     first = finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
-    monkeypatch.setattr("headscope.experiments.finetune.finetune.train", pytest.fail)
+    monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
     assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 

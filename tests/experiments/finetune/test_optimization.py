@@ -67,7 +67,8 @@ def test_berts_parts_are_the_ones_its_names_say():
                 "head": ("bert.pooler.", "classifier."),
             }[part.name]
             assert name.startswith(wanted)
-    assert [part.label for part in parts] == ["embeddings", "layer 1", "layer 2", "head"]
+    names = [(part.name, part.layer) for part in parts]
+    assert names == [("embeddings", None), ("layer", 0), ("layer", 1), ("head", None)]
 
 
 def test_each_layer_learns_more_slowly_than_the_one_above():

@@ -12,7 +12,7 @@ import headscope as hs
 from cli.conftest import Done, refused
 from experiments.map_classifier.made import make_drawn
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.measure_network import read_card, read_classifier
+from headscope.analyses.patterns.measure_network import read_classifier
 from headscope.cli.main import main
 from headscope.experiments.map_classifier import classifier_training
 from headscope.experiments.map_classifier.annotation_session import Session
@@ -56,7 +56,7 @@ def test_train_writes_weights_a_card_and_a_figure(headscope, session, tmp_path):
         "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--seed", 4
     )
     assert done.code == 0, done.err
-    told = read_card(tmp_path / "c")
+    told = json.loads((tmp_path / "c" / "card.json").read_text("utf-8"))
     assert told["maps"] == MAPS - 1
     assert told["maps_by_class"][NAMES[-1]] == MAPS // len(NAMES) - 1
     assert told["seed"] == 4

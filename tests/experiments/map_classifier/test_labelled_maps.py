@@ -35,7 +35,10 @@ def test_layers_are_shown_about_equally_often(labelled):
 
 
 def test_two_annotators_agree_far_beyond_chance(labelled):
-    first, second = labelled.said("first"), labelled.said("second")
+    first, second = (
+        {number: row[name] for number, row in enumerate(labelled.provenance) if row[name]}
+        for name in ("first", "second")
+    )
     both = agreement(first, second)
     assert both.count == len(labelled)
     assert both.kappa == pytest.approx(KAPPA, abs=0.005)

@@ -69,7 +69,7 @@ def everything(model, desk):
 
 
 def test_attention_that_is_the_gold_tree_is_read_without_a_mistake(model, desk, monkeypatch):
-    monkeypatch.setattr(feature_files, "attention_of", gold_maps)
+    monkeypatch.setattr(feature_files.word_features, "attention_of", gold_maps)
     found = run(model, desk, settings={"epochs": 30, "rate": 0.05, "tree": True})["probes"]
     for score in ("uas", "uas_with_punctuation", "uuas", "uas_of_tree"):
         assert float(found[score].sel(probe="attention")) == 1, score
@@ -154,7 +154,7 @@ def test_features_are_gone_at_the_end_and_progress_ends_at_all(everything) -> No
 
 
 def test_a_finished_run_is_opened_and_not_computed_again(everything, model, desk, monkeypatch):
-    monkeypatch.setattr(feature_files, "attention_of", None)
+    monkeypatch.setattr(feature_files.word_features, "attention_of", None)
     settings = {
         "probes": None, "epochs": 2, "seeds": 2, "curve": (10, 20), "tree": True,
         "structural_epochs": 2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -267,16 +268,40 @@ def test_a_family_in_no_table_is_read_exactly_and_its_projection_checked(name: s
         torch.testing.assert_close(view.project(mixed), view.output, atol=1e-5, rtol=1e-5)
 
 
-def test_an_attention_sink_is_refused_by_name() -> None:
-    """GPT-OSS adds a column to the softmax: without it the maps would be wrong."""
+def sinking(*, seed: int = 0) -> PreTrainedModel:
     options = {**FAMILIES["Llama"].options, "num_local_experts": 2, "num_experts_per_tok": 1}
-    network = Family("GptOss", {**options, "layer_types": ["full_attention"] * 2}).build()
-    with pytest.raises(ModelError, match="GptOssAttention passes s_aux"):
-        seen_by(network, inputs("Llama")[0])
+    family = Family("GptOss", {**options, "layer_types": ["full_attention"] * 2})
+    return family.build(seed=seed)
+
+
+def test_learned_sinks_leave_the_rest_of_each_row_to_no_token() -> None:
+    """GPT-OSS adds a column to the softmax: without it the maps would be wrong."""
+    given, mask = inputs("Llama")
+    network = sinking()
+    maps, hidden = eager(network, given)
+    views, output = seen_by(network, given)
+    assert torch.equal(output, hidden)
+    for view in views:
+        assert torch.equal(view.attention, own_map(maps, view))
+        whole = torch.cat([view.attention, view.rest[..., None]], -1)  # [example, head, query, …]
+        assert float(view.rest.transpose(1, 2)[mask].mean()) > 0.05
+        assert "queries_keys" not in view.offers
+        mixed = view.attention @ view.values  # no token has no value vector
+        torch.testing.assert_close(view.project(mixed), view.output, atol=1e-5, rtol=1e-5)
+        batch = Mock(mask=mask, lengths=mask.sum(1).numpy(), is_sep=torch.zeros_like(mask))
+        nats = torch.special.entr(whole.double()).sum(-1).transpose(1, 2)[mask]
+        found = view.entropy(batch).transpose(1, 2)[mask]
+        torch.testing.assert_close(found.double(), nats, atol=2e-6, rtol=0)
+
+
+def test_a_row_that_sums_to_one_leaves_nothing() -> None:
+    for view in seen_by(tiny("Llama"), inputs("Llama")[0])[0]:
+        assert not view.sinks
+        assert float(view.rest.max()) < 1e-6
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_families_off_the_registry_are_refused_by_name(name: str) -> None:
+def test_families_without_whole_maps_are_refused_by_name(name: str) -> None:
     network = REFUSED[name].build()
     with pytest.raises(ModelError, match=network.config.model_type):
         Instrument(network)

@@ -118,13 +118,13 @@ def test_the_norm_after_attention_is_the_blocks_own(name: str) -> None:
         hook.remove()
     assert len(normed) == (len(views) if FAMILIES[name].post_norm else 0)
     for view, after in zip(views, normed, strict=FAMILIES[name].post_norm):
-        assert view.norm is not None
+        assert view.site.post_norm is not None
         total = view.residual + view.output
         centred = total - total.mean(-1, keepdim=True)
-        deviation = (centred.square().mean(-1, keepdim=True) + view.norm.epsilon).sqrt()
+        deviation = (centred.square().mean(-1, keepdim=True) + view.site.post_norm.epsilon).sqrt()
         shifted = after - view.site.norm.bias  # type: ignore[union-attr]
         torch.testing.assert_close(
-            centred / deviation * view.norm.scale, shifted, atol=1e-5, rtol=1e-5
+            centred / deviation * view.site.post_norm.scale, shifted, atol=1e-5, rtol=1e-5
         )
 
 

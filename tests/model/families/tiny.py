@@ -170,20 +170,22 @@ FAMILIES: dict[str, Family] = {
     "DeBERTa v2": _post("DebertaV2", _DEBERTA, on_registry=False),
 }  # fmt: skip
 
-_SMALL = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS}
-
-# Families that compute attention outside the registry and have no fallback: refused by name.
+# Families without a weight from each token to each token: refused by name.
 REFUSED: dict[str, Family] = {
-    "XLNet": Family(
-        "XLNet",
-        {"vocab_size": VOCABULARY, "d_model": WIDTH, "n_layer": 2, "n_head": HEADS, "d_inner": 48},
+    "BigBird sparse": Family("BigBird", {**_BERT, "attention_type": "block_sparse"}),
+    "Funnel": Family(
+        "Funnel",
+        {
+            "vocab_size": VOCABULARY,
+            "block_sizes": [1, 1],
+            "d_model": WIDTH,
+            "n_head": HEADS,
+            "d_head": 8,
+            "d_inner": 48,
+        },
     ),
-    "Longformer": Family("Longformer", {**_BERT, "attention_window": 4}),
-    "Falcon": Family("Falcon", _BERT),
-    "BLOOM": Family("Bloom", _SMALL),
-    "DeBERTa": Family("Deberta", _BERT),
-    "Megatron-BERT": Family("MegatronBert", _BERT),
-    "GPT-J": Family("GPTJ", {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4}),
+    "YOSO": Family("Yoso", _BERT),
+    "Nystromformer": Family("Nystromformer", _BERT),
 }
 
 

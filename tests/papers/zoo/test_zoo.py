@@ -16,7 +16,8 @@ from headscope.model.checkpoint import quietly
 from headscope.papers.claim_engine import UNASKED
 from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
-from headscope.papers.zoo.run_zoo import folder_name, listed_models, zoo
+from headscope.papers.zoo.listed_models import folder_name, listed_models
+from headscope.papers.zoo.run_zoo import zoo
 from headscope.run.atlas import Execution
 from model.families.tokenizers_made import bytes_bpe
 from tasks.made import checkpoint

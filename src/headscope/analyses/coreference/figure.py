@@ -29,8 +29,7 @@ COLUMNS = {"mentions": -40.0, "head": -4.0}  # points; see `beside`
 APART = 0.4  # rows between the marks of one type
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """The best heads beside the systems; and all heads."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     coreference = needed(tree, "coreference")
     best = {kind: estimate(coreference, "best_accuracy", mention_type=kind) for kind in TYPES}
     kinds = [kind for kind, parts in best.items() if np.isfinite(parts.value)]
@@ -49,8 +48,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]  # fmt: skip
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     coreference = needed(tree, "coreference")
     where = chosen_where([estimate(coreference, "held_out")])
     return (
@@ -82,7 +80,7 @@ def _draw(coreference: xr.Dataset, kinds: list[str], axes: Axes) -> None:
 
 
 FIGURES = (
-    Picture("coreference", "The best heads at coreference", ("coreference",), panels, caption),
+    Picture("coreference", "The best heads at coreference", ("coreference",), _panels, _caption),
 )
 SECTIONS = language_section(
     "coreference", asked="mention", id="coreference",

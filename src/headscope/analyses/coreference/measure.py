@@ -176,10 +176,10 @@ class _Asked:
 
         weights  [example, head, row, place]; the first of equals counts, and 0 is no answer
         """
-        found = []
+        hits = []
         for usable in self.usable:
             left = np.where(usable[:, None], weights, 0)
             best = left.argmax(-1)[..., None]  # [example, head, row, 1]
             positive = np.take_along_axis(left, best, -1) > 0
-            found.append(positive & np.take_along_axis(self.antecedent[:, None], best, -1))
-        return np.stack(found, 2)[..., 0].astype(np.float64)  # [example, head, mode, row]
+            hits.append(positive & np.take_along_axis(self.antecedent[:, None], best, -1))
+        return np.stack(hits, 2)[..., 0].astype(np.float64)  # [example, head, mode, row]

@@ -119,16 +119,12 @@ def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate
     """
     layer, head = (dataset[f"best_{part}"].values[of] for part in ("layer", "head"))
     place = *(np.nan_to_num(part).astype(int) for part in (layer, head)), np.arange(len(of))
-    found = estimate(dataset, variable)
-    parts = (found.value, found.low, found.high)
-    return Estimate(*(np.where(np.isnan(layer), np.nan, part[place]) for part in parts))
+    every = estimate(dataset, variable)
+    return every.map(lambda part: np.where(np.isnan(layer), np.nan, part[place]))
 
 
 def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
-    """Model and one column per kind of mention: the rule systems, then the best head for all.
-
-    returns  text, and what stands below it; both empty without `coreference`
-    """
+    """The rule systems, then the best head, by kind of mention; with a note; empty without any."""
     dataset = group(tree, "coreference")
     if dataset is None:
         return pd.DataFrame(), ""

@@ -56,9 +56,7 @@ def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelatio
 
 @derived
 def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRelation]]:
-    """(layer, head) -> all relations that it finds better than the best fixed offset, best first;
-    empty without `dependency`.
-    """
+    """(layer, head) -> all relations that it finds better than the fixed offset, best first."""
     dataset = group(tree, "dependency")
     if dataset is None:
         return {}
@@ -79,8 +77,8 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
                     int(here["count"]),
                 )
             )  # fmt: skip
-    for found in relations.values():
-        found.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
+    for of_head in relations.values():
+        of_head.sort(key=lambda relation: (relation.baseline - relation.value, relation.relation))
     return relations
 
 

@@ -40,12 +40,10 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 
 
 def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
-    """The accuracies of the most frequent relations, each in the direction in which its best head
-    is best; None for any other variable.
-    """
+    """The accuracies of the most frequent relations, in their best heads' direction; else None."""
     if variable != "accuracy":
         return None
-    dependency, found = needed(tree, NAME), []
+    dependency, accuracies = needed(tree, NAME), []
     n = documents(tree, dependency["accuracy"])
     for at in frequent_relations(dependency)[:MOST_RELATIONS]:
         way = int(np.nan_to_num(dependency["best_direction"].values[at]))
@@ -54,5 +52,5 @@ def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:
         key, label = f"accuracy.{direction}.{relation}", arrow(printable(relation), direction)
         place = (NAME, "accuracy", {"relation": relation, "direction": direction})
         parts = estimate(here, "accuracy")
-        found.append(HeadMetric(f"{NAME}.{key}", label, "probability", parts, n, place))
-    return found
+        accuracies.append(HeadMetric(f"{NAME}.{key}", label, "probability", parts, n, place))
+    return accuracies

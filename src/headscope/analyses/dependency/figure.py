@@ -44,8 +44,7 @@ LONGEST_NAME = 40  # characters of a file's name
 LONGEST_TITLE = 18  # characters beside the letter of a panel
 
 
-def best_head_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel: the totals, then a row per relation."""
+def _best_head_panels(tree: xr.DataTree) -> list[Panel]:
     over_all, single = _rows(tree)
     if not single:
         return []
@@ -60,8 +59,7 @@ def best_head_panels(tree: xr.DataTree) -> list[Panel]:
     ]  # fmt: skip
 
 
-def best_head_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _best_head_caption(tree: xr.DataTree) -> str:
     over_all, single = _rows(tree)
     ink = (
         "; faint where the head does not beat the offset beyond the interval of the difference; "
@@ -80,7 +78,6 @@ def best_head_caption(tree: xr.DataTree) -> str:
 
 
 def _rows(tree: xr.DataTree) -> tuple[list[RelationHead], list[RelationHead]]:
-    """The totals; and the most frequent relations, the head furthest ahead first."""
     dependency = needed(tree, "dependency")
     single = sorted(frequent_relation_heads(dependency)[:MOST_ROWS], key=lambda best: -best.ahead)
     return [best for best in relation_heads(dependency) if best.relation in TOTALS], single
@@ -108,14 +105,12 @@ def _label(best: RelationHead) -> str:
     return TOTAL_NAMES.get(best.relation) or clipped(best.relation, LONGEST_LABEL)
 
 
-def heat_maps(tree: xr.DataTree) -> list[Panel]:
-    """The most frequent relations, without root and punctuation."""
+def _heat_maps(tree: xr.DataTree) -> list[Panel]:
     dependency = needed(tree, "dependency")
     return [_panel(dependency, best) for best in frequent_relation_heads(dependency)[:MOST_MAPS]]
 
 
-def heat_map_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _heat_map_caption(tree: xr.DataTree) -> str:
     dependency = needed(tree, "dependency")
     shown = frequent_relation_heads(dependency)[:MOST_MAPS]
     number = "The one relation" if len(shown) == 1 else f"The {len(shown)} most frequent relations"
@@ -135,16 +130,15 @@ def draw_relation(tree: xr.DataTree, relation: str) -> Figure:
     raises  KeyError for a relation that the run does not have, or of which no word was scored
     """
     dependency = group(tree, "dependency")
-    found = {} if dependency is None else {f.relation: f for f in relation_heads(dependency)}
-    if dependency is None or relation not in found:
-        there = ", ".join(found) or "none"
+    best_heads = {} if dependency is None else {f.relation: f for f in relation_heads(dependency)}
+    if dependency is None or relation not in best_heads:
+        there = ", ".join(best_heads) or "none"
         raise KeyError(f"no relation {relation!r} was scored; there are {there}")
-    return compose([_panel(dependency, found[relation])], columns=1)
+    return compose([_panel(dependency, best_heads[relation])], columns=1)
 
 
 def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
-    """The heat map of every relation, by its path in the folder of figures: totals first, then by
-    frequency.
+    """Every relation's heat map by its path in the folder of figures: totals, then by frequency.
 
     The figure is one and the same, with other cells and another title each time: save it before the
     next. The name has a number and what letters and digits of ASCII the relation has: each its own,
@@ -155,20 +149,14 @@ def sheets(tree: xr.DataTree) -> Iterator[tuple[str, Figure]]:
         if figure is None:
             figure = compose([_panel(dependency, best)], columns=1)
         else:  # half the time of composing anew
-            _repaint(figure, dependency, best)
+            with house_style():
+                paint_grid(figure.axes[0], _accuracy(dependency, best), top=1.0, best=best.place)
+                figure.axes[0].set_title(_title(best))
         plain = re.sub(r"[^a-z0-9]+", "-", best.relation.lower())[:LONGEST_NAME].strip("-")
         yield f"dependency/{f'{at:02d}-{plain}'.strip('-')}.svg", figure
 
 
-def _repaint(figure: Figure, dependency: xr.Dataset, best: RelationHead) -> None:
-    with house_style():
-        grid = _accuracy(dependency, best)
-        paint_grid(figure.axes[0], grid, top=1.0, best=best.place)
-        figure.axes[0].set_title(_title(best))
-
-
 def _panel(dependency: xr.Dataset, best: RelationHead) -> Panel:
-    """Every head's accuracy at a relation, in the better of the two directions."""
     grid = _accuracy(dependency, best)
     return grid_panel(_title(best), grid, unit="probability", top=1.0, best=best.place)
 
@@ -185,12 +173,12 @@ def _title(best: RelationHead) -> str:
 
 FIGURES = (
     Picture(
-        "best_heads", "The best heads", ("dependency",), best_head_panels, best_head_caption,
+        "best_heads", "The best heads", ("dependency",), _best_head_panels, _best_head_caption,
         columns=1,
     ),
     Picture(
-        "dependency_heads", "Which heads find which relation", ("dependency",), heat_maps,
-        heat_map_caption, columns=4, sheets=sheets,
+        "dependency_heads", "Which heads find which relation", ("dependency",), _heat_maps,
+        _heat_map_caption, columns=4, sheets=sheets,
     ),
     figure_sentences.PICTURE,
 )  # fmt: skip

@@ -25,16 +25,8 @@ from headscope.analyses.language.held_out import chosen_where
 from headscope.core.relation_names import NO_SYNTAX
 from headscope.core.results import at, needed
 from headscope.core.wording import percent
-from headscope.draw.arcs import (
-    Stroke,
-    WordRow,
-    draw_strokes,
-    mirrored,
-    reach,
-    right_to_left,
-    row_of,
-    text_width,
-)
+from headscope.draw import arcs
+from headscope.draw.arcs import Stroke, WordRow
 from headscope.draw.caption_words import clipped, quantity
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DOUBLE, color, house_style
@@ -49,20 +41,18 @@ TITLE = 22.0  # points that the title takes
 THIN, THICK = 0.5, 2.8  # points: no attention, and all of it
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per sentence."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     examples = needed(tree, "examples")
     relations = chosen_relations(needed(tree, "dependency"))
     fitting = [each for each in parsed_sentences(examples) if _row(each) is not None]
     chosen, top = chosen_sentences(fitting, relations), None
     if quantity(examples) != "attention":
-        arcs = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
-        top = max((arc.weight for arc in arcs), default=1.0)
+        drawn = (a for s in chosen for best in relations for a in s.attention_arcs(best, top=0))
+        top = max((arc.weight for arc in drawn), default=1.0)
     return [_panel(sentence, relations, top=top) for sentence in chosen]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     relations = chosen_relations(needed(tree, "dependency"))
     unit = quantity(needed(tree, "examples"))
     numbers = "in percent" if unit == "attention" else "as measured"
@@ -75,7 +65,7 @@ def caption(tree: xr.DataTree) -> str:
         f"out below {100 * WEAKEST:.0f} % of the scale unless it is a word’s largest; a head that "
         "is right mirrors the arc above; finds: the share of words whose head it finds, "
         f"{chosen_where(best.score for best in relations)}; root and punctuation are left out; "
-        f"n = {len(panels(tree))} sentences, chosen without regard to the attention. "
+        f"n = {len(_panels(tree))} sentences, chosen without regard to the attention. "
         "After Clark et al. (2019), Figure 5."
     )
 
@@ -88,14 +78,13 @@ def _row(sentence: ParsedSentence) -> WordRow | None:
     """None where the words do not fit a page."""
     words = _words(sentence)
     with house_style():  # its typeface gives the widths
-        row = row_of(words, width=BREADTH, size=SIZE, least=LEAST)
-    return mirrored(row) if row is not None and right_to_left(words) else row
+        row = arcs.row_of(words, width=BREADTH, size=SIZE, least=LEAST)
+    return arcs.mirrored(row) if row is not None and arcs.right_to_left(words) else row
 
 
 def _panel(
     sentence: ParsedSentence, relations: Sequence[RelationHead], *, top: float | None
 ) -> Panel:
-    """A sentence laid out, with its key to the right where there is room, else below."""
     hues = {best.relation: hue for best, hue in zip(relations, HUES, strict=False)}
     here = [f for f in relations if any(arc.relation == f.relation for arc in sentence.arcs)]
     row = _row(sentence)
@@ -104,19 +93,19 @@ def _panel(
     below = [stroke for best in here for stroke in _below(sentence, best, hues, top=top)]
     key = [(hues[best.relation], _key_text(best)) for best in here]
     with house_style():
-        width = SWATCH + 3 + max(text_width(_key_text(best), KEY_SIZE) for best in relations)
+        width = SWATCH + 3 + max(arcs.text_width(_key_text(best), KEY_SIZE) for best in relations)
     lines, aside = KEY_ROW * len(key), row.length + KEY_SPACE + width <= BREADTH
 
     def ends() -> tuple[float, float]:
-        low, high = -reach(below, row), reach(above, row)
+        low, high = -arcs.reach(below, row), arcs.reach(above, row)
         return (min(low, -lines / 2), max(high, lines / 2)) if aside else (low - lines, high)
 
     def draw(axes: Axes) -> None:
         low, high = ends()
         for word, centre in zip(_words(sentence), row.centres, strict=True):
             axes.text(centre, 0, word, ha="center", va="center_baseline", fontsize=row.size)
-        draw_strokes(axes, above, row, side=1)
-        draw_strokes(axes, below, row, side=-1)
+        arcs.draw_strokes(axes, above, row, side=1)
+        arcs.draw_strokes(axes, below, row, side=-1)
         _draw_key(axes, key, *((BREADTH - width, lines / 2) if aside else (0.0, low + lines)))
         axes.set_xlim(0, BREADTH)
         axes.set_ylim(low, high)
@@ -160,7 +149,6 @@ def _key_text(best: RelationHead) -> str:
 
 
 def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> None:
-    """A line of colour and a text per head, downwards from x, y."""
     for hue, text in key:
         y -= KEY_ROW
         axes.plot([x, x + SWATCH], [y + KEY_ROW / 2] * 2, color=color(hue), lw=2)
@@ -168,6 +156,6 @@ def _draw_key(axes: Axes, key: list[tuple[str, str]], x: float, y: float) -> Non
 
 
 PICTURE = Picture(
-    "example_sentences", "The best heads at work", ("dependency", "examples"), panels, caption,
+    "example_sentences", "The best heads at work", ("dependency", "examples"), _panels, _caption,
     columns=1, wide=True,
 )  # fmt: skip

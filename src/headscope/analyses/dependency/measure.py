@@ -129,17 +129,14 @@ class Dependency(Analysis):
         self._seen = heads, half, member.astype(np.float32)
         add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
-        found = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
-        add_by_half(self.by_offset, found, half, batch.bootstrap)
+        hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
+        add_by_half(self.by_offset, hits, half, batch.bootstrap)
         self.left_out.add(heads.left_out, batch.bootstrap)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
-        correct, offsets = (
-            self.correct.sums,
-            self.by_offset.sums,
-        )  # [replicate + 1, half, …, column]
-        asked = self.asked.sums  # [replicate + 1, half, column]
+        # [replicate + 1, half, …, column]
+        correct, offsets, asked = self.correct.sums, self.by_offset.sums, self.asked.sums
         heads, baseline = best(correct, asked), best(offsets, asked)
         both = asked.sum(1)  # [replicate + 1, column]
         layer, head, direction = heads.places
@@ -181,9 +178,6 @@ def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[
         plain = name != ROOT and name.partition(":")[0] not in PUNCTUATION
         row[:] = [True, plain, *(name == column for column in kept)]
     return [ALL, CLEAN, *kept], member
-
-
-# --- the right answer for each word of a batch --------------------------------------------------
 
 
 @dataclass(frozen=True)

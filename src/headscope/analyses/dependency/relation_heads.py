@@ -68,25 +68,22 @@ class RelationHead:
 def relation_heads(
     dependency: xr.Dataset, among: Sequence[int] | None = None
 ) -> list[RelationHead]:
-    """One for every relation that was scored: TOTALS, then the labels, the most frequent first.
-
-    among  positions of relations; all by default
-    """
-    found = []
+    """Every relation scored, or `among` positions: TOTALS, then labels, the most frequent first."""
+    scored = []
     for place in range(dependency.sizes["relation"]) if among is None else among:
         here = dependency.isel(relation=place)
         where = [float(here[f"best_{name}"]) for name in ("layer", "head", "direction", "offset")]
         if np.isfinite(where).all() and int(here["count"]):
             layer, head, direction, offset = map(int, where)
             numbers = ("held_out", "best_accuracy", "baseline", "advantage")
-            found.append(
+            scored.append(
                 RelationHead(
                     str(dependency["relation"].values[place]), int(here["count"]), (layer, head),
                     str(dependency["direction"].values[direction]), offset,
                     *(estimate(here, name) for name in numbers),
                 )
             )  # fmt: skip
-    return found
+    return scored
 
 
 def frequent_relation_heads(dependency: xr.Dataset) -> list[RelationHead]:
@@ -100,10 +97,7 @@ def any_interval(heads: Sequence[RelationHead]) -> bool:
 
 
 def chosen_relations(dependency: xr.Dataset) -> list[RelationHead]:
-    """The relations whose best heads are furthest ahead of their offset, beyond the interval.
-
-    Where nothing has an interval, those furthest ahead.
-    """
+    """Those furthest ahead of their offset, beyond the interval where anything has one."""
     known = frequent_relation_heads(dependency)
     ahead = [best for best in known if best.beats]
     if not any_interval(known):
@@ -158,7 +152,7 @@ class ParsedSentence:
         maps = np.nan_to_num(self.attention[best.place])  # [word, word_other]
         np.fill_diagonal(maps, 0)
         from_dependent = best.direction == "dependent_to_head"
-        found = []
+        arcs = []
         for arc in (arc for arc in self.arcs if arc.relation == best.relation):
             weights = maps[arc.dependent] if from_dependent else maps[:, arc.dependent]
             largest = int(weights.argmax())
@@ -166,8 +160,8 @@ class ParsedSentence:
             for word in np.flatnonzero(shown & (weights > 0)).tolist():
                 pair = (arc.dependent, word) if from_dependent else (word, arc.dependent)
                 weight, right = float(weights[word]), word == arc.head
-                found.append(AttentionArc(*pair, weight, word == largest, right))
-        return found
+                arcs.append(AttentionArc(*pair, weight, word == largest, right))
+        return arcs
 
 
 def parsed_sentences(examples: xr.Dataset) -> list[ParsedSentence]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -54,6 +55,10 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
     def cheapest(given: Sequence[Medoids]) -> Medoids:
         return given[_least(np.array([one.cost for one in given]), given[0].cost)]
 
+    @cache  # two starts are often the same
+    def exchanged(*start: int) -> Medoids:
+        return _exchanged(distances, np.array(start, np.int64))
+
     largest = max(counts, default=0)
     greedy = _grown(distances, np.empty(0, np.int64), largest)
     best: list[Medoids] = []
@@ -61,10 +66,10 @@ def k_medoids(distances: Float64, counts: Sequence[int]) -> list[Medoids]:
         starts = [greedy[:count]]
         if best:
             starts.append(_grown(distances, best[-1].medoids, count))
-        best.append(cheapest([_exchanged(distances, start) for start in starts]))
+        best.append(cheapest([exchanged(*start) for start in starts]))
     for at in range(largest - 2, -1, -1):
         start = _shrunk(distances, best[at + 1].medoids)
-        best[at] = cheapest([best[at], _exchanged(distances, start)])
+        best[at] = cheapest([best[at], exchanged(*start)])
     return [best[count - 1] for count in counts]
 
 
@@ -242,10 +247,7 @@ def jaccard(labels: Ints, others: Ints) -> Float64:
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:
-    """[unit] share of the replicates in which a unit is with the medoid of its cluster.
-
-    medoids  [cluster] unit; a medoid is always with itself
-    """
+    """[unit] share of replicates others [replicate, unit] in which a unit is with its medoid."""
     if not len(others):
         return np.full(len(labels), np.nan)
     return np.asarray((others == others[:, medoids[labels]]).mean(0), np.float64)

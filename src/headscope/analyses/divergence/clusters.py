@@ -29,7 +29,9 @@ from headscope.core.results import (
     estimate,
     group,
     head_name,
+    layer_name,
     needed,
+    place_name,
     shape,
     token_names,
 )
@@ -75,7 +77,7 @@ class Cluster:
     @property
     def place(self) -> str:
         """`layers 6–9`, `mostly layers 6–9`, `layer 4`, printed from 1."""
-        first, last = (layer + 1 for layer in self.layers)
+        first, last = (layer_name(layer) for layer in self.layers)
         words = f"layer {first}" if first == last else f"layers {first}–{last}"
         return words if self.all_layers else f"mostly {words}"
 
@@ -160,9 +162,7 @@ def _numbers(tree: xr.DataTree) -> dict[str, Floats]:
 
 
 def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, widths: bool) -> str:
-    """What a cluster's heads do more than all others, where that is much more: attend to a target,
-    else attend wider or narrower, if `widths`.
-    """
+    """What a cluster's heads do much more: attend to a target, or (`widths`) wider or narrower."""
     if own.all():
         return ""
     differ = {name: value for name, value in numbers.items() if value.std() > 0}
@@ -186,9 +186,6 @@ def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, wi
     how = "spread wider" if apart[WIDTH] > 0 else "on fewer tokens"
     ends = [plain(side[WIDTH], "nats") for side in (here, there)]
     return f"{how} (entropy {ends[0]} nats, others {ends[1]})"
-
-
-# --- one head -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -240,22 +237,20 @@ def most(divergences: Floats) -> float:
 
 
 def _lines(tree: xr.DataTree, layer: int, head: int) -> Iterator[str]:
-    heads, found = shape(tree)[1], head_labels(tree)
     for near in nearest_heads(tree, layer, head):
-        name = head_name(near.layer * heads + near.head, heads)
-        labels = found[near.layer, near.head].labels
+        labels = head_labels(tree)[near.layer, near.head].labels
         says = labels[0].short if labels else UNLABELLED
+        name = place_name(near.layer, near.head)
         yield f"{name:<8}{number(near.js, near.low, near.high):<22}{says}"
     if cluster := cluster_of(tree, layer, head):
         yield f"cluster {cluster.number + 1}: {cluster.name}"
 
 
 def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
-    heads, own = shape(tree)[1], cluster_of(tree, layer, head)
+    own = cluster_of(tree, layer, head)
     nearest = [
         {
-            "layer": near.layer, "head": near.head,
-            "name": head_name(near.layer * heads + near.head, heads),
+            "layer": near.layer, "head": near.head, "name": place_name(near.layer, near.head),
             **named_ends((near.js, near.low, near.high)),
         }
         for near in nearest_heads(tree, layer, head)
@@ -268,9 +263,7 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
 
 
 def _page(tree: xr.DataTree) -> dict[str, Any]:
-    """`nearest`: [unit] rows of unit and divergence; `clusters`: their names; `cluster`: [unit]
-    which one, -1 for none; both empty without clusters.
-    """
+    """`nearest`: [unit] rows of unit and divergence; `cluster`: [unit] which of them, or -1."""
     layers, heads = shape(tree)
     rows = [
         [
@@ -279,10 +272,10 @@ def _page(tree: xr.DataTree) -> dict[str, Any]:
         ]
         for place in np.ndindex(layers, heads)
     ]
-    found = clusters(tree)
-    number_of = {unit: one.number for one in found for unit in one.units}
-    own = [number_of.get(unit, -1) for unit in range(layers * heads)] if found else []
-    return {"nearest": rows, "clusters": [one.name for one in found], "cluster": own}
+    groups = clusters(tree)
+    number_of = {unit: one.number for one in groups for unit in one.units}
+    own = [number_of.get(unit, -1) for unit in range(layers * heads)] if groups else []
+    return {"nearest": rows, "clusters": [one.name for one in groups], "cluster": own}
 
 
 CARD = CardPart(

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import most
 from headscope.core.head_attention import ROLES, head_roles
-from headscope.core.results import Floats, group, needed, shape
+from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over, role_name
 from headscope.draw.marks import cell_key, legend
 from headscope.draw.panel import Panel, Picture
@@ -25,7 +25,6 @@ from headscope.page.sections import SectionPlan
 
 
 def _map_panels(tree: xr.DataTree) -> list[Panel]:
-    """The map twice: by layer, by role."""
     place = places(tree)
     if place is None:
         return []
@@ -48,7 +47,6 @@ def _map_caption(tree: xr.DataTree) -> str:
 
 
 def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
-    """The matrix of divergences."""
     divergence = needed(tree, "divergence")
     if "js" not in divergence:
         return []
@@ -94,7 +92,6 @@ def _by_role(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
 
 
 def _bare(axes: Axes) -> None:
-    """No axes: only distances mean something."""
     axes.set_aspect("equal", adjustable="datalim")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
@@ -110,7 +107,7 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
         axes.axvline(border * heads - 0.5, color=color("page"), lw=0.5)
     middles = np.arange(layers) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [str(layer + 1) for layer in range(layers)])
+        axis.set_ticks(middles, [layer_name(layer) for layer in range(layers)])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")
@@ -126,9 +123,7 @@ def places(tree: xr.DataTree) -> Floats | None:
     return np.asarray(divergence["mds"].transpose("unit", "axis").values)
 
 
-MAP = Picture(
-    "divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption, columns=2
-)
+MAP = Picture("divergence_map", "The map of heads", ("divergence",), _map_panels, _map_caption)
 MATRIX = Picture(
     "divergence_matrix", "How far heads differ", ("divergence",), _matrix_panels, _matrix_caption,
     columns=1,

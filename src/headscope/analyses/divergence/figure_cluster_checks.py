@@ -43,7 +43,6 @@ MOST_NUMBERS = 3  # rows of a cluster, at least, that its number needs
 
 
 def _number_panels(tree: xr.DataTree) -> list[Panel]:
-    """The curve, the silhouettes of heads, and the stability of clusters where there is one."""
     divergence, groups = needed(tree, "divergence"), clusters(tree)
     if not groups or not set(divergence) >= CHECKED:
         return []
@@ -57,7 +56,6 @@ def _number_panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _number_caption(tree: xr.DataTree) -> str:
-    """How to read the figure, what was chosen, and how sure it is."""
     divergence = needed(tree, "divergence")
     if "cluster_count" not in divergence:
         return ""
@@ -92,7 +90,6 @@ def verdict(tree: xr.DataTree) -> str:
 
 
 def _again(divergence: xr.Dataset) -> str:
-    """How to read the panel on stability, and how stable the clusters of both methods are."""
     rand = estimate(divergence, "stability")
     share = float(divergence["k_share"].sel(k=int(divergence["cluster_count"])))
     medoids, linkage = (fixed(float(value), 2) for value in rand.value)
@@ -131,7 +128,6 @@ def _curve(divergence: xr.Dataset, axes: Axes) -> None:
 
 
 def _silhouettes(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) -> None:
-    """Every head a bar, the longest first in its cluster."""
     value: Floats = divergence["silhouette"].values  # [unit]
     gap = max(len(value) / 60, 1.0)
     row, middles = 0.0, []
@@ -181,7 +177,6 @@ NUMBER_PICTURE = Picture(
 
 
 def _tree_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel; none where the run has no clusters."""
     divergence = needed(tree, "divergence")
     if not clusters(tree):
         return []
@@ -190,7 +185,6 @@ def _tree_panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _tree_caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and how far the two ways to cluster agree."""
     divergence = needed(tree, "divergence")
     if "method_agreement" not in divergence:
         return ""
@@ -244,7 +238,6 @@ def _draw_tree(tree: xr.DataTree, divergence: xr.Dataset, axes: Axes) -> None:
 
 
 def _cluster_strip(axes: Axes, number: Ints, *, at: float, width: float) -> None:
-    """The cluster of every row, in its colour, with its number where there is room."""
     for start, stop in runs(number):
         ink = mark_cluster(axes, int(number[start]), (at, start), (width, stop - start))
         if stop - start >= MOST_NUMBERS * len(number) / 144:

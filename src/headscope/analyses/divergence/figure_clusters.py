@@ -39,7 +39,6 @@ WRAP = 56  # characters of a line
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel; none where the run has no clusters."""
     groups = clusters(tree)
     if not groups:
         return []
@@ -48,7 +47,6 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _caption(tree: xr.DataTree) -> str:
-    """How to read the figure, how many clusters, and what they are, in words."""
     heads, merged = shape(tree)[1], _block(shape(tree))
     each = "; ".join(
         f"({one.number + 1}) {one.name}, typical {head_name(one.medoid, heads)}"
@@ -85,10 +83,7 @@ def ordered_units(js: Floats, groups: Sequence[Cluster]) -> list[int]:
 def mark_cluster(
     axes: Axes, number: int, corner: tuple[float, float], size: tuple[float, float]
 ) -> str:
-    """A bar in the colour of a cluster: filled, beyond the number of hues hollow, then half.
-
-    returns  the colour that is read on it
-    """
+    """A bar in a cluster's hue, beyond the hues hollow, then half; returns the ink read on it."""
     hue, cue = color(HUES[number % len(HUES)]), number // len(HUES)
     width, height = size
     if cue == 1:
@@ -101,7 +96,6 @@ def mark_cluster(
 
 
 def _block(size: tuple[int, int]) -> int:
-    """How many heads share a side of a cell."""
     return -(-size[0] * size[1] // MOST_CELLS)
 
 
@@ -136,7 +130,6 @@ def _map(axes: Axes, js: Floats, block: int, top: float) -> None:
 
 
 def _strips(axes: Axes, groups: Sequence[Cluster], layer: Ints, layers: int) -> None:
-    """The layer of every row, on the left, and the clusters, along the diagonal."""
     width = STRIP * len(layer)
     layer_strip(axes, layer, layers, at=-2 * width, width=width)
     start = 0
@@ -163,7 +156,6 @@ def runs(numbers: Ints) -> list[tuple[int, int]]:
 
 
 def _key(axes: Axes, top: str, count: int) -> None:
-    """What the strip and the shades mean, below the map."""
     small: dict[str, Any] = {"fontsize": 6.5, "va": "center"}
     level = count * (1 + 0.62 * FOOT)
     axes.text(-1.5 * STRIP * count, level, "layer", ha="center", **small)
@@ -177,7 +169,6 @@ def _key(axes: Axes, top: str, count: int) -> None:
 
 
 def _words(axes: Axes, groups: Sequence[Cluster], count: int) -> None:
-    """Number, size, layers and what they do, one under the other, each led to its cluster."""
     sizes = np.array([len(one.units) for one in groups])
     ends = np.cumsum(sizes)
     texts = [[f"{one.name.partition(':')[0]}", *textwrap.wrap(one.what, WRAP)] for one in groups]

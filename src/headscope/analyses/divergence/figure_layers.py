@@ -32,7 +32,6 @@ ROWS = ("same layer", "neighbouring layer", "farther layer")
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """Divergence by distance of layers, and where the most alike head is."""
     divergence = needed(tree, "divergence")
     if not has_layers(tree):
         return []
@@ -43,7 +42,6 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and what held."""
     return (
         "(a) Mean divergence of two heads by the distance of their layers, 0 in the same layer; "
         "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
@@ -90,9 +88,6 @@ PICTURE = Picture(
 )
 
 
-# --- what held ------------------------------------------------------------------------------
-
-
 def has_layers(tree: xr.DataTree) -> bool:
     """Whether the run can say how alike layers are: not an old one, two layers, two heads each."""
     divergence = group(tree, "divergence")
@@ -121,7 +116,6 @@ def layers_verdict(tree: xr.DataTree) -> str:
 
 
 def _nearest_words(divergence: xr.Dataset) -> str:
-    """Where the nearest heads are, against chance."""
     shares, chance = estimate(divergence, "nearest_layer"), divergence["nearest_chance"].values
     p = divergence["nearest_p"].values
     if not np.isfinite(shares.value).all():

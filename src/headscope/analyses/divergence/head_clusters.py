@@ -49,12 +49,14 @@ def cluster_results(
     unit       of the divergences
     returns    variables, and the coordinates of their dims
     """
+    from scipy.spatial.distance import squareform
+
     units = round((1 + np.sqrt(1 + 8 * draws.shape[1])) / 2)
     if units < clustering.FEWEST_UNITS or not np.isfinite(draws[0]).all() or not draws[0].any():
         return {}, {}
     kept = draws if documents > 1 else draws[:1]
     kept = kept[np.isfinite(kept).all(1) & kept.any(1)]  # a replicate may have drawn no document
-    distances = [distances_of(pairs) for pairs in kept]
+    distances = [np.sqrt(squareform(np.maximum(pairs, 0))) for pairs in kept]
     layer = (np.arange(units) // heads).astype(np.int64)
     variables = _clusters(distances, layer, seed=seed, documents=documents)
     variables |= _layers(kept, distances, layer, seed=seed, documents=documents, unit=unit)
@@ -65,17 +67,9 @@ def cluster_results(
     return variables, coords
 
 
-def distances_of(pairs: Float64) -> Float64:
-    """[unit, unit] roots of the divergences of all pairs [pair]."""
-    from scipy.spatial.distance import squareform
-
-    return np.asarray(np.sqrt(squareform(np.maximum(pairs, 0))), np.float64)
-
-
 def _clusters(
     distances: Sequence[Float64], layer: Ints, *, seed: int, documents: int
 ) -> dict[str, Variable]:
-    """How many clusters, how sure; and which heads are in which (`_members`)."""
     counts = clustering.counts_for(len(layer))
     labels = np.stack([
         [clustering.labels_by(method, apart, counts) for method in clustering.METHODS]
@@ -110,7 +104,6 @@ def _clusters(
 
 
 def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
-    """Of rows of value, dims, words and source, and the unit, where it is not 1."""
     return {
         name: Variable(value, dims, words, unit[0] if unit else "1", source)
         for name, (value, dims, words, source, *unit) in rows.items()
@@ -120,7 +113,6 @@ def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:
 def _members(
     distances: Sequence[Float64], labels: Ints, layer: Ints, *, documents: int
 ) -> dict[str, Variable]:
-    """Which heads, which medoid, how well apart and how surely; labels [replicate + 1, unit]."""
     order = clustering.by_depth(labels[0], layer)
     number, count = np.argsort(order)[labels[0]], len(order)  # [unit]
     medoids = clustering.typical(distances[0], number)  # [cluster]
@@ -157,10 +149,7 @@ def _picked(curves: Float64, references: Float64) -> Float64:
 
 
 def _stability(labels: Ints) -> Estimate:
-    """[method] the mean over replicates, and between what lie 95 % of them.
-
-    labels  [replicate + 1, method, unit]
-    """
+    """[method] mean and 95 % range over replicates; labels [replicate + 1, method, unit]."""
     if len(labels) < 3:
         empty = np.full(labels.shape[1], np.nan)
         return Estimate(empty, empty, empty)

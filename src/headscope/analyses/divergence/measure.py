@@ -36,7 +36,7 @@ class Divergence(Analysis):
     """
 
     name: ClassVar[str] = "divergence"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows"})
     summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
     source: ClassVar[str] = "Clark et al. 2019, §6"
 
@@ -84,9 +84,7 @@ class Divergence(Analysis):
         self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
 
     def result(self) -> xr.Dataset:
-        """js[unit, unit_other]; mds[unit, axis] and its stress (Kruskal's stress-1); and, of 4
-        heads or more, their clusters and how alike layers are (`head_clusters`).
-        """
+        """js[unit, unit_other]; mds[unit, axis] and its stress-1; see `head_clusters` for more."""
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen

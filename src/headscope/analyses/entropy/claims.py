@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Bools, Estimate
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import BROAD_SHARE, POSITION, TARGETS, attention_to, spread
 from headscope.core.results import at, documents, needed, shape, surely
 from headscope.core.terms import CLARK, OURS, Term
@@ -59,9 +59,9 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
 def _broad(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
     share = Estimate(nats.value / uniform, nats.low / uniform, nats.high / uniform)
 
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         words = number(*at(nats, layer, head))
-        return Phrases(
+        return (
             f"broad, near-uniform: {percent(*at(share, layer, head))} of uniform entropy",
             f"attends broadly: entropy {words} of {plain(uniform, 'nats')} nats",
         )
@@ -79,9 +79,9 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
     value = np.where(narrow, 1 - nats.value / uniform, np.nan)
     share = Estimate(value, 1 - nats.high / uniform, 1 - nats.low / uniform)
 
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         words = f"entropy {number(*at(nats, layer, head))} of {plain(uniform, 'nats')} nats"
-        return Phrases(
+        return (
             f"few tokens, no one target: {words}",
             f"focuses on few tokens without one main target: {words}",
         )

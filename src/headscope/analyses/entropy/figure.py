@@ -21,7 +21,6 @@ from headscope.page.sections import SectionPlan
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per kind of query: all tokens; [CLS] where there is one."""
     entropy = needed(tree, "entropy")
     wanted = [("all", "From all tokens"), ("cls", f"From {special(tree, 'cls')} only")]
     return [
@@ -57,7 +56,7 @@ def _draw(entropy: xr.Dataset, query: str, axes: Axes) -> None:
 
 
 PICTURE = Picture(
-    "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption, columns=2
+    "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption
 )
 FIGURES = (PICTURE,)
 SECTIONS = (

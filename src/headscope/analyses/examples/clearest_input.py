@@ -28,7 +28,7 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look
     """
     if not kept:
         return []
-    return [_best(tree, kept, place, found.main) for place, found in head_labels(tree).items()]
+    return [_best(tree, kept, place, labels.main) for place, labels in head_labels(tree).items()]
 
 
 def _best(
@@ -51,7 +51,6 @@ def _best(
 
 
 def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:
-    """Whether the best head of a relation looks from dependents to their heads."""
     dataset = group(tree, "dependency")
     assert dataset is not None
     at = dataset["relation"].values.tolist().index(relation)
@@ -64,7 +63,7 @@ def _pairs(
 ) -> list[tuple[Score, int]]:
     """The score and the first token of the word that looks, for every pair of a relation."""
     words = _between_words(kept, maps)
-    found = []
+    scored = []
     for dependent, head, name in kept.gold:
         if name != relation or max(dependent, head) >= len(words):
             continue
@@ -73,14 +72,12 @@ def _pairs(
             right = bool(answers[head] >= np.nanmax(answers))
             source = dependent if to_head else head
             token = int(np.flatnonzero(kept.word == source)[0])
-            found.append(((right, float(answers[head])), token))
-    return found
+            scored.append(((right, float(answers[head])), token))
+    return scored
 
 
 def _between_words(kept: StoredInput, maps: Floats) -> Floats:
-    """[word, word] sums over the tokens looked at, means over those that look; NaN for a word to
-    itself, and for words that are not there.
-    """
+    """[word, word] sums over keys, means over queries; NaN to itself, and for absent words."""
     count = int(kept.word.max(initial=-1)) + 1
     member = (kept.word == np.arange(count)[:, None]).astype(np.float64)  # [word, token]
     size = member.sum(1)

@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import ratio
+from headscope.core.accumulators import Ints, ratio
 from headscope.core.results import Variable, labelled, printable
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
-from headscope.corpus.stored_inputs import Ints, folded, is_sentence, places, segments
+from headscope.corpus.stored_inputs import folded, is_sentence, places, segments
 from headscope.model.batch import PIECES, Batch
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, show_layers
-from headscope.run.analysis import MEASURES, Analysis, AnalysisPart, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, AnalysisPart, Scope, checked_options
 
 BEYOND = -2  # as head of a word that the sentence does not have
 MOST_WEIGHTS = 2**23  # 64 MiB of sums; inputs beyond are not kept
@@ -46,9 +46,7 @@ class Examples(Analysis):
 
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)
-        check_option("pieces", pieces, PIECES)
-        check_option("measure", measure, MEASURES)
-        self.options = {"measure": measure, "pieces": pieces}
+        self.options = checked_options(measure=(measure, MEASURES), pieces=(pieces, PIECES))
         self.sentences = [e for e in scope.stored_inputs if is_sentence(e)]
         others = [e for e in scope.stored_inputs if not is_sentence(e)]
         self.inputs = StoredMaps(scope, [*self.sentences, *others])
@@ -118,7 +116,8 @@ class StoredMaps(AnalysisPart):
     def __init__(self, scope: Scope, examples: Sequence[Example]) -> None:
         named = scope.stored_tokens or [tuple(map(str, e.input_ids)) for e in scope.stored_inputs]
         names = {(e.document, e.id): t for e, t in zip(scope.stored_inputs, named, strict=True)}
-        self.examples = _few(examples, scope.layers * scope.heads)
+        sizes = np.cumsum([len(places(e)) ** 2 for e in examples]) * scope.layers * scope.heads
+        self.examples = [e for e, n in zip(examples, sizes, strict=True) if n <= MOST_WEIGHTS]
         self.names = [names[e.document, e.id] for e in self.examples]
         self.at = {(e.document, e.id): at for at, e in enumerate(self.examples)}
         self.places = [places(e) for e in self.examples]
@@ -213,9 +212,3 @@ def capture_maps(model: Model, few: Sequence[Example], scope: Scope) -> xr.Datas
         batch = model.batch([example])
         show_layers(model, batch, partial(analysis.observe, batch=batch))
     return analysis.result()
-
-
-def _few(examples: Sequence[Example], heads: int) -> list[Example]:
-    """The first inputs, as far as there is room for the maps of so many heads."""
-    sizes = np.cumsum([len(places(e)) ** 2 for e in examples])
-    return [e for e, size in zip(examples, sizes, strict=True) if size * heads <= MOST_WEIGHTS]

@@ -18,18 +18,9 @@ from headscope.analyses.language.section import language_section
 from headscope.core.accumulators import Estimate
 from headscope.core.results import estimate, needed, place_name
 from headscope.core.wording import capital, plain
+from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, inputs, quantity, special
 from headscope.draw.head_grid import best_place, grid_panel, largest
-from headscope.draw.marks import (
-    MANY_LAYERS,
-    cell_key,
-    cells,
-    layer_axis,
-    legend,
-    over_heads,
-    percent_axis,
-    value_axis,
-)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import SINGLE, color, marker
 
@@ -40,13 +31,12 @@ STRIP = 0.17  # inches
 AROUND = 0.75  # inches that axis, label and title take
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per feature, those of words on one scale, the others on another."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     features = needed(tree, "features")
     kinds = _by_kind(features, "feature")
     tops = {
-        marks: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == marks)
-        for marks in (False, True)
+        of_text: _top(parts for kind, parts in kinds.items() if (kind in MARKS_OF_TEXT) == of_text)
+        for of_text in (False, True)
     }
     shown = []
     for kind, parts in kinds.items():
@@ -55,8 +45,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return shown
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     features = needed(tree, "features")
     return (
         f"The {quantity(features)} that a token of each kind receives from all tokens of the "
@@ -67,8 +56,7 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def cls_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel: a strip of heads per feature."""
+def _cls_panels(tree: xr.DataTree) -> list[Panel]:
     dataset = needed(tree, "cls_attention")
     kinds = _by_kind(dataset, "feature")
     if not kinds:
@@ -79,8 +67,7 @@ def cls_panels(tree: xr.DataTree) -> list[Panel]:
     return [Panel(title, partial(_draw_strips, dataset, strips), height=height)]
 
 
-def cls_caption(tree: xr.DataTree) -> str:
-    """How to read the strips."""
+def _cls_caption(tree: xr.DataTree) -> str:
     dataset = needed(tree, "cls_attention")
     return (
         f"Each cell is one head of the last layer, numbered from 1: its {quantity(dataset)} from "
@@ -91,8 +78,7 @@ def cls_caption(tree: xr.DataTree) -> str:
     )
 
 
-def pair_panels(tree: xr.DataTree) -> list[Panel]:
-    """One heat map per kind of pair that occurs, all on one scale."""
+def _pair_panels(tree: xr.DataTree) -> list[Panel]:
     pairs = needed(tree, "pairs")
     grids = {kind: parts.value for kind, parts in _by_kind(pairs, "pair").items()}
     look = {"unit": _unit(pairs), "top": max(map(largest, grids.values()), default=1.0)}
@@ -102,8 +88,7 @@ def pair_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def pair_caption(tree: xr.DataTree) -> str:
-    """How to read the heat maps of pairs."""
+def _pair_caption(tree: xr.DataTree) -> str:
     pairs = needed(tree, "pairs")
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
@@ -116,10 +101,9 @@ def pair_caption(tree: xr.DataTree) -> str:
 
 
 def _by_kind(dataset: xr.Dataset, dim: str) -> dict[str, Estimate]:
-    """What is measured of each kind that occurs, in the order of the data."""
     kinds = map(str, dataset[dim].values)
-    found = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
-    return {kind: parts for kind, parts in found.items() if np.isfinite(parts.value).any()}
+    measured = {kind: estimate(dataset, "attention", **{dim: kind}) for kind in kinds}
+    return {kind: parts for kind, parts in measured.items() if np.isfinite(parts.value).any()}
 
 
 def _unit(dataset: xr.Dataset) -> str:
@@ -144,13 +128,13 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     shade = color("strongest")
     axes.vlines(over, first.low, first.high, color=shade, lw=0.8, alpha=0.6, zorder=2)
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
-    mean = over_heads(parts.value)
+    mean = marks.over_heads(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
-    layer_axis(axes, len(over))
+    marks.layer_axis(axes, len(over))
     if _unit(features) == "probability":
-        percent_axis(axes, quantity(features), top=top)
+        marks.percent_axis(axes, quantity(features), top=top)
     else:
-        value_axis(axes, quantity(features), top=top)
+        marks.value_axis(axes, quantity(features), top=top)
     # the strongest of all heads is named above its whisker, within the axes
     layer, head = place = best_place(parts.value)
     align = "left" if layer == 0 else "right" if layer == over[-1] else "center"
@@ -159,7 +143,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
         (layer, float(np.fmax(parts.value[place], parts.high[place]))), (0, 2.5),
         textcoords="offset points", ha=align, fontsize=6.5, color=color("ink"),
     )  # fmt: skip
-    legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
+    marks.legend(axes, [("mean", "mean of heads"), ("strongest", "strongest head")], line=False)
 
 
 def _cls_top(dataset: xr.Dataset) -> float:
@@ -172,34 +156,33 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     values = np.stack([parts.value for parts in strips.values()])  # [feature, head]
     top = _cls_top(dataset)
     y, x = (np.arange(size + 1) - 0.5 for size in values.shape)
-    cells(axes, x, y, values, top=top, gap=0.08)
+    marks.cells(axes, x, y, values, top=top, gap=0.08)
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
-    shown = range(0, count, 1 if count <= MANY_LAYERS else 4)
+    shown = range(0, count, 1 if count <= marks.MANY_LAYERS else 4)
     axes.set_xticks(shown, [str(head + 1) for head in shown])
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")
-    cell_key(axes, plain(top, _unit(dataset)))
+    marks.cell_key(axes, plain(top, _unit(dataset)))
 
 
 FIGURES = (
     Picture(
-        "features_by_layer", "What kinds of words receive", ("features",), panels, caption,
+        "features_by_layer", "What kinds of words receive", ("features",), _panels, _caption,
         columns=3,
     ),
 )  # fmt: skip
 CLS_FIGURES = (
     Picture(
-        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), cls_panels,
-        cls_caption, columns=1,
+        "cls_attention", "What the last [CLS] looks at", ("cls_attention",), _cls_panels,
+        _cls_caption, columns=1,
     ),
 )  # fmt: skip
 PAIRS_FIGURES = (
     Picture(
-        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), pair_panels, pair_caption
+        "pairs", "Subjects and verbs, nouns and pronouns", ("pairs",), _pair_panels, _pair_caption
     ),
 )
 SECTIONS = language_section(

@@ -152,16 +152,16 @@ class ClsAttention(Analysis):
 def token_features(batch: Batch, negation: frozenset[str]) -> Bools:
     """[example, feature, token] whether each token is of each of FEATURES; none without tags."""
     examples, tokens = batch.input_ids.shape
-    found = np.zeros((examples, len(FEATURES), tokens), bool)
+    features = np.zeros((examples, len(FEATURES), tokens), bool)
     special = torch.stack([batch.is_punctuation, batch.is_cls, batch.is_sep], 1).cpu().numpy()
     for row, example in enumerate(batch.examples):
         if example.words is not None and example.word_index is not None and has_tags(example):
             types = np.zeros((len(example.words) + 1, len(TYPES)), bool)
             types[:-1] = word_types(example.words, negation)
             # Special tokens have word -1, the last row: of no type.
-            found[row, : len(TYPES), : len(example)] = types[example.word_index].T
-            found[row, len(TYPES) :] = special[row]
-    return found
+            features[row, : len(TYPES), : len(example)] = types[example.word_index].T
+            features[row, len(TYPES) :] = special[row]
+    return features
 
 
 def token_groups(features: Bools) -> Groups:
@@ -200,17 +200,14 @@ class Groups:
         return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
 
     def largest(self, values: torch.Tensor) -> Float64:
-        """[example, head, kind] the largest entry; 0 where there is none.
-
-        values  [example, head, *axis] at least 0
-        """
+        """[example, head, kind] the largest of values [example, head, *axis] ≥ 0; 0 for none."""
         examples, kinds = self.size
-        found = np.zeros((examples * kinds, values.shape[1]))
+        most = np.zeros((examples * kinds, values.shape[1]))
         if len(self.start):
             example, *axes = torch.from_numpy(self.entries).to(values.device)
             picked = to_float64(values[(example, slice(None), *axes)])  # [entry, head]
-            found[self.cell] = np.maximum.reduceat(picked, self.start)  # [group, head]
-        return found.reshape(examples, kinds, -1).swapaxes(1, 2)  # [example, head, kind]
+            most[self.cell] = np.maximum.reduceat(picked, self.start)  # [group, head]
+        return most.reshape(examples, kinds, -1).swapaxes(1, 2)  # [example, head, kind]
 
 
 def by_kind(

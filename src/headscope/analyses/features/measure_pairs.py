@@ -73,14 +73,14 @@ class Pairs(Analysis):
 
 
 def _groups(batch: Batch, pairing: str) -> Groups:
-    found = [np.empty((4, 0), np.int64)]
+    entries = [np.empty((4, 0), np.int64)]
     for row, example in enumerate(batch.examples):
         for kind, pairs in enumerate(_pairs_of(example, pairing)):
             there = np.array(pairs, np.int64).reshape(-1, 2).T  # [2, pair]
             for way, both in enumerate((there, there[::-1])):
                 head = np.full((2, len(pairs)), [[2 * kind + way], [row]])
-                found.append(np.concatenate([head, both]))  # [kind row query key, pair]
-    every = np.concatenate(found, 1)
+                entries.append(np.concatenate([head, both]))  # [kind row query key, pair]
+    every = np.concatenate(entries, 1)
     return Groups.of(every[0], every[1:], size=(len(batch.examples), len(PAIRS)))
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.tables import scale_of
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name
 from headscope.core.results import at, estimate, group, head_name, shape
 from headscope.draw.caption_words import INTERVALS, over, quantity, special
@@ -15,12 +14,12 @@ from headscope.page.tabulate import Cell, Column, Rows, Table
 
 def features_table(tree: xr.DataTree) -> Table:
     """For every kind of token or pair the head that gives it most, beside the mean head."""
-    found = [
+    wanted = [
         ("features", "feature", "From all tokens, to the kind"),
         ("cls_attention", "feature", f"From {special(tree, 'cls')} in the last layer, to the kind"),
         ("pairs", "pair", "Between words of a sentence"),
     ]
-    there = [(dataset, dim, title) for key, dim, title in found if (dataset := group(tree, key))]
+    there = [(dataset, dim, title) for key, dim, title in wanted if (dataset := group(tree, key))]
     groups = []
     for dataset, dim, title in there:
         words = ", ".join(filter(None, (quantity(dataset), scale_of(dataset)[1])))
@@ -50,7 +49,7 @@ def _strongest(tree: xr.DataTree, dataset: xr.Dataset, dim: str) -> list[list[Ce
         if not np.isfinite(parts.value).any():
             continue
         unit = int(np.nanargmax(parts.value))
-        best = at(Estimate(parts.value.ravel(), parts.low.ravel(), parts.high.ravel()), unit)
+        best = at(parts.map(np.ravel), unit)
         rows.append(
             [
                 Cell(name_of_kind(tree, kind)), Cell(f"{int(here['count']):,}"),

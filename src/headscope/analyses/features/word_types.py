@@ -85,24 +85,18 @@ def plain(word: str) -> str:
 
 
 def word_types(words: Sequence[Word], negation: frozenset[str]) -> Bools:
-    """[word, type] whether each word is of each of TYPES.
-
-    negation  the words that negate, from `negation_words`
-    """
-    found = np.zeros((len(words), len(TYPES)), bool)
+    """[word, type] whether each word is of each of TYPES; negation from `negation_words`."""
+    types = np.zeros((len(words), len(TYPES)), bool)
     penn = all(word.xpos in PENN for word in words if word.xpos)
     for at, word in enumerate(words):
         tag = _BY_PENN.get(word.xpos) if penn and word.xpos else _BY_UPOS.get(word.upos or "")
         kinds = (tag, _role(word), NEGATION if plain(word.form) in negation else None)
-        found[at, [kind for kind in kinds if kind is not None]] = True
-    return found
+        types[at, [kind for kind in kinds if kind is not None]] = True
+    return types
 
 
 def subjects_of_verbs(words: Sequence[Word], types: Bools) -> list[tuple[int, int]]:
-    """(subject, verb): the words whose relation is a nominal subject and whose head is a verb.
-
-    types  [word, type] from `word_types`
-    """
+    """(subject, verb): nominal subjects whose head is a verb; types from `word_types`."""
     return [
         (at, word.head)
         for at, word in enumerate(words)

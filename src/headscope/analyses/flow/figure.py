@@ -17,16 +17,8 @@ from headscope.core.dictionary import name
 from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed
 from headscope.core.wording import capital
+from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special
-from headscope.draw.marks import (
-    LineEnd,
-    band_line,
-    end_labels,
-    layer_axis,
-    legend,
-    percent_axis,
-    value_axis,
-)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
 from headscope.page.sections import SectionPlan
@@ -42,8 +34,7 @@ LINES = {
 HEIGHT = 0.72
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """A panel for each method that has numbers, and one for their numbers of tokens."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     flow = needed(tree, "flow")
     if not (methods := _present(flow)):
         return []
@@ -54,8 +45,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return [*made, Panel("How many tokens", partial(_draw_number, flow, methods), height=HEIGHT)]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     several = len(_present(needed(tree, "flow"))) > 1
     return (
         "How much of a token’s representation at the output of each layer comes from which tokens "
@@ -87,12 +77,12 @@ def _draw_shares(tree: xr.DataTree, flow: xr.Dataset, method: str, axes: Axes) -
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value), dtype=float)
-        band_line(axes, layers, parts, target)
+        marks.band_line(axes, layers, parts, target)
         entries.append((target, "itself" if target == SELF else special(tree, target)))
-    layer_axis(axes, flow.sizes["layer"])
+    marks.layer_axis(axes, flow.sizes["layer"])
     # One scale for all methods.
-    percent_axis(axes, "share", top=min(1.0, 1.05 * float(np.nanmax(flow["share"].values))))
-    legend(axes, entries)
+    marks.percent_axis(axes, "share", top=min(1.0, 1.05 * float(np.nanmax(flow["share"].values))))
+    marks.legend(axes, entries)
 
 
 def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
@@ -104,14 +94,14 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
         last = float(parts.value[np.isfinite(parts.value)][-1])
-        ends.append(LineEnd(last, _name(method).replace(" rollout", ""), hue, mark))
-    layer_axis(axes, flow.sizes["layer"])
+        ends.append(marks.LineEnd(last, _name(method).replace(" rollout", ""), hue, mark))
+    marks.layer_axis(axes, flow.sizes["layer"])
     top = 1.05 * float(np.nanmax(flow["effective_tokens"].values))
-    value_axis(axes, "tokens", top=top)
-    end_labels(axes, ends, top=top)
+    marks.value_axis(axes, "tokens", top=top)
+    marks.end_labels(axes, ends, top=top)
 
 
-FIGURES = (Picture("flow", "Where representations come from", ("flow",), panels, caption),)
+FIGURES = (Picture("flow", "Where representations come from", ("flow",), _panels, _caption),)
 SECTIONS = (
     SectionPlan(
         id="flow", title="Where representations come from",

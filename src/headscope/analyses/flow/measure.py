@@ -39,7 +39,7 @@ class Flow(Analysis):
     """
 
     name: ClassVar[str] = "flow"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows", "every_layer"})
     summary: ClassVar[str] = "which input tokens a representation comes from, over all layers"
     source: ClassVar[str] = "Abnar & Zuidema 2020; Modarressi et al. 2022"
 
@@ -124,10 +124,7 @@ class Flow(Analysis):
 
 
 def shares_of(product: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """[example, target, query] how much of each token comes from each of TARGETS; sums to 1.
-
-    product  [example, query, key] rows sum to 1
-    """
+    """[example, target, query] shares from TARGETS, sum 1; product [example, query, key]."""
     rest, near = product.clone(), []
     for offset in OFFSETS.values():
         band = product.diagonal(offset, dim1=1, dim2=2)  # [example, query that has one]

@@ -66,7 +66,8 @@ def _weighted_norm_residual(layer: LayerView, batch: Batch) -> torch.Tensor:
 
 
 def _globenc(layer: LayerView, batch: Batch) -> torch.Tensor:
-    projection, first, last = layer.site.closed_projection, layer.norm, layer.final_norm
+    site = layer.site
+    projection, first, last = site.closed_projection, site.post_norm, site.closing_norm
     assert projection is not None
     assert first is not None
     assert last is not None
@@ -91,8 +92,8 @@ def alti(layer: LayerView, batch: Batch) -> torch.Tensor:
     assert layer.values is not None
     whole, kept = _whole(layer), layer.kept  # [example, query, model]
     projection = layer.projection
-    if layer.norm is not None:
-        kept = layer.norm.of_part(kept)
+    if layer.site.post_norm is not None:
+        kept = layer.site.post_norm.of_part(kept)
         assert layer.site.normed_projection is not None
         projection = layer.site.normed_projection
     itself = (whole.abs() - (whole - kept).abs()).sum(-1)  # [example, query]
@@ -135,7 +136,7 @@ def _whole(layer: LayerView) -> torch.Tensor:
     assert layer.residual is not None
     stream = layer.kept.dtype
     total = layer.output.to(stream) + layer.residual.to(stream)
-    norm = layer.norm
+    norm = layer.site.post_norm
     if norm is None:
         return total
     centred = norm.of_part(total)

@@ -1,9 +1,5 @@
 """From which tokens of one text a model's representations come.
 
-    hs.flow("demo", "The cat sat on the mat.", method="globenc")
-
-gives an xarray DataArray [layer, query, key].
-
 Two ways to put layer matrices together (Abnar & Zuidema 2020). Rollout adds up all paths from an
 output to an input token, a path's weight being the product of its steps. Flow asks how much can run
 through the layers at once when every step is a pipe as wide as its weight: the maximum flow.
@@ -24,7 +20,7 @@ from scipy.sparse.csgraph import maximum_flow
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import SOURCES, check_methods
 from headscope.core.accumulators import Float64
-from headscope.errors import InputError
+from headscope.errors import InputError, ModelError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, load, show_layers
@@ -65,6 +61,7 @@ def flow(
     if paths not in PATHS:
         raise InputError(f"paths is {paths!r}; wanted one of {', '.join(PATHS)}")
     loaded = model if isinstance(model, Model) else load(model)
+    check_stack(loaded, each_alone=paths == "none")
     count = loaded.shape.layers
     usual = range(count) if paths != "max_flow" else range(count - 1, count)
     chosen = list(usual if layers is None else layers)
@@ -80,11 +77,13 @@ def flow(
         every = layers_seen.rollout(method) if paths == "product" else layers_seen.matrices(method)
         maps = every[np.array(chosen, np.int64)]
     tokens = list(loaded.tokens(example.input_ids))
+    own = loaded.shape.numbers or range(count)
     return xr.DataArray(
         maps,
         dims=("layer", "query", "key"),
         coords={
-            "layer": chosen, "query": range(len(tokens)), "key": range(len(tokens)),
+            "layer": [own[at] for at in chosen],
+            "query": range(len(tokens)), "key": range(len(tokens)),
             "query_token": ("query", tokens), "key_token": ("key", tokens),
         },
         name=method,
@@ -93,6 +92,25 @@ def flow(
             "source": SOURCES[method], "paths": paths, "model": loaded.name,
         },
     )  # fmt: skip
+
+
+def check_stack(model: Model, *, each_alone: bool = False) -> None:
+    """Raises ModelError where a model mixes tokens, or gives weight, past its attention maps.
+
+    each_alone  layers are not put together, so that it does not matter what is between them
+    """
+    shape = model.shape
+    if "every_layer" not in shape.allows and not each_alone:
+        raise ModelError(
+            f"{model.name!r} has {shape.size}: tokens are mixed where no map shows it, and nothing "
+            "can be followed through; wanted a model that mixes tokens by attention alone, or "
+            "paths='none'"
+        )
+    if shape.sinks:
+        raise ModelError(
+            f"{model.name!r} leaves a weight for no token (a learned sink), so rows of attention "
+            "do not sum to 1 and shares mean nothing; wanted a model without sinks"
+        )
 
 
 @dataclass
@@ -137,10 +155,7 @@ MOST_TOKENS = 64  # one maximum flow per pair of tokens: about 4 s for 64 tokens
 
 
 def rollout(matrices: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
-    """For each layer, from the first: the product of its matrix and those before.
-
-    matrices  [example, query, key] layer by layer; rows sum to 1, and so do those of the products
-    """
+    """Products of each layer's matrix [example, query, key] and all before; rows sum to 1."""
     return accumulate(matrices, lambda product, matrix: matrix @ product)
 
 

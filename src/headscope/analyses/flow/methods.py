@@ -86,8 +86,8 @@ def why_not(layer: LayerView, method: str) -> str:
         "its layers normalise before attention and no norm follows the sum, where it would be "
         "weighted_norm_residual: ask for that, or for alti": method == "globenc" and pre_norm,
         "the LayerNorms of its layers are not known": (
-            (method == "globenc" and (layer.norm is None or layer.final_norm is None))
-            or (method == "alti" and not pre_norm and layer.norm is None)
+            (method == "globenc" and None in (layer.site.post_norm, layer.site.closing_norm))
+            or (method == "alti" and not pre_norm and layer.site.post_norm is None)
         ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

@@ -32,7 +32,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     dataset = group(tree, "frames")
     if dataset is None or by_norm(dataset):
         return []
-    n, found = documents(tree, dataset["score"]), []
+    n, made = documents(tree, dataset["score"]), []
     for end, words in (("", "frame element → target"), ("_reversed", "target → frame element")):
         score, chance = estimate(dataset, f"score{end}"), dataset[f"chance{end}"].values
         size = effects(score, chance)
@@ -40,13 +40,13 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         for layer, head in np.argwhere(sure & (size > LEAST_EFFECT)).tolist():
             ends, ordinary = at(score, layer, head), float(chance[layer, head])
             sentence = f"{words}, {percent(*ends)} of its attention, chance {percent(ordinary)}"
-            found.append(
+            made.append(
                 Claim(
                     layer, head, "frames", float(size[layer, head]), words, sentence, sentence,
                     *ends, ordinary, n, "frames",
                 )
             )  # fmt: skip
-    return found
+    return made
 
 
 def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:

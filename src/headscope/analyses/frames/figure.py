@@ -31,8 +31,7 @@ COLUMNS = {"head": -4.0, "p": 26.0}  # points; see `beside`
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """The top heads over sentences; all heads, from frame element to target and back."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     frames = needed(tree, "frames")
     both = [estimate(frames, name).value for name in ("score", "score_reversed")]
     places = largest_first(both[0])[:TOP]
@@ -52,8 +51,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]  # fmt: skip
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     frames = needed(tree, "frames")
     return (
         f"(a) The {TOP} heads of most {quantity(frames)} from a frame element to the word that "
@@ -84,7 +82,7 @@ def _draw(frames: xr.Dataset, places: list[tuple[int, int]], axes: Axes) -> None
         row_point(axes, row, estimate(here, "score"), "all")
 
 
-FIGURES = (Picture("frames", "Heads and frames", ("frames",), panels, caption, columns=3),)
+FIGURES = (Picture("frames", "Heads and frames", ("frames",), _panels, _caption, columns=3),)
 SECTIONS = language_section(
     "frames", asked="frames", id="frames",
     title="Frames: who links an element to what evokes the frame?",

@@ -86,7 +86,7 @@ def links_of(example: Example, *, pairing: str) -> list[Ints]:
     """
     if example.word_index is None:
         return []
-    index, ids, found = example.word_index, example.input_ids, list[Ints]()
+    index, ids, links = example.word_index, example.input_ids, list[Ints]()
 
     def tokens(first: int, last: int) -> Ints:
         return np.flatnonzero((index >= first) & (index <= last))
@@ -97,12 +97,12 @@ def links_of(example: Example, *, pairing: str) -> list[Ints]:
         elements = [tokens(*span) for span in core]
         if pairing == "product":
             grids = (np.meshgrid(element, target, indexing="ij") for element in elements)
-            found += [np.stack(grid).reshape(2, -1) for grid in grids]  # [2, pair]
+            links += [np.stack(grid).reshape(2, -1) for grid in grids]  # [2, pair]
         elif elements:
             pairs = np.array(list(zip(np.concatenate(elements), target, strict=False)), np.int64)
             pairs = pairs.reshape(-1, 2).T  # [2, pair]
-            found.append((ids == ids[pairs][..., None]).argmax(-1))  # [2, pair]
-    return [link for link in found if link.size]
+            links.append((ids == ids[pairs][..., None]).argmax(-1))  # [2, pair]
+    return [link for link in links if link.size]
 
 
 def places_of(link: Ints, example: Example) -> Ints:
@@ -157,10 +157,10 @@ class ScoreBins:
         """[layer, head, quantile] QUANTILES, to within a fine bin: inside it, a straight line."""
         layers, heads, fine = counts.counts.shape
         flat: Ints = counts.counts.reshape(-1, fine)  # [layer·head, fine]
-        found = np.full((len(flat), len(QUANTILES)), np.nan)
+        levels = np.full((len(flat), len(QUANTILES)), np.nan)
         for row, count in enumerate(flat):
             if count.any():
                 reached = np.concatenate([[0], count.cumsum()]) / count.sum()
                 border = np.append(count > 0, False) | np.append(False, count > 0)
-                found[row] = np.interp(QUANTILES, reached[border], self.edges[border])
-        return found.reshape(layers, heads, -1)  # [layer, head, quantile]
+                levels[row] = np.interp(QUANTILES, reached[border], self.edges[border])
+        return levels.reshape(layers, heads, -1)  # [layer, head, quantile]

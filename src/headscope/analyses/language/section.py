@@ -33,7 +33,6 @@ def language_section(*groups: str, asked: str, **plan: Any) -> tuple[SectionPlan
 
 
 def _left_out(dataset: xr.Dataset, asked: str) -> list[str]:
-    """`Left out: 14 mentions cut by …; 3 mentions …`; nothing where all was used."""
     if "left_out" not in dataset:
         return []
     counts = dataset["left_out"].to_series().astype(int)

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.results import LIMITS, Floats
+from headscope.core.results import LIMITS, Floats, layer_name
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, measured, share
 
@@ -46,7 +46,9 @@ def scale_of(dataset: xr.Dataset) -> tuple[Callable[..., Cell], str]:
 def paper_head(best: xr.Dataset) -> str:
     """The best head, of one cell, as Clark et al. name it: `8-10`, counted from 1."""
     layer, head = float(best["best_layer"]), float(best["best_head"])
-    return f"{layer + 1:.0f}-{head + 1:.0f}" if np.isfinite([layer, head]).all() else MISSING
+    if not np.isfinite([layer, head]).all():
+        return MISSING
+    return f"{layer_name(int(layer))}-{head + 1:.0f}"
 
 
 def paper_percent(share: float) -> str:

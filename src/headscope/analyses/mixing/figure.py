@@ -30,7 +30,6 @@ LINES = {
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel with a line per method."""
     draw = partial(_draw, needed(tree, "mixing"))
     return [Panel("Share from other tokens", draw, height=0.8)]
 

@@ -120,7 +120,7 @@ def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
     ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}
     if layer.residual is not None:
         ratios |= {"attnres_w": by_weight / 2, "attnres_n": far / (far + kept)}
-        if layer.norm is not None:
+        if layer.site.post_norm is not None:
             # Both parts are divided by the same standard deviation, which the ratio cancels.
             ratios["attnresln_n"] = far_normed / (far_normed + kept_normed)
     return ratios
@@ -138,7 +138,8 @@ def _part_norms(layer: LayerView, own: torch.Tensor) -> torch.Tensor:
     zeros, ones = own.new_zeros(size), own.new_ones(size)
     bias = zeros if layer.projection.bias is None else layer.projection.bias.to(own.dtype)
     residual = own if layer.residual is None else layer.residual.to(own.dtype)
-    scale = ones if layer.norm is None else layer.norm.scale.to(own.dtype)
+    norm = layer.site.post_norm
+    scale = ones if norm is None else norm.scale.to(own.dtype)
     if compiled(own):
         rows = [t.reshape(-1, size).numpy() for t in (own, output, residual)]
         out = np.empty((5, len(rows[0])), np.float32)

@@ -31,8 +31,7 @@ LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """Two grids of heads, each head between both numbers, and overlap by where it looks."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     neurons = needed(tree, "neurons")
     if not np.isfinite(neurons["effective"].values).any():
         return []
@@ -47,8 +46,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and what the run says to the article's question."""
+def _caption(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
     return (
@@ -97,7 +95,6 @@ def _answer(sign: int, value: float, low: float, high: float) -> str:
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
-    """Medians of the heads that mainly do one thing."""
     roles = head_roles(tree)
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
     wanted = [
@@ -167,22 +164,18 @@ def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
     axes.set_ylabel("overlap between positions")
 
 
-# --- sources of first-layer scores ------------------------------------------------------------
-
 SOURCES = ("word", "position", "segment")
 _SPREAD = 0.28  # of a row: heads side by side, so that all show
 
 
-def source_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per contrast that the run has."""
+def _source_panels(tree: xr.DataTree) -> list[Panel]:
     return [
         Panel(_title(tree, contrast), partial(_draw_sources, values), height=0.62)
         for contrast, values in _by_key(tree).items()
     ]
 
 
-def source_caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and which part brings most."""
+def _source_caption(tree: xr.DataTree) -> str:
     parts = []
     for contrast, values in _by_key(tree).items():
         size = np.abs(values).sum(axis=0)
@@ -234,10 +227,10 @@ def _draw_sources(values: Floats, axes: Axes) -> None:
 
 
 FIGURES = (
-    Picture("neurons", "How many neurons make a score", ("neurons",), panels, caption),
+    Picture("neurons", "How many neurons make a score", ("neurons",), _panels, _caption),
     Picture(
-        "neuron_sources", "Where first-layer scores come from", ("neurons",), source_panels,
-        source_caption, columns=3,
+        "neuron_sources", "Where first-layer scores come from", ("neurons",), _source_panels,
+        _source_caption, columns=3,
     ),
 )  # fmt: skip
 SECTIONS = (

@@ -21,10 +21,7 @@ CONTRASTS = ("sep", "same_segment", "next")
 
 @dataclass(frozen=True)
 class KeysSeen:
-    """A query sees the keys first … after - 1; one column where all queries see the same.
-
-    first, after  [example, query or 1] int64
-    """
+    """A query sees keys first … after - 1 [example, query or 1]; one column: all see the same."""
 
     first: torch.Tensor
     after: torch.Tensor

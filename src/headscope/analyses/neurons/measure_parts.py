@@ -7,9 +7,8 @@ Sources: the relative score s · q·(k - mean k) is bilinear in query and key, a
 of a family that adds embeddings both split into PARTS (`families.embeddings`), so it splits exactly
 into PARTS × PARTS. The part "bias" of a key is the same for every key and cancels.
 
-Targets: do heads that attend to [SEP] use few, fixed neurons, and next-word heads many, changing
-ones, as Vig (2019) saw it in single heads? Over all heads of a model, the rank correlation of both
-with the share of a head's attention that goes to separators, to the next and the previous token.
+Targets: over all heads, the rank correlation of number and overlap of neurons with the share of a
+head's attention that goes to separators, to the next and the previous token.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     SHARED_PART,
     SPECIALS,
@@ -97,16 +97,15 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 def _sinks(
     tree: xr.DataTree, about: str, weight: Estimate, norm: Estimate, others: Estimate
 ) -> list[Claim]:
-    """The claims about one place."""
     goal = special_name(tree, about)
     upper = np.where(np.isfinite(norm.high), norm.high, norm.value)
     sink = (weight.value > LEAST_SHARE) & (upper < SINK_NORM * surely(others))
     name = f"attention sink on {goal}"
     what = "they add" if about == "special" else f"{goal} adds"
 
-    def say(layer: int, head: int) -> Phrases:
+    def say(layer: int, head: int) -> tuple[str, str]:
         share, length, rest = (at(part, layer, head) for part in (weight, norm, others))
-        return Phrases(
+        return (
             f"{name}: weight {number(*share)}, norm {number(*length)}",
             f"rests {percent(*share)} of its attention on {goal}, yet what {what} has norm "
             f"{number(*length)}, against {number(*rest)} from other tokens",

@@ -13,21 +13,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, at, estimate, needed
+from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
-from headscope.draw.marks import (
-    band_line,
-    bin_edges,
-    cells,
-    doubling_axis,
-    layer_axis,
-    legend,
-    log_axis,
-    over_heads,
-    percent_axis,
-    value_axis,
-)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.page.sections import SectionPlan
@@ -36,7 +24,6 @@ CATEGORIES = ("cls", "sep", "punctuation", "other")
 
 
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
-    """Attention; weighted norm, mean over heads; norm of the sum over heads."""
     norms = needed(tree, "norms")
     wanted = {
         "attention": "Weight α", "weighted_norm": "Weighted norm ‖αf(x)‖",
@@ -68,14 +55,14 @@ def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes
             continue
         there.append((category, special(tree, category)))
         if parts.value.ndim > 1:  # the mean of the heads' limits bounds the interval of their mean
-            parts = Estimate(*map(over_heads, (parts.value, parts.low, parts.high)))
-        band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
-    layer_axis(axes, len(parts.value))
+            parts = parts.map(marks.over_heads)
+        marks.band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
+    marks.layer_axis(axes, len(parts.value))
     if variable == "attention":
-        percent_axis(axes, "attention", top=1.0)
+        marks.percent_axis(axes, "attention", top=1.0)
     else:
-        value_axis(axes, "norm")
-    legend(axes, there)
+        marks.value_axis(axes, "norm")
+    marks.legend(axes, there)
 
 
 WEIGHT = Picture(
@@ -90,7 +77,6 @@ RARE = 1e-3  # share of the pairs below which a bin is not worth the space
 
 
 def _cancellation_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per category that has pairs."""
     norms = needed(tree, "norms")
     if HISTOGRAM not in norms:
         return []
@@ -128,9 +114,7 @@ def medians(counts: Floats, borders: Floats) -> Floats:
 
 
 def _window(norms: xr.Dataset) -> list[slice]:
-    """[weight, norm] the bins from the first to the last that hold more than RARE of the pairs of a
-    category.
-    """
+    """[weight, norm] the first to the last bin with more than RARE of a category's pairs."""
     counts = norms[HISTOGRAM].transpose("category", "attention_bin", "value_norm_bin").values
     share = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
     there = [np.flatnonzero(share.sum(axis).max(0) > RARE).tolist() for axis in (2, 1)]
@@ -141,12 +125,12 @@ def _draw_pairs(norms: xr.Dataset, category: str, window: list[slice], axes: Axe
     table = norms[HISTOGRAM].sel(category=category).transpose("attention_bin", "value_norm_bin")
     counts = table.values[tuple(window)].astype(np.float64)
     weights, lengths = (
-        bin_edges(table[name].values.astype(np.float64))[bins.start : bins.stop + 1]
+        marks.bin_edges(table[name].values.astype(np.float64))[bins.start : bins.stop + 1]
         for name, bins in zip(table.dims, window, strict=True)
     )
-    log_axis(axes, decades=2)
-    doubling_axis(axes)
-    cells(axes, weights, lengths, np.sqrt(counts.T / counts.max()), top=1.0)
+    marks.log_axis(axes, decades=2)
+    marks.doubling_axis(axes)
+    marks.cells(axes, weights, lengths, np.sqrt(counts.T / counts.max()), top=1.0)
     middles = np.sqrt(weights[1:] * weights[:-1])
     axes.plot(middles, medians(counts, lengths), color=color("vermillion"), lw=1.3)
     words = with_interval("ρ", *at(estimate(norms, PAIRS_SPEARMAN, category=category)))
@@ -168,7 +152,6 @@ WORDS = {
 
 
 def _frequency_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per quantity."""
     norms = needed(tree, "norms")
     if PROFILE not in norms:
         return []
@@ -191,10 +174,10 @@ def _frequency_caption(tree: xr.DataTree) -> str:
 def _draw_profile(norms: xr.Dataset, quantity: str, axes: Axes) -> None:
     _, label, word = WORDS[quantity]
     parts = estimate(norms, PROFILE, quantity=quantity)
-    band_line(axes, norms["rank_bin"].values.astype(np.float64), parts, word)
-    log_axis(axes)
+    marks.band_line(axes, norms["rank_bin"].values.astype(np.float64), parts, word)
+    marks.log_axis(axes)
     axes.set_xlabel("frequency rank")
-    value_axis(axes, label)
+    marks.value_axis(axes, label)
     words = with_interval("ρ", *at(estimate(norms, RANK_SPEARMAN, quantity=quantity)))
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
 

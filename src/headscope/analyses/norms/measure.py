@@ -123,7 +123,6 @@ class Norms(Analysis):
         return Variable(self._estimate(draws), dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
-        """Mean, population sd, coefficient of variation, largest and smallest ‖f‖ over tokens."""
         moments = ratio_of(self.powers, self.tokens)  # [replicate, layer, head, power]
         mean = moments[..., 0]
         sd = np.sqrt(np.maximum(moments[..., 1] - mean**2, 0))

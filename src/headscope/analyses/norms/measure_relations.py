@@ -4,9 +4,7 @@ Cancellation: Spearman's correlation of α_ij with ‖f(x_j)‖ over layers, hea
 by category of the key (Kobayashi et al. 2020, Table 2). Frequency: Spearman's correlation of a
 token's frequency rank with its mean ‖f(x)‖ and with the attention it receives.
 
-A corpus holds billions of pairs, so ranks are taken from histograms with logarithmic bins (16 or
-more to the octave), which add and merge. Intervals come from coarser histograms, one per bootstrap
-replicate: their spread is placed around the fine value.
+Ranks are taken from histograms, of 16 bins to the octave or more; see `run.rank_histograms`.
 """
 
 from __future__ import annotations
@@ -84,7 +82,6 @@ class Cancellation(AnalysisPart):
         return len(COARSE_WEIGHT) * len(COARSE_NORM)
 
     def _choose(self, layer: LayerView, batch: Batch) -> None:
-        """Draw the rows of each example, and note the category of every (row, key) pair."""
         examples, tokens = batch.input_ids.shape
         rows = min(self.rows or tokens, tokens)
         chosen = np.full((examples, rows), -1)
@@ -171,8 +168,8 @@ class FrequencyRelation(AnalysisPart):
         if self.scope.frequency_rank is None:
             return {}
         documents, source = self.scope.documents, "Kobayashi et al. 2020"
-        found = [histograms.correlations() for histograms in (self.norm, self.weight)]
-        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*found, strict=True))
+        ranked = [histograms.correlations() for histograms in (self.norm, self.weight)]
+        fine, coarse = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
         profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
         return {
             "spearman_frequency": Variable(

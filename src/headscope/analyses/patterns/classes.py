@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Estimate
-from headscope.core.claim import Claim, LabelRule, Phrases, claims_where
+from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.terms import KOVALEVA, OURS, Term
 from headscope.core.wording import percent
@@ -88,7 +88,7 @@ RULES = {
     kind: LabelRule(
         name, number="maps of the class", least=CLASS_SHARE,
         source=f"{OURS}; classes of {KOVALEVA}, §4.1",
-        asks=f"the classifier's mean probability for the class that it tells is above "
+        asks=f"the classifier's mean probability for the class that it chooses is above "
         f"{CLASS_SURE:g}",
         last=kind != "block",  # how the maps look says least of a head
     )
@@ -114,6 +114,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     return made
 
 
-def _said(share: Estimate, kind: str, layer: int, head: int) -> Phrases:
+def _said(share: Estimate, kind: str, layer: int, head: int) -> tuple[str, str]:
     words = percent(*at(share, layer, head))
-    return Phrases(f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}")
+    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}"

@@ -31,7 +31,6 @@ TITLES = {one.name: one.title for one in CLASSES}
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """The model as a whole and layer by layer; and how sure the classifier is."""
     patterns = needed(tree, "patterns")
     if not np.isfinite(patterns["model_share"].values).any():
         return []
@@ -99,7 +98,6 @@ def _draw_bars(runs: list[tuple[str, str]], shares: Floats, axes: Axes) -> None:
 
 
 def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
-    """Bars from the bottom up in the order of the classes; shares [bar, pattern]."""
     start = np.zeros(len(places))
     for at, word in enumerate(NAMES):
         part = np.nan_to_num(shares[:, at])

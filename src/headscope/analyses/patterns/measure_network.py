@@ -143,8 +143,9 @@ def read_classifier(folder: str | Path = "") -> tuple[Classifier, str]:
     folder  one that `headscope patterns train` wrote; "" for the bundled one
     raises  InputError where there is none, or one of another shape
     """
+    own = resources.files("headscope.analyses.patterns") / "data"
     try:
-        content = _place(folder, WEIGHTS).read_bytes()
+        content = ((Path(folder) if str(folder) else own) / WEIGHTS).read_bytes()
         network = Classifier()
         network.load_state_dict(load(content))
     except (OSError, SafetensorError, RuntimeError) as error:
@@ -156,12 +157,6 @@ def read_classifier(folder: str | Path = "") -> tuple[Classifier, str]:
     return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
 
 
-def read_card(folder: str | Path = "") -> dict[str, Any]:
-    """What the classifier learned from, and how well it tells the classes."""
-    card: dict[str, Any] = json.loads(_place(folder, CARD).read_text("utf-8"))
-    return card
-
-
 def write_classifier(network: Classifier, card: Mapping[str, Any], folder: Path) -> None:
     """Both files; each appears whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,8 +164,3 @@ def write_classifier(network: Classifier, card: Mapping[str, Any], folder: Path)
     text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
     for name, data in ((WEIGHTS, content), (CARD, text.encode())):
         write_whole(folder / name, data)
-
-
-def _place(folder: str | Path, name: str) -> Any:
-    own = resources.files("headscope.analyses.patterns") / "data"
-    return (Path(folder) if str(folder) else own) / name

@@ -44,7 +44,7 @@ def head_maps(tree: xr.DataTree) -> HeadMaps:
 
 def _of_classes(typical: xr.Dataset, special: set[str], layer: int, head: int) -> list[TypicalMap]:
     stored = (typical[name].values[layer, head, :MAPS] for name in STORED)
-    found = []
+    maps = []
     for map_, names, counts, kind, score in zip(*stored, strict=True):
         n = int((counts > 0).sum())
         weights = np.asarray(map_[:n, :n], np.float64)
@@ -53,8 +53,8 @@ def _of_classes(typical: xr.Dataset, special: set[str], layer: int, head: int) -
         tokens = tuple(map(str, names[:n]))
         added = np.array([token in special for token in tokens])
         title = class_title(str(kind))
-        found.append(TypicalMap(tokens, added, weights, str(kind), title, float(score)))
-    return found
+        maps.append(TypicalMap(tokens, added, weights, str(kind), title, float(score)))
+    return maps
 
 
 def _nearest(
@@ -62,11 +62,11 @@ def _nearest(
 ) -> list[TypicalMap]:
     maps = [one.attention[layer, head].astype(np.float64) for one in kept]
     own = {name: mean[layer, head] for name, mean in means.items()}
-    found = [
+    typical = [
         TypicalMap(one.tokens, one.special, weights, away=_away(one, weights, own))
         for one, weights in zip(kept, maps, strict=True)
     ]
-    return sorted(found, key=lambda one: one.away)[:MAPS]
+    return sorted(typical, key=lambda one: one.away)[:MAPS]
 
 
 def _means(tree: xr.DataTree) -> dict[str, Floats]:
@@ -98,7 +98,6 @@ def class_title(kind: str) -> str:
 
 
 def _classes(tree: xr.DataTree, layer: int, head: int) -> dict[str, tuple[float, float, float]]:
-    """Class of maps → its share of the head's maps."""
     patterns = group(tree, "patterns")
     if patterns is None or "share" not in patterns:
         return {}

@@ -20,7 +20,6 @@ from headscope.page.sections import SectionPlan
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    """Three panels: positions; special tokens and punctuation; who attends to [SEP]."""
     cls, sep = special(tree, "cls"), special(tree, "sep")
     opening = ("cls", cls) if _present(tree, "cls") else ("first", TARGETS["first"].name)
     kinds = [opening, ("sep", sep), ("punctuation", TARGETS["punctuation"].name)]

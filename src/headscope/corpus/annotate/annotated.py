@@ -92,7 +92,6 @@ class AnnotatedCorpus:
         return files[0] if files else None
 
     def _places(self, *limits: int | None) -> list[tuple[Path, str]]:
-        """Where an annotation of so much may lie, and its key."""
         if self.source is None:
             return []
         description = self.corpus.describe()
@@ -100,7 +99,6 @@ class AnnotatedCorpus:
         return [(p, key) for key in keys for p in cache_places(self.source, self.annotator, key)]
 
     def _find(self) -> Path | None:
-        """An annotation of all or of as much as is asked for."""
         places = self._places(None, *([] if self.limit is None else [self.limit]))
         return next((path for path, key in places if is_intact(path, key)), None)
 
@@ -137,7 +135,6 @@ class AnnotatedCorpus:
 
 
 def _assembled(document: Document, trees: dict[int, list[Tree]]) -> Document:
-    """The document with sentences in place of each piece that has any."""
     passages: list[Passage] = []
     for number, piece in enumerate(pieces(document.passages)):
         if sentences := trees.get(number):
@@ -226,7 +223,6 @@ def _ended(passage: Passage) -> bool:
 
 
 def _cut(text: str) -> list[str]:
-    """The text, in several parts if it is longer than MOST; cut only at white space."""
     if len(text) <= MOST:
         return [text]
     return textwrap.wrap(

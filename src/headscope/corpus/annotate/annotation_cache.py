@@ -58,10 +58,7 @@ def is_intact(path: Path, key: str) -> bool:
 def write_cache(
     path: Path, key: str, documents: Iterable[tuple[str, Sequence[list[Tree]]]]
 ) -> Path:
-    """Writes the trees of each piece of each document, whole.
-
-    raises  OSError if the place does not take it, and whatever `documents` raises
-    """
+    """Writes the trees of each piece, whole; raises OSError, and whatever `documents` raises."""
 
     def write(draft: str) -> None:
         digest = hashlib.sha256()
@@ -93,7 +90,6 @@ def read_cache(path: Path) -> Iterator[tuple[int, dict[int, list[Tree]]]]:
 
 
 def _rows(number: int, name: str, pieces: Sequence[list[Tree]]) -> Iterator[str]:
-    """One document as CoNLL-U; the id of a sentence is document.piece.sentence."""
     newdoc = f"# newdoc id = {' '.join(name.split()) or number}\n"
     for piece, trees in enumerate(pieces):
         for place, tree in enumerate(trees):

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.annotate import Annotator, Parser, Tree
 from headscope.corpus.document import Word
 from headscope.errors import InputError
@@ -123,7 +124,6 @@ def installed_pipelines() -> dict[str, str]:
 
 
 def _missing_pipeline(model: str, name: str, there: dict[str, str]) -> str:
-    """What is wanted, and the command that installs it."""
     indexed = INDEX_NAME.replace("-", "_")
     install = f"the spaCy pipeline {name!r} is not installed; install it:"
     if name == "en_core_web_sm":
@@ -193,7 +193,6 @@ def _parsed_by_spacy(pipeline: Any, texts: Sequence[str]) -> list[list[Tree]]:
 
 
 def _spacy_tree(span: Any) -> Tree:
-    """The words of one sentence; none if it is all white space."""
     tokens = [token for token in span if not token.is_space]
     if not tokens:
         return ()
@@ -292,7 +291,6 @@ def _missing_models(language: str) -> str:
 
 
 def _models_digest(language: str) -> str:
-    """Hash of the model files that are used; InputError if they are not here."""
     common: Any = import_module("stanza.resources.common")
     folder = Path(common.DEFAULT_MODEL_DIR) / language
     files = sorted(path for name in PROCESSORS for path in (folder / name).glob("*.pt"))
@@ -300,8 +298,7 @@ def _models_digest(language: str) -> str:
         raise InputError(_missing_models(language))
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()[:12]
 
 

@@ -84,7 +84,6 @@ class _Block:
 
 
 def _blocks(path: Path) -> Iterator[_Block]:
-    """The documents of a file, and what stands outside of them."""
     begin, lines = None, list[FileLine]()
     for line in read_lines(path):
         if line.text.startswith(BEGIN):
@@ -155,7 +154,6 @@ def _row(line: FileLine) -> _ConllRow:
 
 
 def _mentions(rows: Sequence[_ConllRow], *, start: int) -> list[Mention]:
-    """The mentions of a sentence whose first word is number `start` of the document."""
     try:
         spans = paired(mark for place, row in enumerate(rows) for mark in _marks(row, place))
     except BracketFault as fault:

@@ -59,7 +59,6 @@ FormatReader = Callable[[Path, str], Iterator[tuple[str, Passage]]]
 
 
 def _format(path: Path) -> FormatReader:
-    """How to read a file, by its first line that is neither blank nor a comment."""
     for line in read_lines(path):
         if line.text.startswith(conll2012.BEGIN):
             return conll2012.documents
@@ -160,7 +159,6 @@ def _gap_entity(row: Mapping[str, str], name: str) -> str:
 
 
 def _gap_span(row: Mapping[str, str], name: str) -> tuple[int, int]:
-    """Where a name or pronoun begins and ends in the text, in characters."""
     wanted, stated, text = row[name], row[f"{name}-offset"], row["Text"]
     start = int(stated) if stated.isdecimal() and len(stated) <= len(str(len(text))) else len(text)
     there = text[start : start + len(wanted)]
@@ -173,6 +171,5 @@ def _gap_span(row: Mapping[str, str], name: str) -> tuple[int, int]:
 
 
 def _touched(places: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int]:
-    """The first and the last of the words that share a character with start..end - 1."""
     shared = [i for i, (begin, stop) in enumerate(places) if begin < end and stop > start]
     return shared[0], shared[-1]

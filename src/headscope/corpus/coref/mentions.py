@@ -207,7 +207,6 @@ def _kind(tag: Tag, form: str, names: Collection[str]) -> str:
 
 
 def _opening(forms: Sequence[str], starts: Collection[int]) -> set[int]:
-    """The first words of the sentences that hold a letter or digit, and what stands before."""
     opening = set()
     for start in starts:
         for index in range(start, len(forms)):

@@ -17,6 +17,7 @@ from headscope.analyses.examples.measure import capture_maps
 from headscope.core.results import printable
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
+from headscope.experiments.ablation import variants
 from headscope.experiments.ablation.effects import Answers, effects
 from headscope.experiments.ablation.findings import most_moved
 from headscope.experiments.ablation.result import ablation_result
@@ -28,16 +29,7 @@ from headscope.experiments.ablation.variant_answers import (
     small_batches,
     sweep,
 )
-from headscope.experiments.ablation.variants import (
-    WAYS,
-    StandIn,
-    Variant,
-    check,
-    mean_mixtures,
-    pairs,
-    single_heads,
-    whole_layers,
-)
+from headscope.experiments.ablation.variants import StandIn, Variant
 from headscope.model.linears import linears
 from headscope.run.analysis import Scope
 from headscope.run.atlas import Execution
@@ -74,9 +66,9 @@ class AblationSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.replacement not in WAYS:
+        if self.replacement not in variants.WAYS:
             raise InputError(
-                f"no replacement called {self.replacement!r}; there are {', '.join(WAYS)}"
+                f"no replacement called {self.replacement!r}; there are {', '.join(variants.WAYS)}"
             )
         if self.pairs == 1 or self.pairs < 0 or self.batch_tokens < 1 or self.replicates < 0:
             raise InputError(
@@ -104,7 +96,7 @@ def ablate(
     settings, execution = settings or AblationSettings(), execution or Execution()
     shape = model.model.shape
     groups = [frozenset(group) for group in settings.groups]
-    check(groups, layers=shape.layers, heads=shape.heads)
+    variants.check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
     meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)
     work = _AblationRun(model, encoded, data, settings, groups, meter)
@@ -129,8 +121,8 @@ class _AblationRun:
         """The group `ablation`, and `examples`: maps of those whose answers change most."""
         model, settings = self.model.model, self.settings
         shape = model.shape
-        alone = single_heads(shape.layers, shape.heads)
-        alone += whole_layers(shape.layers, shape.heads)
+        alone = variants.single_heads(shape.layers, shape.heads)
+        alone += variants.whole_layers(shape.layers, shape.heads)
         with linears(model.network, run.linears):
             stand_in = self._stand_in()
             way = choose_way(model, self.encoded.examples, [*alone, *self.groups], stand_in)
@@ -139,7 +131,7 @@ class _AblationRun:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
-            found = ablation_result(
+            ablation = ablation_result(
                 self.model.task, self.encoded.labels, answers, layers=shape.layers,
                 heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],
                 texts=[_text(row) for row in self.data.rows], replicates=settings.replicates,
@@ -147,8 +139,8 @@ class _AblationRun:
                     "replacement": settings.replacement, "way": way.name, "way_reason": way.reason,
                 },
             )  # fmt: skip
-            maps = self._maps(found)
-        return {"ablation": found} | ({} if maps is None else {"examples": maps})
+            maps = self._maps(ablation)
+        return {"ablation": ablation} | ({} if maps is None else {"examples": maps})
 
     def _maps(self, dataset: xr.Dataset) -> xr.Dataset | None:
         """How the whole model attends where answers hang on most heads; None where on none."""
@@ -167,45 +159,44 @@ class _AblationRun:
             model.batch([examples[at] for at in places])
             for places in batches(examples, budget=BATCH_TOKENS)
         )
-        return StandIn("mean", mean_mixtures(model.network, shown))
+        return StandIn("mean", variants.mean_mixtures(model.network, shown))
 
     def _pairs(self, answers: Answers) -> list[Variant]:
         """Every two of the heads that change the loss most; answers of the single heads first."""
         shape = self.model.model.shape
         single = shape.layers * shape.heads
-        found = effects(self.model.task, self.encoded.labels, answers[: single + 1], replicates=0)
-        order = np.argsort(-np.abs(found.loss_difference.value), kind="stable")
+        alone = effects(self.model.task, self.encoded.labels, answers[: single + 1], replicates=0)
+        order = np.argsort(-np.abs(alone.loss_difference.value), kind="stable")
         most = [divmod(int(at), shape.heads) for at in order[: self.settings.pairs]]
         there = set(self.groups)
-        return [pair for pair in pairs(sorted(most)) if pair not in there]
+        return [pair for pair in variants.pairs(sorted(most)) if pair not in there]
 
     def _answers(
-        self, run: RunInProgress, variants: Sequence[Variant], stand_in: StandIn, way: Way, *,
+        self, run: RunInProgress, asked: Sequence[Variant], stand_in: StandIn, way: Way, *,
         first: int,
     ) -> Answers:  # fmt: skip
         """[variant + 1, example, output] kept part by part, numbered from `first`."""
         model, examples, settings = self.model.model, self.encoded.examples, self.settings
         outputs = self.model.task.outputs
-        found = np.empty((len(variants) + 1, len(examples), outputs), np.float32)
+        logits = np.empty((len(asked) + 1, len(examples), outputs), np.float32)
         with answering(model.network, way, stand_in, batch_tokens=settings.batch_tokens) as answers:
-            small = small_batches(examples, variants, batch_tokens=settings.batch_tokens)
+            small = small_batches(examples, asked, batch_tokens=settings.batch_tokens)
             parts = in_parts(
                 small, lambda places: sum(len(examples[at]) for at in places), tokens=PART_TOKENS
             )
             for number, some in enumerate(parts):
 
                 def make(some: list[list[int]] = some) -> State:
-                    told = [sweep(model, examples, at, variants, answers) for at in some]
+                    told = [sweep(model, examples, at, asked, answers) for at in some]
                     return {"answers": np.concatenate(told, axis=1)}  # [variant + 1, place, output]
 
                 at = [place for places in some for place in places]
-                found[:, at] = run.part(first + number, make)["answers"]
+                logits[:, at] = run.part(first + number, make)["answers"]
                 self.meter.advance(len(at))
-        return found
+        return logits
 
 
 def _text(row: TaskExample) -> str:
-    """Both texts of a row in a line."""
     both = row.text_a if row.text_b is None else f"{row.text_a} / {row.text_b}"
     return printable(" ".join(both.split()))[:LONGEST]
 

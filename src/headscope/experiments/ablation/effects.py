@@ -23,7 +23,6 @@ from headscope.tasks.metrics import predicted, resampled
 from headscope.tasks.task import Task
 
 Answers = npt.NDArray[np.floating[Any]]
-Labels = Array
 LEVEL = 0.05  # of the false discovery rate
 _WITHIN = float(norm.ppf(0.5 + CONFIDENCE / 2))
 
@@ -79,7 +78,7 @@ class Effects:
 
 
 def effects(
-    task: Task, labels: Labels, answers: Answers, *, replicates: int, seed: int = 0
+    task: Task, labels: Array, answers: Answers, *, replicates: int, seed: int = 0
 ) -> Effects:
     """Compares every variant with the whole model.
 
@@ -125,7 +124,7 @@ def numbers_told(task: Task, answers: Answers) -> Answers:
     return answers[..., 0] if task.is_regression else answers
 
 
-def losses_of(task: Task, labels: Labels, answers: Answers) -> Float64:
+def losses_of(task: Task, labels: Array, answers: Answers) -> Float64:
     """[example] cross-entropy in nats, or the squared error of a regression.
 
     answers  [example, class] logits, or [example] predictions of a regression

@@ -18,28 +18,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from headscope.core.accumulators import Estimate
 from headscope.core.results import Floats, estimate, needed
 from headscope.core.wording import capital, fixed
-from headscope.draw.head_grid import (
-    HUES,
-    grid_panel,
-    sign_marks,
-    signed_grid,
-    signed_top,
-)
+from headscope.draw import head_grid
 from headscope.draw.marks import faint_grid, layer_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
-from headscope.experiments.ablation.terms import (
-    ORDERS,
-    best_order,
-    by_chance,
-    chosen_orders,
-    in_percent,
-    metric_name,
-    score_text,
-    score_unit,
-    task_name,
-    verdict_text,
-)
+from headscope.experiments.ablation import terms
 
 WIDTH = 0.72  # of a bar, as a share of its place
 INSTEAD = {
@@ -54,18 +37,16 @@ GIVEN = ("green", "^")
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The heads, and the layers."""
     ablation = needed(tree, "ablation")
-    word, change = metric_name(ablation), ablation["difference"].values
+    word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
+    title, change = f"Change of {word}, by head", ablation["difference"].values
     return [
-        _grid(f"Change of {word}, by head", change, ablation["verdict"], unit=score_unit(ablation)),
+        _grid(title, change, ablation["verdict"], unit=unit),
         Panel(f"{capital(word)} without a layer", partial(_layers, ablation), height=0.72),
     ]
 
 
 def loss_panels(tree: xr.DataTree) -> list[Panel]:
-    """The loss, which is finer than a score: every example counts, not only those that flip.
-
-    As in the other figure, up is better.
-    """
+    """The loss, finer than a score, as every example counts; up is better here too."""
     ablation = needed(tree, "ablation")
     rise = ablation["loss_difference"]
     unit = "nats" if rise.attrs["units"] == "nats" else ""
@@ -81,12 +62,12 @@ def caption(tree: xr.DataTree) -> str:
     ablation = needed(tree, "ablation")
     many, n = ablation["verdict"].size, ablation.sizes["example"]
     return (
-        f"(a) Change of {metric_name(ablation)} on {task_name(ablation)} when a head "
+        f"(a) Change of {terms.metric_name(ablation)} on {terms.task_name(ablation)} when a head "
         f"{INSTEAD[ablation.attrs['replacement']]}: blue where the score rises without it, "
         f"vermillion where it falls. Marked are heads whose change is more than chance (q < 0.05, "
-        f"corrected for {many} heads by Benjamini and Hochberg): {verdict_text(ablation)}. (b) The "
-        "score without each whole layer, bars from the score of the whole model "
-        f"({score_text(ablation)}); 95 % intervals of the difference, paired bootstrap over "
+        f"corrected for {many} heads by Benjamini and Hochberg): {terms.verdict_text(ablation)}. "
+        "(b) The score without each whole layer, bars from the score of the whole model "
+        f"({terms.score_text(ablation)}); 95 % intervals of the difference, paired bootstrap over "
         f"examples; n = {n:,} examples. After Kovaleva et al. (2019), Figures 8 and 9."
     )
 
@@ -94,7 +75,7 @@ def caption(tree: xr.DataTree) -> str:
 def loss_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     ablation = needed(tree, "ablation")
-    words, n = verdict_text(ablation, "loss_verdict"), ablation.sizes["example"]
+    words, n = terms.verdict_text(ablation, "loss_verdict"), ablation.sizes["example"]
     kind = "cross-entropy" if ablation.attrs["classes"] else "squared error"
     return (
         f"By how much the loss, the mean {kind}, falls without a head (a) or layer (b): blue where "
@@ -108,35 +89,33 @@ def loss_caption(tree: xr.DataTree) -> str:
 
 def score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
     """How a score is written on an axis."""
-    if in_percent(result):
+    if terms.in_percent(result):
         return lambda score, _: f"{100 * score:g} %"
     return lambda score, _: fixed(score, 2)
 
 
 def _grid(title: str, values: Floats, verdicts: xr.DataArray, *, unit: str) -> Panel:
-    """A cell per head, marked where its change is more than chance."""
     layers, heads = values.shape
     signs = 1.0 * (verdicts.values == "harmful") - (verdicts.values == "helpful")
-    top = signed_top(values)
+    top = head_grid.signed_top(values)
     shown = f"{100 * top:.1f}" if unit == "points" else fixed(top, 2 if top >= 0.1 else 3)
 
     def draw(axes: Axes) -> None:
         text = f"{shown} {unit}".strip()
-        signed_grid(axes, values, top=top, low_text=f"−{shown}", high_text=text)
-        sign_marks(axes, signs, values / top)
+        head_grid.signed_grid(axes, values, top=top, low_text=f"−{shown}", high_text=text)
+        head_grid.sign_marks(axes, signs, values / top)
 
     return Panel(title, draw, height=0.3 + 0.8 * layers / heads)
 
 
 def _layers(ablation: xr.Dataset, axes: Axes) -> None:
-    """Bars from the baseline up or down, on the scale of the score."""
     base = float(ablation["baseline"])
     _bars(axes, estimate(ablation, "layer_difference"), base)
     axes.annotate(
         "whole model", (1, base), (1.02, base), xycoords=("axes fraction", "data"),
         textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
     )  # fmt: skip
-    axes.set_ylabel(metric_name(ablation))
+    axes.set_ylabel(terms.metric_name(ablation))
     axes.yaxis.set_major_formatter(FuncFormatter(score_tick(ablation)))
 
 
@@ -149,7 +128,7 @@ def _layer_losses(ablation: xr.Dataset, axes: Axes) -> None:
 def _bars(axes: Axes, apart: Estimate, base: float) -> None:
     """Signed bars [layer] with whiskers; the axis holds what is drawn and the baseline."""
     at = np.arange(len(apart.value))
-    for sign, hue in HUES.items():
+    for sign, hue in head_grid.HUES.items():
         some = np.sign(apart.value) == sign
         axes.bar(at[some], apart.value[some], WIDTH, base, color=color(hue), lw=0, zorder=2)
     axes.vlines(at, base + apart.low, base + apart.high, color=color("ink"), lw=0.8, zorder=3)
@@ -166,23 +145,24 @@ def _bars(axes: Axes, apart: Estimate, base: float) -> None:
 def pruning_panels(tree: xr.DataTree) -> list[Panel]:
     """A line per order, and when each head goes in the best of them."""
     pruning = needed(tree, "pruning")
-    title = f"{capital(metric_name(pruning))} against heads removed"
-    turns = pruning["turn"].sel(order=best_order(pruning)).transpose("layer", "head").values + 1.0
+    title = f"{capital(terms.metric_name(pruning))} against heads removed"
+    turn = pruning["turn"].sel(order=terms.best_order(pruning))
+    turns = turn.transpose("layer", "head").values + 1.0
     return [
         Panel(title, partial(_curves, pruning), height=0.66),
-        grid_panel("When each head goes, 1: first", turns, top_text=str(turns.size)),
+        head_grid.grid_panel("When each head goes, 1: first", turns, top_text=str(turns.size)),
     ]
 
 
 def pruning_caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     pruning = needed(tree, "pruning")
-    chance, best = _random_scores(pruning), best_order(pruning)
+    chance, best = _random_scores(pruning), terms.best_order(pruning)
     allowance = float(pruning.attrs["allowance"])
-    allowed = f"{100 * allowance:g} points" if in_percent(pruning) else f"{allowance:g}"
+    allowed = f"{100 * allowance:g} points" if terms.in_percent(pruning) else f"{allowance:g}"
     can_go = ", ".join(
-        f"{int(pruning['can_go'].sel(order=name))} ({ORDERS.get(name, name)})"
-        for name in chosen_orders(pruning)
+        f"{int(pruning['can_go'].sel(order=name))} ({terms.ORDERS.get(name, name)})"
+        for name in terms.chosen_orders(pruning)
     )
     grey = "; grey, a random order" if len(chance) else ""
     if len(chance) > 1:
@@ -191,11 +171,11 @@ def pruning_caption(tree: xr.DataTree) -> str:
     if pruning.attrs["same_examples"]:
         on = "the same examples, so that the score is on the rosy side"
     return (
-        f"(a) The {metric_name(pruning)} on {task_name(pruning)} as heads are removed, "
+        f"(a) The {terms.metric_name(pruning)} on {terms.task_name(pruning)} as heads are removed, "
         f"least needed first, in orders found on {on}{grey}. Dashed: {allowed} below the whole "
         f"model; a ring marks where each order last reaches it: {can_go} of "
         f"{pruning.attrs['heads']} heads. The coloured band is the 95 % interval of the difference "
-        f"({ORDERS.get(best, best)}), paired bootstrap; n = {pruning.attrs['examples']:,} "
+        f"({terms.ORDERS.get(best, best)}), paired bootstrap; n = {pruning.attrs['examples']:,} "
         "examples. (b) The place of each head in that order: those nearest to the page’s colour go "
         "first. After Michel et al. (2019)."
     )
@@ -209,14 +189,14 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
             share, chance.min(0), chance.max(0), color=color("grey"), alpha=0.18, lw=0
         )
         axes.plot(share, chance.mean(0), "-", color=color("grey"), lw=1.2, label="random")
-    for name in chosen_orders(pruning):
+    for name in terms.chosen_orders(pruning):
         hue, mark = LOOKS.get(name, GIVEN)
         score = pruning["score"].sel(order=name).values  # [point]
-        if name == best_order(pruning):  # the bands of several would hide each other
+        if name == terms.best_order(pruning):  # the bands of several would hide each other
             band = estimate(pruning, "difference", order=name).map(lambda apart: base + apart)
             axes.fill_between(share, band.low, band.high, color=color(hue), alpha=0.16, lw=0)
         axes.plot(share, score, "-", color=color(hue), marker=mark, ms=3, mew=0,
-                  label=ORDERS.get(name, name), zorder=3)  # fmt: skip
+                  label=terms.ORDERS.get(name, name), zorder=3)  # fmt: skip
         last = list(pruning["removed"].values).index(int(pruning["can_go"].sel(order=name)))
         axes.plot(share[last], score[last], "o", ms=8, mfc="none", mec=color(hue), mew=1.1,
                   zorder=4)  # fmt: skip
@@ -227,7 +207,7 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     axes.set_xlabel("heads removed")
     axes.yaxis.set_major_formatter(FuncFormatter(score_tick(pruning)))
-    axes.set_ylabel(metric_name(pruning))
+    axes.set_ylabel(terms.metric_name(pruning))
     faint_grid(axes)
     row = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4)
     row.set_in_layout(False)  # `compose` leaves it its height
@@ -235,7 +215,7 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
 
 def _random_scores(pruning: xr.Dataset) -> Floats:
     """[draw, point] scores of the random orders."""
-    return np.asarray(pruning["score"].values[by_chance(pruning)], np.float64)
+    return np.asarray(pruning["score"].values[terms.by_chance(pruning)], np.float64)
 
 
 FIGURES = (

@@ -14,21 +14,7 @@ import xarray as xr
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, needed, printable
 from headscope.core.wording import capital, fixed
-from headscope.experiments.ablation.terms import (
-    SURE,
-    best_order,
-    by_chance,
-    change_text,
-    chosen_orders,
-    class_names,
-    in_percent,
-    metric_name,
-    order_name,
-    points_text,
-    score_text,
-    task_name,
-    verdict_text,
-)
+from headscope.experiments.ablation import terms
 
 NAMED = 3  # heads that a sentence names
 
@@ -36,12 +22,11 @@ NAMED = 3  # heads that a sentence names
 def ablation_findings(tree: xr.DataTree) -> list[str]:
     """What switching heads off did, in sentences."""
     ablation = needed(tree, "ablation")
-    sentences = [
-        whole_finding(ablation), verdict_finding(ablation), loss_finding(ablation),
-        extremes_finding(ablation), layers_finding(ablation), answers_finding(ablation),
-        groups_finding(ablation),
-    ]  # fmt: skip
-    return [sentence for sentence in sentences if sentence]
+    told = (
+        whole_finding, verdict_finding, loss_finding, extremes_finding, layers_finding,
+        answers_finding, groups_finding,
+    )  # fmt: skip
+    return [sentence for part in told if (sentence := part(ablation))]
 
 
 def pruning_findings(tree: xr.DataTree) -> list[str]:
@@ -60,8 +45,10 @@ def task_findings(tree: xr.DataTree) -> list[str]:
 
 def whole_finding(ablation: xr.Dataset) -> str:
     """The score of the whole model, and that of the most frequent answer."""
-    n, name = ablation.sizes["example"], capital(metric_name(ablation))
-    told = f"{name} of the whole model on {task_name(ablation)} is {score_text(ablation)}"
+    n, name = ablation.sizes["example"], capital(terms.metric_name(ablation))
+    told = (
+        f"{name} of the whole model on {terms.task_name(ablation)} is {terms.score_text(ablation)}"
+    )
     frequent = most_frequent(ablation)
     beside = "" if frequent is None else f"; to say always “{frequent[0]}” gives {frequent[1]}"
     return f"{told}, over {n:,} examples{beside}."
@@ -71,14 +58,14 @@ def verdict_finding(ablation: xr.Dataset) -> str:
     """How many heads are helpful, harmful, indifferent by the score."""
     many = ablation["verdict"].size
     return (
-        f"Of {many} heads by {metric_name(ablation)}: {verdict_text(ablation)} (q < 0.05, "
-        f"corrected for {many} heads by Benjamini and Hochberg).{_named(ablation, '')}"
+        f"Of {many} heads by {terms.metric_name(ablation)}: {terms.verdict_text(ablation)} (q < "
+        f"0.05, corrected for {many} heads by Benjamini and Hochberg).{_named(ablation, '')}"
     )
 
 
 def loss_finding(ablation: xr.Dataset) -> str:
     """The same by the loss, which is finer."""
-    words = verdict_text(ablation, "loss_verdict")
+    words = terms.verdict_text(ablation, "loss_verdict")
     return f"By the loss, to which every example counts: {words}.{_named(ablation, 'loss_')}"
 
 
@@ -87,15 +74,15 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     apart = estimate(ablation, "difference").map(np.ravel)
     if not np.isfinite(apart.value).any():
         return ""
-    heads, metric = ablation.sizes["head"], metric_name(ablation)
+    heads, metric = ablation.sizes["head"], terms.metric_name(ablation)
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
     if low == high:
         return f"No head changes {metric}."
     fall, rise = (
-        f"{head_name(unit, heads)} ({change_text(ablation, *at(apart, unit))})"
+        f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
         for unit in (low, high)
     )
-    mean = points_text(ablation, float(np.nanmean(apart.value)), signed=True)
+    mean = terms.points_text(ablation, float(np.nanmean(apart.value)), signed=True)
     q, up = float(ablation["q"].values.ravel()[high]), float(apart.value[high]) > 0
     if not up:
         verdict = "no head’s absence raises it"
@@ -117,7 +104,7 @@ def layers_finding(ablation: xr.Dataset) -> str:
         return ""
 
     def told(layer: int) -> str:
-        return f"layer {layer + 1} ({change_text(ablation, *at(apart, layer))})"
+        return f"layer {layer + 1} ({terms.change_text(ablation, *at(apart, layer))})"
 
     words = ablation["layer_verdict"].values.tolist()
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
@@ -125,11 +112,12 @@ def layers_finding(ablation: xr.Dataset) -> str:
     if float(apart.value[low]) >= 0:
         most = "without none of them is anything lost"
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
-    named = [told(layer) for layer in order if words[layer] in SURE][:NAMED]
+    named = [told(layer) for layer in order if words[layer] in terms.SURE][:NAMED]
     sure = f" Not indifferent: {', '.join(named)}." if named else ""
     return (
         f"Of {len(words)} layers, each without all its heads: "
-        f"{verdict_text(ablation, 'layer_verdict')}; {most}, least without {told(high)}.{sure}"
+        f"{terms.verdict_text(ablation, 'layer_verdict')}; {most}, least without "
+        f"{told(high)}.{sure}"
     )
 
 
@@ -157,7 +145,7 @@ def groups_finding(ablation: xr.Dataset) -> str:
     most = int(np.nanargmax(np.abs(beyond)))
     name = printable(ablation["group"].values[most])
     way = "stand in for each other" if beyond[most] < 0 else "do partly the same harm or good"
-    amount = points_text(ablation, float(beyond[most]), signed=True)
+    amount = terms.points_text(ablation, float(beyond[most]), signed=True)
     return (
         f"Of {len(beyond)} groups of heads, {name} changes the score most beyond the sum of its "
         f"heads alone, by {amount} (no interval): as if they {way}."
@@ -169,9 +157,9 @@ def _named(ablation: xr.Dataset, start: str) -> str:
     words, heads = ablation[f"{start}verdict"].values.ravel(), ablation.sizes["head"]
     apart = estimate(ablation, f"{start}difference").map(np.ravel)
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
-    write = _loss_text if start else change_text
+    write = _loss_text if start else terms.change_text
     sentences = []
-    for word in SURE:
+    for word in terms.SURE:
         units = [unit for unit in order if words[unit] == word]
         told = [f"{head_name(unit, heads)} ({write(ablation, *at(apart, unit))})"
                 for unit in units[:NAMED]]  # fmt: skip
@@ -190,23 +178,26 @@ def _loss_text(_: xr.Dataset, value: float, low: float, high: float) -> str:
 
 def can_go_finding(pruning: xr.Dataset) -> str:
     """How many heads can go in each order, and what the other half of the examples says of it."""
-    allowed = points_text(pruning, float(pruning.attrs["allowance"]))
-    can, best = pruning["can_go"], best_order(pruning)
-    told = [f"{int(can.sel(order=name))} {order_name(name)}" for name in chosen_orders(pruning)]
-    chance = can.values[by_chance(pruning)].astype(int).tolist()
+    allowed = terms.points_text(pruning, float(pruning.attrs["allowance"]))
+    can, best = pruning["can_go"], terms.best_order(pruning)
+    told = [
+        f"{int(can.sel(order=name))} {terms.order_name(name)}"
+        for name in terms.chosen_orders(pruning)
+    ]
+    chance = can.values[terms.by_chance(pruning)].astype(int).tolist()
     if chance:
         ends = sorted({min(chance), max(chance)})
         told.append(f"{' to '.join(map(str, ends))} in random order")
     half = int(pruning["can_go_half"].sel(order=best))
     cost = at(estimate(pruning, "held_out", order=best))
     held = (
-        f" Chosen by one half of the examples, {half} can go ({order_name(best)}), which costs the "
-        f"other half {change_text(pruning, *cost)}."
+        f" Chosen by one half of the examples, {half} can go ({terms.order_name(best)}), which "
+        f"costs the other half {terms.change_text(pruning, *cost)}."
         if math.isfinite(cost[0]) else ""
     )  # fmt: skip
     return (
-        f"Of {int(pruning.attrs['heads'])} heads so many can go with {metric_name(pruning)} on "
-        f"{task_name(pruning)} at most {allowed} lower: {', '.join(told)}.{held}"
+        f"Of {int(pruning.attrs['heads'])} heads so many can go with {terms.metric_name(pruning)} "
+        f"on {terms.task_name(pruning)} at most {allowed} lower: {', '.join(told)}.{held}"
     )
 
 
@@ -214,18 +205,18 @@ def half_finding(pruning: xr.Dataset) -> str:
     """What half the heads cost, and what they would cost in random order."""
     removed, total = pruning["removed"].values, int(pruning.attrs["heads"])
     point = int(np.argmin(np.abs(removed - total / 2)))
-    best, count = best_order(pruning), int(removed[point])
+    best, count = terms.best_order(pruning), int(removed[point])
     apart = at(estimate(pruning, "difference", order=best, removed=count))
     base = float(pruning["score"].values[0, 0])
-    whole = f"{fixed(100 * base, 1)} %" if in_percent(pruning) else fixed(base, 3)
+    whole = f"{fixed(100 * base, 1)} %" if terms.in_percent(pruning) else fixed(base, 3)
     told = (
         f"The whole model has {whole}; {count} heads gone change that by "
-        f"{change_text(pruning, *apart)} ({order_name(best)})"
+        f"{terms.change_text(pruning, *apart)} ({terms.order_name(best)})"
     )
-    chance = pruning["difference"].values[by_chance(pruning), point]
+    chance = pruning["difference"].values[terms.by_chance(pruning), point]
     if not len(chance):
         return f"{told}."
-    mean = points_text(pruning, float(chance.mean()), signed=True)
+    mean = terms.points_text(pruning, float(chance.mean()), signed=True)
     return f"{told}, in random order by {mean} on average."
 
 
@@ -234,7 +225,7 @@ def half_finding(pruning: xr.Dataset) -> str:
 
 def most_frequent(ablation: xr.Dataset) -> tuple[str, str] | None:
     """The most frequent class and its share; None where the score is no accuracy."""
-    classes = class_names(ablation)
+    classes = terms.class_names(ablation)
     if str(ablation.attrs["metric"]) != "accuracy" or not classes:
         return None
     counts = np.bincount(ablation["label"].values.astype(np.int64), minlength=len(classes))

@@ -19,17 +19,9 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64
 from headscope.errors import InputError
+from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
-from headscope.experiments.ablation.removal_curves import (
-    Curves,
-    Pruner,
-    alone,
-    counts,
-    given,
-    greedy,
-    pruning_result,
-    random,
-)
+from headscope.experiments.ablation.removal_curves import Curves, Pruner
 from headscope.experiments.ablation.terms import RANDOM
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, choose_way
 from headscope.experiments.ablation.variants import Head, StandIn, single_heads
@@ -150,8 +142,6 @@ def prune(
 
 @dataclass
 class _PruningRun:
-    """The computation behind `prune`; what it keeps is numbered by order."""
-
     asked: Pruning
     choosing: EncodedTask
     scoring: EncodedTask
@@ -167,7 +157,7 @@ class _PruningRun:
         check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
         pruner = Pruner(asked.model, self.choosing, way, run.linears, settings.batch_tokens)
         orders = self._orders(pruner, run)
-        steps = counts(layers * heads, asked.step, also=settings.remove)
+        steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
             self.told(f"scoring {name}")
@@ -181,20 +171,19 @@ class _PruningRun:
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
             (layers, heads), orders, steps, np.stack(answers),
         )  # fmt: skip
-        found = pruning_result(
+        pruning = removal_curves.pruning_result(
             curves, allowance=settings.allowance / 100, replicates=settings.replicates,
             seed=settings.seed,
         )  # fmt: skip
-        found.attrs |= {
+        pruning.attrs |= {
             "chosen_by": asked.choosing.source, "chosen_by_examples": len(asked.choosing),
             "same_examples": int(asked.choosing.rows_sha256 == asked.scoring.rows_sha256),
         }  # fmt: skip
-        return {"pruning": found}
+        return {"pruning": pruning}
 
     def _orders(self, pruner: Pruner, run: RunInProgress) -> dict[str, list[Head]]:
-        """Every order by its name, as in `Pruning.names`."""
         asked, settings = self.asked, self.asked.settings
-        found: dict[str, list[Head]] = {}
+        orders: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
             self.told("looking at each head alone")
             first = self._first(pruner, run)
@@ -202,24 +191,24 @@ class _PruningRun:
                 self.told("greedy")
 
                 def make() -> State:
-                    order = greedy(pruner, step=asked.step, start=first)
+                    order = removal_curves.greedy(pruner, step=asked.step, start=first)
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
                 kept = run.part(1, make)["order"].tolist()
-                found["greedy"] = [(layer, head) for layer, head in kept]
+                orders["greedy"] = [(layer, head) for layer, head in kept]
             if "alone" in settings.orders:
-                found["alone"] = list(first)
+                orders["alone"] = list(first)
         if "given" in settings.orders and asked.importance is not None:
-            found[asked.importance_name] = given(asked.importance)
+            orders[asked.importance_name] = removal_curves.given(asked.importance)
         if "random" in settings.orders:
             for draw in range(settings.draws):
-                order = random(pruner.heads, seed=settings.seed + draw)
-                found[f"{RANDOM}{draw + 1}"] = order
-        return found
+                order = removal_curves.random(pruner.heads, seed=settings.seed + draw)
+                orders[f"{RANDOM}{draw + 1}"] = order
+        return orders
 
     def _first(self, pruner: Pruner, run: RunInProgress) -> Mapping[Head, float]:
         def make() -> State:
-            rises = alone(pruner)
+            rises = removal_curves.alone(pruner)
             return {"heads": np.array(list(rises), np.int64), "rises": np.array([*rises.values()])}
 
         kept = run.part(0, make)
@@ -229,15 +218,15 @@ class _PruningRun:
 
 def _check(asked: Pruning) -> None:
     layers, heads = asked.model.model.shape.layers, asked.model.model.shape.heads
-    found = asked.importance
+    importance = asked.importance
     if (asked.settings.remove or 0) > layers * heads:
         raise InputError(
             f"found {asked.settings.remove} heads to remove; the model has {layers * heads}"
         )
-    if "given" in asked.settings.orders and found is None:
+    if "given" in asked.settings.orders and importance is None:
         raise InputError("the order 'given' needs an importance of every head (--importance RUN)")
-    if found is not None and found.shape != (layers, heads):
+    if importance is not None and importance.shape != (layers, heads):
         raise InputError(
-            f"the importance is of {found.shape[0]} layers of {found.shape[1]} heads; wanted "
-            f"{layers} of {heads}: that of the same model"
+            f"the importance is of {importance.shape[0]} layers of {importance.shape[1]} heads; "
+            f"wanted {layers} of {heads}: that of the same model"
         )

@@ -47,9 +47,9 @@ def projections_of(network: PreTrainedModel, *, layers: int) -> list[nn.Linear |
             not known
     """
     sites = find_sites(network) if registered(network) else []
-    found = [s.projection for s in sites if isinstance(s.projection, nn.Linear | Conv1D)]
-    if len(found) == layers == len({id(projection) for projection in found}):
-        return found
+    projections = [s.projection for s in sites if isinstance(s.projection, nn.Linear | Conv1D)]
+    if len(projections) == layers == len({id(one) for one in projections}):
+        return projections
     shares = 0 < len(sites) < layers
     why = "shares weights between layers" if shares else "has output projections of its own kind"
     raise ModelError(
@@ -93,8 +93,8 @@ def check_disabled(
     """Raises ModelError unless the model without the heads answers as with them replaced by 0."""
     wanted = naive(network, batch, [heads], StandIn("zero"))[1]
     with disabled(network, heads, layers=layers, per_layer=per_layer):
-        found = forward(network, *batch.inputs).logits
-    gap = float((found - wanted).abs().max())
+        given = forward(network, *batch.inputs).logits
+    gap = float((given - wanted).abs().max())
     if not gap <= TOLERANCE * max(float(wanted.abs().max()), 1.0):
         raise ModelError(
             f"{type(network).__name__} without these heads answers differently by {gap:.1e} from "
@@ -135,24 +135,24 @@ def chosen_heads(
 
 def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """What pruned.json says."""
-    found, model = run["pruning"], run.manifest["model"]
-    scores = found["score"].sel(order=order).values.astype(float).tolist()
+    curve, model = run["pruning"], run.manifest["model"]
+    scores = curve["score"].sel(order=order).values.astype(float).tolist()
     gone = [layer * model["heads"] + head for layer, head in sorted(heads)]
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
-        "task": found.attrs["task"], "metric": found.attrs["metric"],
+        "task": curve.attrs["task"], "metric": curve.attrs["metric"],
         "removed": [head_name(unit, model["heads"]) for unit in gone],
         "removed_from_0": [list(head) for head in sorted(heads)],
-        "heads": int(found.attrs["heads"]), "order": order, "chosen_by": found.attrs["chosen_by"],
+        "heads": int(curve.attrs["heads"]), "order": order, "chosen_by": curve.attrs["chosen_by"],
         "score": {
-            "heads_gone": len(heads), "examples": int(found.attrs["examples"]), "before": scores[0],
-            "difference": _numbers(estimate(found, "difference", order=order, removed=len(heads))),
+            "heads_gone": len(heads), "examples": int(curve.attrs["examples"]), "before": scores[0],
+            "difference": _numbers(estimate(curve, "difference", order=order, removed=len(heads))),
         },
         "held_out": {
-            "heads_gone": int(found["can_go_half"].sel(order=order)),
-            "difference": _numbers(estimate(found, "held_out", order=order)),
+            "heads_gone": int(curve["can_go_half"].sel(order=order)),
+            "difference": _numbers(estimate(curve, "held_out", order=order)),
         },
-        "curve": {"heads_gone": found["removed"].values.astype(int).tolist(), "score": scores},
+        "curve": {"heads_gone": curve["removed"].values.astype(int).tolist(), "score": scores},
         "headscope": headscope.__version__,
     }  # fmt: skip
 

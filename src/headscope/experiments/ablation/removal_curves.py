@@ -181,10 +181,10 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
         name: Variable(value, dims, words, "1", source)
         for name, (value, dims, words, source) in rows.items()
     }
-    found = labelled(
+    pruning = labelled(
         variables, coords={"order": list(curves.orders), "removed": list(curves.removed)}
     )
-    return found.assign_attrs(
+    return pruning.assign_attrs(
         task=printable(task.name), metric=metric, allowance=allowance, examples=len(labels),
         heads=curves.shape[0] * curves.shape[1],
     )  # fmt: skip

@@ -15,12 +15,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Estimate, estimate
+from headscope.core.accumulators import Array, Estimate, estimate
 from headscope.core.results import LIMITS, Variable, group, head_name, labelled, printable
 from headscope.experiments.ablation.effects import (
     Answers,
     Effects,
-    Labels,
     effects,
     losses_of,
     numbers_told,
@@ -53,7 +52,7 @@ def variant_name(variant: Variant, heads: int) -> str:
 
 
 def ablation_result(
-    task: Task, labels: Labels, answers: Answers, *, layers: int, heads: int,
+    task: Task, labels: Array, answers: Answers, *, layers: int, heads: int,
     groups: Sequence[Variant], ids: Sequence[str], texts: Sequence[str], about: Mapping[str, str],
     replicates: int, seed: int,
 ) -> xr.Dataset:  # fmt: skip

@@ -11,17 +11,9 @@ import xarray as xr
 
 from headscope.core.results import at, estimate, group, head_name, model_name, printable, title_name
 from headscope.core.wording import capital
+from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.findings import most_frequent, most_moved, moves, task_findings
-from headscope.experiments.ablation.terms import (
-    by_chance,
-    class_names,
-    in_percent,
-    metric_name,
-    order_name,
-    points_text,
-    score_unit,
-    task_name,
-)
+from headscope.experiments.ablation.terms import in_percent, metric_name, points_text, score_unit
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
 from headscope.page.tabulate import probability as p_cell
@@ -34,19 +26,19 @@ def heading(tree: xr.DataTree) -> list[tuple[str, bool]]:
     """What a run about a task asks, and which of these words are the name of its model."""
     before, after = "Which heads of ", " matter?"
     if (ablation := group(tree, "ablation")) is not None:
-        after = f" does {task_name(ablation)} need?"
+        after = f" does {terms.task_name(ablation)} need?"
     elif (pruning := group(tree, "pruning")) is not None:
-        before, after = "How many heads of ", f" can {task_name(pruning)} do without?"
+        before, after = "How many heads of ", f" can {terms.task_name(pruning)} do without?"
     return [(before, False), (model_name(tree), True), (after, False)]
 
 
 def scores_table(tree: xr.DataTree, manifest: Mapping[str, Any]) -> Table | None:
     """Scores of the checkpoint before and after training, and of the most frequent answer."""
-    history, found = manifest.get("history"), group(tree, "ablation")
+    history, ablation = manifest.get("history"), group(tree, "ablation")
     if not isinstance(history, Mapping):
         return None
     rows = []
-    if found is not None and (frequent := most_frequent(found)) is not None:
+    if ablation is not None and (frequent := most_frequent(ablation)) is not None:
         rows.append([Cell(f"always “{frequent[0]}”"), Cell(frequent[1].removesuffix(" %"))])
     base, begun = title_name(printable(history["base"])), BEGUN.get(str(history["start"]), "")
     kind = xr.Dataset(attrs={"metric": history["metric"]})
@@ -109,7 +101,7 @@ def answers_table(ablation: xr.Dataset) -> Table | None:
     places = most_moved(ablation)[:LISTED]
     if not places:
         return None
-    classes, size = class_names(ablation), moves(ablation)
+    classes, size = terms.class_names(ablation), moves(ablation)
     texts = ablation["text" if "text" in ablation.coords else "example"].values
 
     def told(number: float) -> Cell:
@@ -138,13 +130,14 @@ def answers_table(ablation: xr.Dataset) -> Table | None:
 
 def orders_table(pruning: xr.Dataset) -> Table:
     """How many heads can go in each order, and what that costs elsewhere."""
-    random = by_chance(pruning)
+    random = terms.by_chance(pruning)
     rows = []
     for place in (*np.flatnonzero(~random), *np.flatnonzero(random)):
         row = pruning.isel(order=place)
         rows.append([
-            Cell(capital(order_name(str(row["order"].values)))), Cell(str(int(row["can_go"]))),
-            Cell(str(int(row["can_go_half"]))), _change(pruning, *at(estimate(row, "held_out"))),
+            Cell(capital(terms.order_name(str(row["order"].values)))),
+            Cell(str(int(row["can_go"]))), Cell(str(int(row["can_go_half"]))),
+            _change(pruning, *at(estimate(row, "held_out"))),
         ])  # fmt: skip
     allowed = points_text(pruning, float(pruning.attrs["allowance"]))
     columns = [
@@ -210,8 +203,6 @@ def _columns(ablation: xr.Dataset) -> list[Column]:
 
 
 def _row(ablation: xr.Dataset, name: str, start: str, place: int) -> list[Cell]:
-    """A variant's changes of score and loss, with what says how sure they are."""
-
     def one(name: str) -> tuple[float, float, float]:
         return at(estimate(ablation, f"{start}{name}").map(np.ravel), place)
 
@@ -234,9 +225,9 @@ def _signed(value: float, low: float, high: float) -> Cell:
 def _effects_caption(ablation: xr.Dataset) -> str:
     unit = "in percentage points" if in_percent(ablation) else "on its own scale"
     return (
-        f"Change of {metric_name(ablation)} on {task_name(ablation)}, {unit}, and of the loss; "
-        "95 % intervals, paired over examples (bootstrap; of the loss normal); q: p corrected by "
-        "Benjamini and Hochberg. A loss that rises is a model that is worse."
+        f"Change of {metric_name(ablation)} on {terms.task_name(ablation)}, {unit}, and of the "
+        "loss; 95 % intervals, paired over examples (bootstrap; of the loss normal); q: p "
+        "corrected by Benjamini and Hochberg. A loss that rises is a model that is worse."
     )
 
 

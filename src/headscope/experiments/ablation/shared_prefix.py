@@ -128,7 +128,6 @@ class VariantPass:
         return mixed
 
     def _repeated(self, output: Any) -> Any:
-        """What a layer returned, for every variant."""
         if isinstance(output, tuple):
             return (self._repeated(output[0]), *output[1:])
         hidden: torch.Tensor = output
@@ -177,7 +176,6 @@ class SharedPrefix(Reversible):
         self._pass: WholePass | VariantPass | None = None
 
     def _open(self, stack: ExitStack) -> None:
-        """Listen to the attention function and take hold of the layers' modules."""
         stack.enter_context(listening(self.network, self, alone=True))
         for block in self.blocks:
             stack.enter_context(instead_of(block, partial(self._layer, block.forward)))

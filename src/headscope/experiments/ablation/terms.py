@@ -1,4 +1,4 @@
-"""The words of the results on heads that are switched off: explained, and how they are written."""
+"""Terms, labels and wording of the results on heads that are switched off or removed."""
 
 from __future__ import annotations
 

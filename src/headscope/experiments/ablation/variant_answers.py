@@ -117,26 +117,26 @@ def _shared(
     prefix: SharedPrefix, batch: Batch, variants: Sequence[Variant], batch_tokens: int
 ) -> torch.Tensor:
     kept = prefix.whole(batch)
-    found = kept.logits.new_empty((len(variants) + 1, *kept.logits.shape))
-    found[0] = kept.logits
+    logits = kept.logits.new_empty((len(variants) + 1, *kept.logits.shape))
+    logits[0] = kept.logits
     at_once = max(1, batch_tokens // batch.input_ids.numel())
     for layer in {lowest_layer(variant) for variant in variants}:
         places = [at for at, variant in enumerate(variants) if lowest_layer(variant) == layer]
         for start in range(0, len(places), at_once):
             some = places[start : start + at_once]
             answers = prefix.variants(batch, kept, layer, [variants[at] for at in some])
-            found[[at + 1 for at in some]] = answers
-    return found  # [variant + 1, example, output]
+            logits[[at + 1 for at in some]] = answers
+    return logits  # [variant + 1, example, output]
 
 
 def naive(
     network: PreTrainedModel, batch: Batch, variants: Sequence[Variant], stand_in: StandIn
 ) -> torch.Tensor:
     """[variant + 1, example, output] the logits; first those of the whole model."""
-    found = []
+    logits = []
     for variant in (frozenset(), *variants):
         off = [stand_in.switching_off(variant)] if variant else []
         with Instrument(network, interventions=off):
             answer = forward(network, *batch.inputs)
-        found.append(answer.logits.detach())
-    return torch.stack(found)  # [variant + 1, example, output]
+        logits.append(answer.logits.detach())
+    return torch.stack(logits)  # [variant + 1, example, output]

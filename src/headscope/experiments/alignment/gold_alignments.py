@@ -89,7 +89,8 @@ def read_gold(paths: Sequence[str | Path]) -> GoldAlignments:
     files, languages = _found([Path(path) for path in paths])
     source, target, rows = (_lines(path) for path in files)
     texts = _texts(files, source, target)
-    written = list(_links(files[2], rows, len(texts)))
+    long = next((row for row in rows if row.strip()), "").startswith("SENT")
+    written = list((_in_blocks if long else _on_lines)(files[2], rows, len(texts)))
     first = _first(files[2], written, texts)
     kept: list[tuple[set[Word], set[Word]]] = [(set(), set()) for _ in texts]  # sure, possible
     for link in written:
@@ -170,11 +171,6 @@ def _texts(
             empty = files[1] if one else files[0]
             raise CorpusError(f"{empty}:{number}: empty, but not in the other text")
     return list(zip(*sides, strict=True))
-
-
-def _links(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:
-    long = next((row for row in rows if row.strip()), "").startswith("SENT")
-    return _in_blocks(path, rows, pairs) if long else _on_lines(path, rows, pairs)
 
 
 def _on_lines(path: Path, rows: Sequence[str], pairs: int) -> Iterator[_Link]:

@@ -18,13 +18,7 @@ from transformers import AutoModelForSeq2SeqLM
 from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.experiments.alignment.gold_alignments import SentencePair
-from headscope.model.checkpoint import (
-    Checkpoint,
-    device_of,
-    quietly,
-    refuse_incomplete,
-    weights_sha256,
-)
+from headscope.model import checkpoint
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, Shape
@@ -107,9 +101,9 @@ def load_translator(
     raises     ModelError as `headscope.load`; for a model that is no encoder-decoder, whose
                values cannot be read, or that does not know the languages
     """
-    given, where = str(name), device_of(device)
-    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
-    with quietly():
+    given, where = str(name), checkpoint.device_of(device)
+    source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    with checkpoint.quietly():
         if not source.config.is_encoder_decoder:
             raise ModelError(
                 f"{given!r} ({source.config.model_type}) is no encoder-decoder, so it has no "
@@ -118,10 +112,10 @@ def load_translator(
             )
         tokenizer = source.tokenizer
         network, missing = source.network(AutoModelForSeq2SeqLM, dtype)
-    refuse_incomplete(given, missing)
+    checkpoint.refuse_incomplete(given, missing)
     network.to(where).eval()
     _tell_languages(tokenizer, languages, given)
-    digest = weights_sha256(source.place, network)
+    digest = checkpoint.weights_sha256(source.place, network)
     translator = Translator(network, tokenizer, given, source.commit, digest)
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(
@@ -174,7 +168,6 @@ def _side(
 
 
 def _by_places(tokenizer: Any, forms: tuple[str, ...], *, target: bool) -> PairSide:
-    """By the places in the text that a fast tokenizer tells."""
     text = " ".join(forms)
     asked = {"text_target": text} if target else {"text": text}
     encoded = tokenizer(**asked, return_offsets_mapping=True, verbose=False)

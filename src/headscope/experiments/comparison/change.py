@@ -132,7 +132,6 @@ def over_heads(draws: Float64) -> Float64:
 
 
 def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
-    """Both models and their difference: of each head, each layer and the whole model."""
     variables = {}
     for side, words in SIDES.items():
         heads = [one.sides[side] for one in found]

@@ -21,13 +21,8 @@ from headscope.core.question import questions
 from headscope.core.results import DRAWS, keeping_draws, printable, with_token_names
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
+from headscope.experiments.comparison import paired_inputs
 from headscope.experiments.comparison.change import change_of
-from headscope.experiments.comparison.paired_inputs import (
-    check_comparable,
-    check_same_tokens,
-    find_changed,
-    listed,
-)
 from headscope.experiments.comparison.paired_reading import (
     AFTER,
     BEFORE,
@@ -38,26 +33,12 @@ from headscope.experiments.comparison.paired_reading import (
 )
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.model import Model, file_sha256
+from headscope.run import atlas, manifest
 from headscope.run.analysis import choose
-from headscope.run.atlas import (
-    Execution,
-    annotated_analyses,
-    frequency_ranks,
-    longest_inputs,
-    possible_analyses,
-    scope_of,
-    with_n,
-)
 from headscope.run.compute import fastest_linears
 from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
-from headscope.run.manifest import (
-    TRAINING_RECORD,
-    Manifest,
-    identity_of,
-    new_manifest,
-    training_history,
-)
+from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
 from headscope.run.settings import Settings
 from headscope.run.store import Run, RunFolder
@@ -72,7 +53,7 @@ def compare(
     *,
     output: str | Path | None = None,
     settings: Settings | None = None,
-    execution: Execution | None = None,
+    execution: atlas.Execution | None = None,
     padded_to: int | None = None,
 ) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
@@ -86,8 +67,8 @@ def compare(
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    check_comparable(base, tuned)
-    settings, execution = settings or Settings(), execution or Execution()
+    paired_inputs.check_comparable(base, tuned)
+    settings, execution = settings or Settings(), execution or atlas.Execution()
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
     folder = None if output is None else RunFolder(output)
@@ -95,12 +76,12 @@ def compare(
     job = replace(job, threads=execution.threads_each)
     spec = _spec(job)
 
-    def manifest() -> Manifest:
-        inputs = longest_inputs(job.reader, corpus, job.plan, settings)
+    def begin() -> Manifest:
+        inputs = atlas.longest_inputs(job.reader, corpus, job.plan, settings)
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
-    with run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run:
+    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
         meter = Meter(len(job.plan.shards), execution.progress)
         meter.advance(len(run.done))
         if (finished := run.finished()) is not None:
@@ -124,17 +105,17 @@ def _planned(
     training = None
     if tuned.name != "demo":
         training = read_training(tuned.name, layers=tuned.shape.layers)
-    check_same_tokens(base, tuned, corpus, limit=settings.limit)
+    paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
-    names = annotated_analyses(names, plan, settings)
+    names = atlas.annotated_analyses(names, plan, settings)
     longest = encoder_for(reader, settings).limit
     if padded_to is not None and not longest <= padded_to <= reader.limit:
         raise InputError(
             f"maps padded to {padded_to} tokens, and inputs have up to {longest}; wanted {longest} "
             f"to {reader.limit} (what the models take), or a smaller --max-length"
         )
-    scope = scope_of(reader, plan, settings, frequency_ranks(plan, None, reader))
+    scope = atlas.scope_of(reader, plan, settings, atlas.frequency_ranks(plan, None, reader))
     return ComparisonJob(
         corpus, settings, scope, tuple(names), reader.shape.stack, linears="stock", threads=1,
         options={name: dict(given) for name, given in settings.options.items()},
@@ -154,7 +135,9 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
         asked = set(settings.analyses)
     asked -= {"examples"}  # which are shown is known only in the end
     anything = replace(settings, analyses=None)
-    allowed = set(possible_analyses(base, anything)) & set(possible_analyses(tuned, anything))
+    allowed = set(atlas.possible_analyses(base, anything)) & set(
+        atlas.possible_analyses(tuned, anything)
+    )
     if settings.analyses is not None and (missing := sorted(asked - allowed)):
         raise InputError(
             f"{missing[0]} needs what cannot be read from {base.architecture} and "
@@ -164,11 +147,12 @@ def _names(base: Model, tuned: Model, settings: Settings) -> list[str]:
 
 
 def _spec(job: ComparisonJob) -> dict[str, Any]:
-    record = Path(job.tuned.name) / TRAINING_RECORD
+    record = Path(job.tuned.name) / manifest.TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
-        "headscope": headscope.__version__, "command": "compare", "base": identity_of(job.base),
-        "model": identity_of(job.tuned), "corpus": {"inputs_sha256": job.plan.digest},
+        "headscope": headscope.__version__, "command": "compare",
+        "base": manifest.identity_of(job.base), "model": manifest.identity_of(job.tuned),
+        "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,
         "settings": {**job.settings.as_dict(), **settings},
     }  # fmt: skip
@@ -178,14 +162,14 @@ def _manifest(
     job: ComparisonJob, spec: dict[str, Any], *, linears: str, command: Sequence[str]
 ) -> Manifest:
     counts = {**job.plan.counts.as_dict(), "cut": getattr(job.corpus, "cut", 0)}
-    manifest = new_manifest(
+    begun = manifest.new_manifest(
         spec, job.tuned, corpus=job.corpus.describe(), counts=counts, shards=len(job.plan.shards),
         analyses=job.names, linears=linears, threads=job.threads, command=command,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
-    return manifest | {
+    return begun | {
         "base": base | {"architecture": job.base.architecture},
-        "history": training_history(job.tuned.name),
+        "history": manifest.training_history(job.tuned.name),
     }
 
 
@@ -204,11 +188,10 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
-    """All groups: those of the second model's atlas, and what the comparison says."""
     scope = job.scope
     with keeping_draws():
         before, after = (
-            {a.name: with_n(a, job.plan.annotations) for a in merged.analyses[side]}
+            {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}
             for side in (BEFORE, AFTER)
         )
     changed = change_of(
@@ -217,9 +200,11 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     )  # fmt: skip
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
     records = merged.similarity.most.records
-    most = find_changed(records, job.reader, job.corpus, job.settings, job.plan)
+    most = paired_inputs.find_changed(records, job.reader, job.corpus, job.settings, job.plan)
     similar = merged.similarity.result(job.training)
-    results["similarity"] = xr.merge([similar, listed(most, records["score"], job.reader)])
+    results["similarity"] = xr.merge(
+        [similar, paired_inputs.listed(most, records["score"], job.reader)]
+    )
     more = {"change": changed, "examples": _stored_inputs(job, most)}
     return results | {name: found for name, found in more.items() if found is not None}
 
@@ -232,7 +217,6 @@ def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:
-    """Maps of the first of them in the second model, and `versus_attention`, those of the first."""
     few = changed[:STORED]
     if not few:
         return None

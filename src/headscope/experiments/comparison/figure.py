@@ -18,31 +18,12 @@ from headscope.core.dictionary import unit_label
 from headscope.core.head_metrics import chosen_keys
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import capital, fixed, plain
+from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, with_interval
 from headscope.draw.head_grid import grid_height, grid_panel, signed_panel, signed_top
-from headscope.draw.marks import (
-    band_line,
-    head_scatter,
-    layer_axis,
-    legend,
-    percent_axis,
-    value_axis,
-)
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
-from headscope.experiments.comparison.findings import (
-    base_name,
-    chance_text,
-    depth_finding,
-    kind_change,
-    kind_name,
-    kinds_there,
-    points,
-    sure_finding,
-    training_finding,
-    tuned_name,
-    words_finding,
-)
+from headscope.experiments.comparison import findings
 
 HEADROOM, WORDS_HEADROOM = 1.12, 1.1  # of an axis
 MEASURES = (
@@ -58,18 +39,15 @@ OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 def panels(tree: xr.DataTree) -> list[Panel]:
     """1 − cosine and divergence of each head, then layer by layer; the padded way where asked."""
     similarity = needed(tree, "similarity")
-    change = 1 - similarity["cosine"].values
-    js = estimate(similarity, "js").value
-    by_layer = partial(_by_layer, similarity, heads=True)
-    found = [
-        grid_panel("Change of maps, 1 − cosine", change),
+    js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
+    made = [
+        grid_panel("Change of maps, 1 − cosine", 1 - similarity["cosine"].values),
         grid_panel("Divergence (nats)", js, unit="nats"),
         Panel("Layer by layer", by_layer, height=grid_height(js)),
     ]
     if "cosine_padded" in similarity:
-        padded = 1 - similarity["cosine_padded"].values
-        found.append(grid_panel("1 − cosine of padded maps", padded))
-    return found
+        made.append(grid_panel("1 − cosine of padded maps", 1 - similarity["cosine_padded"].values))
+    return made
 
 
 def caption(tree: xr.DataTree) -> str:
@@ -81,12 +59,12 @@ def caption(tree: xr.DataTree) -> str:
         else ""
     )
     return (
-        f"What differs between the maps of {base_name(tree)} and {tuned_name(tree)} on the same "
-        "inputs. (a) 1 − the cosine of the flattened maps and (b) their Jensen–Shannon divergence, "
-        "mean over queries; each cell is one head, from 0 (page: no change) to the value at the "
-        "end of each key. (c) 1 − cosine, heads as marks, their mean as a line."
-        f"{more} Whiskers and band are {INTERVALS}; {over(tree)}. {depth_finding(tree)} After "
-        "Kovaleva et al. (2019), Figure 5."
+        f"What differs between the maps of {findings.base_name(tree)} and "
+        f"{findings.tuned_name(tree)} on the same inputs. (a) 1 − the cosine of the flattened maps "
+        "and (b) their Jensen–Shannon divergence, mean over queries; each cell is one head, from 0 "
+        "(page: no change) to the value at the end of each key. (c) 1 − cosine, heads as marks, "
+        f"their mean as a line.{more} Whiskers and band are {INTERVALS}; {over(tree)}. "
+        f"{findings.depth_finding(tree)} After Kovaleva et al. (2019), Figure 5."
     )
 
 
@@ -109,8 +87,8 @@ def training_caption(tree: xr.DataTree) -> str:
         f"band, {INTERVALS}. (b, c) What the training did to the layer: the norm of its gradient, "
         "mean over steps, and how far its weights moved, ‖θ′ − θ‖ of ‖θ‖. ρ: Spearman’s rank "
         f"correlation with (a) over layers, p: layers dealt out anew. {over(tree)}. "
-        f"{training_finding(tree)} A layer is also given what the layers below it changed, which "
-        "none of these numbers takes out."
+        f"{findings.training_finding(tree)} A layer is also given what the layers below it "
+        "changed, which none of these numbers takes out."
     )
 
 
@@ -125,37 +103,37 @@ def _top(*lines: Estimate) -> float:
 
 
 def _layer_line(axes: Axes, layers: Estimate, word: str) -> None:
-    band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, word)
-    layer_axis(axes, len(layers.value))
+    marks.band_line(axes, np.arange(len(layers.value), dtype=np.float64), layers, word)
+    marks.layer_axis(axes, len(layers.value))
 
 
 def _by_layer(similarity: xr.Dataset, axes: Axes, *, heads: bool) -> None:
     layers = highest = _change(similarity, "layer_cosine")
     if heads:
         highest = _change(similarity, "cosine")
-        head_scatter(axes, highest, "other")
+        marks.head_scatter(axes, highest, "other")
     _layer_line(axes, layers, "all")
-    value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)
+    marks.value_axis(axes, "1 − cosine", top=HEADROOM * _top(highest) or 1.0)
 
 
 def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     values: Floats = similarity[name].values
     axes.plot(values, "-", marker=marker("strongest"), color=color("vermillion"), ms=3.6, mew=0)
-    layer_axis(axes, len(values))
+    marks.layer_axis(axes, len(values))
     top = HEADROOM**2 * float(values.max()) or 1.0
     if name == "relative_change":
-        percent_axis(axes, label, top=top)
+        marks.percent_axis(axes, label, top=top)
         if top < 0.1:
             axes.yaxis.set_major_formatter(lambda share, _: f"{fixed(100 * share, 1)} %")
     else:
-        value_axis(axes, label, top=top)
+        marks.value_axis(axes, label, top=top)
     rho, low, high = at(estimate(similarity, f"{name}_correlation"))
     low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no resample changes
     p = float(similarity[f"{name}_p"].values)
-    told = with_interval("ρ", rho, low, high) + (f", {chance_text(p)}" if np.isfinite(p) else "")
+    chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
-        told, (0, 1), (2, -1), xycoords="axes fraction", textcoords="offset points", va="top",
-        fontsize=6.5, color=color("muted"),
+        with_interval("ρ", rho, low, high) + chance, (0, 1), (2, -1), xycoords="axes fraction",
+        textcoords="offset points", va="top", fontsize=6.5, color=color("muted"),
     )  # fmt: skip
 
 
@@ -172,12 +150,12 @@ def change_panels(tree: xr.DataTree) -> list[Panel]:
 def change_caption(tree: xr.DataTree) -> str:
     """How to read the grids."""
     return (
-        f"How numbers of heads change from {base_name(tree)} to {tuned_name(tree)}: each cell is "
-        "one head; blue rises, vermillion falls, up to the value at the end of each key; shares of "
-        "attention and of maps differ by percentage points. A head is coloured only if its change "
-        "is sure: outside the interval that in 95 % of resamples holds all heads of the grid "
-        "together; bootstrap over documents, the same documents for both models; "
-        f"{over(tree)}. {sure_finding(tree)}"
+        f"How numbers of heads change from {findings.base_name(tree)} to "
+        f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
+        "the value at the end of each key; shares of attention and of maps differ by percentage "
+        "points. A head is coloured only if its change is sure: outside the interval that in 95 % "
+        "of resamples holds all heads of the grid together; bootstrap over documents, the same "
+        f"documents for both models; {over(tree)}. {findings.sure_finding(tree)}"
     )
 
 
@@ -189,15 +167,16 @@ def words_panels(tree: xr.DataTree) -> list[Panel]:
             side: estimate(change, f"layer_{side}", quantity=f"features.attention.{kind}")
             for side in ("before", "after")
         }
-        for kind in kinds_there(change)
+        for kind in findings.kinds_there(change)
     }
-    found = []
+    made = []
     for kind, both in lines.items():
         alike = [k for k in lines if (k in OWN_SCALE) == (kind in OWN_SCALE)]
         top = WORDS_HEADROOM * max(_top(*lines[k].values()) for k in alike)
-        drawn = partial(_before_and_after, both, points(kind_change(change, kind)), top=top)
-        found.append(Panel(f"To {kind_name(tree, kind)}", drawn, height=0.8))
-    return found
+        told = findings.points(findings.kind_change(change, kind))
+        drawn = partial(_before_and_after, both, told, top=top)
+        made.append(Panel(f"To {findings.kind_name(tree, kind)}", drawn, height=0.8))
+    return made
 
 
 def words_caption(tree: xr.DataTree) -> str:
@@ -205,15 +184,14 @@ def words_caption(tree: xr.DataTree) -> str:
     return (
         "The attention that a token of each kind receives from all tokens of the input, mean over "
         "them, the largest of its kind, mean over the inputs that contain the kind and over the "
-        f"heads of each layer: {base_name(tree)} before, {tuned_name(tree)} after. Bands are "
-        f"{INTERVALS}; numbers are differences in percentage points, mean over all heads, paired "
-        "over documents; punctuation and special tokens on a scale of their own; "
-        f"{over(tree)}. {words_finding(tree)} After Kovaleva et al. (2019), §4.4."
+        f"heads of each layer: {findings.base_name(tree)} before, {findings.tuned_name(tree)} "
+        f"after. Bands are {INTERVALS}; numbers are differences in percentage points, mean over "
+        "all heads, paired over documents; punctuation and special tokens on a scale of their own; "
+        f"{over(tree)}. {findings.words_finding(tree)} After Kovaleva et al. (2019), §4.4."
     )
 
 
 def _grid_panel(change: xr.Dataset, key: str) -> Panel:
-    """Heads whose change is sure, in blue or vermillion."""
     row = change.sel(quantity=key).transpose("layer", "head")
     sure = np.nan_to_num(row["sure"].values) != 0
     values = np.where(sure, row["difference"].values, 0.0)
@@ -235,12 +213,12 @@ def _grid_panel(change: xr.Dataset, key: str) -> Panel:
 def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: float) -> None:
     for side, parts in both.items():
         _layer_line(axes, parts, side)
-    percent_axis(axes, "attention", top=top or 1.0)
+    marks.percent_axis(axes, "attention", top=top or 1.0)
     axes.annotate(
         told, (1, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", ha="right",
         va="bottom", fontsize=6.5, color=color("muted"),
     )  # fmt: skip
-    legend(axes, [(side, side) for side in both])
+    marks.legend(axes, [(side, side) for side in both])
 
 
 SIMILARITY_FIGURES = (

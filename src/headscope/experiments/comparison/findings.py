@@ -32,8 +32,8 @@ _MEASURES = {
 
 def findings(tree: xr.DataTree) -> list[str]:
     """All sentences that the run allows."""
-    found = [depth_finding(tree), training_finding(tree), sure_finding(tree), words_finding(tree)]
-    return [sentence for sentence in found if sentence]
+    told = (depth_finding, training_finding, sure_finding, words_finding)
+    return [sentence for part in told if (sentence := part(tree))]
 
 
 def depth_finding(tree: xr.DataTree) -> str:

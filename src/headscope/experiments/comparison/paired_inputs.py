@@ -1,4 +1,4 @@
-"""What two models read: checks that it is the same, and keeps the inputs whose maps change most."""
+"""Check that two models read the same inputs, and keep those whose maps change most."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def check_same_tokens(base: Model, tuned: Model, corpus: Corpus, *, limit: int |
     Two of one vocabulary may: one keeps capitals or accents that the other drops.
     """
     texts = (text for document in islice(corpus, limit) for text in _texts(document))
+    options = {"truncation": False, "padding": False, "verbose": False}
     while some := list(islice(texts, AT_ONCE)):
-        cuts = [_ids(model, some) for model in (base, tuned)]
+        cuts = [model.tokenizer(some, **options)["input_ids"] for model in (base, tuned)]
         for text, mine, theirs in zip(some, *cuts, strict=True):
             if mine != theirs:
                 told = " and ".join(
@@ -124,14 +125,6 @@ def _texts(document: Document) -> Iterator[str]:
             # Tokenizers refuse halves of surrogate pairs.
             if text and text == text.encode("utf-8", "ignore").decode("utf-8"):
                 yield text
-
-
-def _ids(model: Model, texts: list[str]) -> list[list[int]]:
-    tokenizer: Any = model.tokenizer
-    found: list[list[int]] = tokenizer(
-        texts, add_special_tokens=True, truncation=False, padding=False, verbose=False
-    )["input_ids"]
-    return found
 
 
 class MostChanged(AnalysisPart):

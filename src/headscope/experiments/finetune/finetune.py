@@ -25,16 +25,9 @@ import headscope
 from headscope.core.results import json_number
 from headscope.core.whole_file import put_folder, replaceable, told
 from headscope.errors import InputError, RunStopped
+from headscope.experiments.finetune import training
 from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
-from headscope.experiments.finetune.training import (
-    SAVE_SECONDS,
-    Progress,
-    TrainingSchedule,
-    by_epoch,
-    last_state,
-    precision,
-    train,
-)
+from headscope.experiments.finetune.training import Progress, TrainingSchedule, last_state
 from headscope.model.checkpoint import quietly
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD
@@ -60,15 +53,10 @@ def finetune(
     dev: TaskData,
     output: str | Path,
     *,
-    epochs: int = 3,
-    batch: int = 32,
-    rate: float = 2e-5,
-    layer_decay: float = 1.0,
-    warm_up: float = 0.1,
-    seed: int = 0,
     max_length: int = MAX_LENGTH,
-    save_seconds: float = SAVE_SECONDS,
+    save_seconds: float = training.SAVE_SECONDS,
     progress: Progress | None = None,
+    **schedule: Any,
 ) -> Record:
     """Trains a model on a task and writes it, with its record, to a folder.
 
@@ -77,9 +65,8 @@ def finetune(
                  finetuned.json. A checkpoint of ours that is there is replaced at the end; one of
                  exactly this training is not made again. A training that was killed goes on from
                  its last state, at most `save_seconds` old
-    rate         largest learning rate; it rises over `warm_up` (share of the steps), then falls
-    layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
     progress     called with the steps done and all steps
+    schedule     of `TrainingSchedule`: epochs, batch, rate, layer_decay, warm_up, seed
     returns      the record, as finetuned.json holds it: `metrics.before` is the score with an
                  untrained head; `layers` has gradient_norm (mean over the steps, before it is
                  cut) and relative_change ‖θ' - θ‖ / ‖θ‖ of each part
@@ -87,8 +74,9 @@ def finetune(
                  not ours or a training of other settings in it, RunStopped on Ctrl-C,
                  HeadscopeError if it cannot be written or the loss is not finite
     """
-    schedule = TrainingSchedule(epochs, batch, rate, layer_decay, warm_up, seed)
-    plan = TrainingPlan(start, train_data, dev, Path(output), schedule, max_length)
+    plan = TrainingPlan(
+        start, train_data, dev, Path(output), TrainingSchedule(**schedule), max_length
+    )
     check(plan)
     if (found := finished_record(plan)) is not None:
         return found
@@ -109,7 +97,6 @@ def finetune(
 def _taught(
     plan: TrainingPlan, folder: Path, *, save_seconds: float, progress: Progress | None
 ) -> Record:
-    """Trains the network in place; the record of it."""
     start, schedule, began = plan.start, plan.schedule, time.monotonic()
     network = start.model.network
     inputs, dev = (encode(start, x, max_length=plan.max_length) for x in (plan.train, plan.dev))
@@ -119,13 +106,13 @@ def _taught(
     initial = {name: p.detach().cpu().clone() for name, p in network.named_parameters()}
     before = measured(start, dev)
     with told(plan.output), _stoppable(plan.output, folder):
-        steps = train(
+        steps = training.train(
             start, inputs, schedule, parts=parts, speeds=speeds, folder=folder,
             save_seconds=save_seconds, progress=progress,
         )  # fmt: skip
     network.train(False)
     in_epoch = math.ceil(len(inputs.examples) / schedule.batch)
-    means = by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
+    means = training.by_epoch(steps, epochs=schedule.epochs, steps=in_epoch)  # [epoch, 1 + part]
     layers = []
     for (part, parameters), gradients in zip(parts.items(), means[:, 1:].T, strict=True):
         weights = {name: initial[name] for name in parameters}
@@ -165,7 +152,6 @@ def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
 
 @contextmanager
 def _stoppable(output: Path, folder: Path) -> Iterator[None]:
-    """Ctrl-C ends in RunStopped, which says what is kept."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -211,7 +197,7 @@ class TrainingPlan:
                 for split, one in data.items()
             },
             "settings": asdict(self.schedule)
-            | {"max_length": self.max_length, "precision": precision(model.device)},
+            | {"max_length": self.max_length, "precision": training.precision(model.device)},
         }  # fmt: skip
         plain: Record = json.loads(json.dumps(values))
         return plain

@@ -29,11 +29,6 @@ class ParameterGroup:
     name: str
     layer: int | None = None
 
-    @property
-    def label(self) -> str:
-        """As it is printed: layers count from 1."""
-        return self.name if self.layer is None else f"layer {self.layer + 1}"
-
 
 def parts_of(network: PreTrainedModel) -> dict[ParameterGroup, dict[str, nn.Parameter]]:
     """Every parameter once, by part and name, from the embeddings to the head.

@@ -25,12 +25,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from headscope.core.accumulators import Float64
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
-from headscope.experiments.finetune.optimization import (
-    Batches,
-    ParameterGroup,
-    gradient_norm,
-    optimizer,
-)
+from headscope.experiments.finetune import optimization
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import quietly
 from headscope.tasks.predict import EncodedTask
@@ -46,7 +41,9 @@ Progress = Callable[[int, int], None]  # steps done, all steps
 class TrainingSchedule:
     """How long and how fast; the defaults are the paper's, and where it is silent, BERT's.
 
-    warm_up  share of the steps in which the rate rises from 0; it falls to 0 after that
+    rate         the largest
+    layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
+    warm_up      share of the steps in which the rate rises from 0; it falls to 0 after that
     """
 
     epochs: int = 3
@@ -74,8 +71,8 @@ def train(
     encoded: EncodedTask,
     schedule: TrainingSchedule,
     *,
-    parts: Mapping[ParameterGroup, Mapping[str, torch.nn.Parameter]],
-    speeds: Mapping[ParameterGroup, float],
+    parts: Mapping[optimization.ParameterGroup, Mapping[str, torch.nn.Parameter]],
+    speeds: Mapping[optimization.ParameterGroup, float],
     folder: Path,
     save_seconds: float = SAVE_SECONDS,
     progress: Progress | None = None,
@@ -96,7 +93,7 @@ def train(
             args=_arguments(folder, schedule, model.model.device),
             data_collator=partial(_collated, model),
             train_dataset=list(zip(encoded.examples, encoded.labels.tolist(), strict=True)),
-            optimizers=(optimizer(parts, speeds), None),
+            optimizers=(optimization.optimizer(parts, speeds), None),
             callbacks=[_TrainingWatch(save_seconds, progress)],
         )
         trainer.remove_callback(PrinterCallback)
@@ -117,7 +114,7 @@ class _Trainer(Trainer):
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         rows: Any = self.train_dataset
-        order = Batches(
+        order = optimization.Batches(
             [len(example) for example, _ in rows],
             size=self.args.per_device_train_batch_size, seed=self.args.seed,
             steps_done=lambda: self.state.global_step,
@@ -133,14 +130,12 @@ class _Trainer(Trainer):
             )
         scaler = getattr(self.accelerator, "scaler", None)  # of float16
         scale = 1.0 if scaler is None else float(scaler.get_scale())
-        gradients: Any = [gradient_norm(part) / scale for part in self.parts]
+        gradients: Any = [optimization.gradient_norm(part) / scale for part in self.parts]
         self.state.log_history.append({"step": step, "loss": float(loss), "gradients": gradients})
         return loss
 
 
 class _TrainingWatch(TrainerCallback):
-    """Asks for the state to be written when it is time, and tells how far it is."""
-
     def __init__(self, seconds: float, progress: Progress | None) -> None:
         self.seconds, self.progress, self.saved = seconds, progress, time.monotonic()
 

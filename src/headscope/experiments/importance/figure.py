@@ -20,16 +20,8 @@ from headscope.draw.head_grid import grid_panel, largest, signed_panel
 from headscope.draw.marks import band_line, faint_grid, layer_axis, legend, percent_axis, value_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors
-from headscope.experiments.importance.section import (
-    INSTEAD,
-    effect_name,
-    gradient_finding,
-    method_name,
-    methods_of,
-    named_units,
-    rho_of,
-    scattered,
-)
+from headscope.experiments.importance import section
+from headscope.experiments.importance.section import method_name, methods_of, rho_of
 
 KINDS = ("cls", "sep", "punctuation", "other")
 DECADES = 1.5  # ours: importances that range farther are drawn on a logarithmic axis
@@ -55,14 +47,13 @@ def gradient_panels(tree: xr.DataTree) -> list[Panel]:
 def gradient_caption(tree: xr.DataTree) -> str:
     """How to read the figure, and what held."""
     gradients = needed(tree, "gradients")
-    name = special(tree, "sep")
-    heads = f" (c) Both for {name}, one mark per head, layers light to dark."
+    heads = f" (c) Both for {special(tree, 'sep')}, one mark per head, layers light to dark."
     return (
         f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
         "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
         f"tokens, mean over queries; both over all heads of a layer."
-        f"{heads if _there(gradients, 'sep') else ''} Bands are "
-        f"{INTERVALS}; {over(tree)}. {gradient_finding(tree)} After Clark et al. (2019), Figure 3."
+        f"{heads if _there(gradients, 'sep') else ''} Bands are {INTERVALS}; {over(tree)}. "
+        f"{section.gradient_finding(tree)} After Clark et al. (2019), Figure 3."
     )
 
 
@@ -163,17 +154,17 @@ def against_caption(tree: xr.DataTree) -> str:
     note = str(importance.attrs["ablation_note"])
     return (
         "Each mark is one head, layers light to dark: its importance by gradients across, and "
-        f"upwards by how much the loss rises when it "
-        f"{INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation over "
-        f"the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with the "
-        f"{effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads that change "
-        f"the loss most and those most important; {over(tree)}."
-        + (f" {capital(note)}." if note else "")
+        "upwards by how much the loss rises when it "
+        f"{section.INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation "
+        f"over the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with "
+        f"the {section.effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads "
+        f"that change the loss most and those most important; {over(tree)}."
+        f"{f' {capital(note)}.' if note else ''}"
     )
 
 
 def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
-    x, y = scattered(importance, method)
+    x, y = section.scattered(importance, method)
     shape = importance.sizes["layer"], importance.sizes["head"]
     _wide_axis(axes, x, "x")
     axes.axhline(0, color=color("rule"), lw=0.8, zorder=1)
@@ -184,8 +175,8 @@ def _against(importance: xr.Dataset, method: str, axes: Axes) -> None:
     axes.set_ylim(float(y.min()) - room, float(y.max()) + room)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel("importance")
-    axes.set_ylabel(effect_name(importance, "loss"))
-    _names(axes, importance, named_units(importance, method), x, y)
+    axes.set_ylabel(section.effect_name(importance, "loss"))
+    _names(axes, importance, section.named_units(importance, method), x, y)
 
 
 def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: Floats) -> None:
@@ -211,7 +202,6 @@ def _names(axes: Axes, importance: xr.Dataset, units: list[int], x: Floats, y: F
 
 
 def _covered(place: Floats, points: Floats) -> int:
-    """How many points a name at this place would cover."""
     return int((np.abs(points - place) < NAME / 2 + 1).all(-1).sum())
 
 

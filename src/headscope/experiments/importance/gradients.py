@@ -64,7 +64,6 @@ class Streaming(Reversible):
         self._first: AttentionCall | None = None  # of the layer that depends on no other
 
     def _open(self, stack: ExitStack) -> None:
-        """Listen to the attention function; freeze the weights."""
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
         stack.enter_context(listening(self.network, self, alone=True))
@@ -206,7 +205,6 @@ class EagerMaps(Reversible):
         self._maps: tuple[torch.Tensor, ...] = ()
 
     def _open(self, stack: ExitStack) -> None:
-        """Ask for maps, and for gradients down to the embedded tokens."""
         stack.enter_context(torch.enable_grad())
         stack.enter_context(frozen(self.network))
 

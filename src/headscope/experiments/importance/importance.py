@@ -25,25 +25,11 @@ from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.ablation.variant_answers import BATCH_TOKENS
+from headscope.experiments.importance import objectives, result
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import following, frozen
-from headscope.experiments.importance.objectives import (
-    LanguageModel,
-    Objective,
-    TaskLoss,
-    causal,
-    masked,
-)
-from headscope.experiments.importance.result import (
-    METHODS,
-    GradientSums,
-    ImportanceTotals,
-    check_gradients,
-    gradients_result,
-    importance_result,
-    per_example,
-)
+from headscope.experiments.importance.objectives import LanguageModel, Objective, TaskLoss
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
@@ -58,7 +44,7 @@ from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
 
 STEPS = 5  # of AttAttr's integral: errs by 1e-4 of a probability on fine-tuned models
-QUICK = tuple(name for name in METHODS if name != "attattr")
+QUICK = tuple(name for name in result.METHODS if name != "attattr")
 PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a run can go on
 
 
@@ -88,10 +74,10 @@ class ImportanceSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.methods or () if name not in METHODS]
+        unknown = [name for name in self.methods or () if name not in result.METHODS]
         if unknown or self.methods == ():
             given = ", ".join(self.methods or ()) or "none"
-            raise InputError(f"methods are {given}; wanted some of {', '.join(METHODS)}")
+            raise InputError(f"methods are {given}; wanted some of {', '.join(result.METHODS)}")
         if self.steps < 1 or self.batch_tokens < 1 or self.replicates < 0:
             raise InputError(
                 f"found steps={self.steps}, batch_tokens={self.batch_tokens}, replicates="
@@ -112,7 +98,7 @@ def importance(
     """
     settings, execution = settings or ImportanceSettings(), execution or Execution()
     length = settings.max_length or MAX_LENGTH
-    settings = replace(settings, methods=settings.methods or METHODS, max_length=length)
+    settings = replace(settings, methods=settings.methods or result.METHODS, max_length=length)
     encoded, effect = encode(model, data, max_length=length), None
     if ablation is not None:
         inputs = digest_of(encoded.examples)
@@ -142,7 +128,11 @@ def importance_to_text(
     encoder = encoder_for(model.model, reading)
     examples = [e for document in islice(corpus, settings.limit) for e in encoder.encode(document)]
     is_masked, counts = model.kind == "masked", encoder.counts
-    told = masked(model.model, examples, seed=settings.seed) if is_masked else causal(examples)
+    told = (
+        objectives.masked(model.model, examples, seed=settings.seed)
+        if is_masked
+        else objectives.causal(examples)
+    )
     notes = {"windowed": counts.windowed, "skipped": counts.skipped, "left_out": told.left_out}
     work = ImportanceRun(
         model.model, told.examples, told.objective, settings, execution.progress, notes=notes
@@ -169,7 +159,7 @@ class ImportanceRun:
     @property
     def methods(self) -> tuple[str, ...]:
         """Of METHODS, those asked for."""
-        return self.settings.methods or METHODS
+        return self.settings.methods or result.METHODS
 
     def run(
         self, corpus: Mapping[str, Any], output: str | Path | None, execution: Execution,
@@ -188,18 +178,18 @@ class ImportanceRun:
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
-        totals = ImportanceTotals(settings.replicates, settings.seed)
+        totals = result.ImportanceTotals(settings.replicates, settings.seed)
         meter = Meter(len(self.examples), self.progress)
-        check_gradients(self.model, self.examples, self.objective)
+        result.check_gradients(self.model, self.examples, self.objective)
         everything = range(len(self.examples))
         parts = in_parts(everything, lambda at: len(self.examples[at]), tokens=PART_TOKENS)
         with linears(network, run.linears), frozen(network):
             for number, places in enumerate(parts):
                 state = run.part(number, partial(self._part, places))
-                totals.add(per_example(state), [self.examples[at].document for at in places])
+                totals.add(result.per_example(state), [self.examples[at].document for at in places])
                 meter.advance(len(places))
-        gradients = gradients_result(totals, self.objective).assign_attrs(self.notes)
-        found = importance_result(totals, self.methods, self.objective, steps=settings.steps)
+        gradients = result.gradients_result(totals, self.objective).assign_attrs(self.notes)
+        found = result.importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:
             chance = {"replicates": settings.replicates, "seed": settings.seed}
             against = correlations(found, self.effect, **chance)
@@ -219,7 +209,6 @@ class ImportanceRun:
     def _by_batch(
         self, places: Sequence[int], copies: int, run: Callable[[Batch, Sequence[int]], State]
     ) -> State:
-        """What `run` gives for batches of these examples, in their order."""
         examples = [self.examples[at] for at in places]
         order: list[int] = []
         given: list[State] = []
@@ -232,7 +221,7 @@ class ImportanceRun:
 
     def _gradients(self, batch: Batch, places: Sequence[int]) -> State:
         shape, network = self.model.shape, self.model.network
-        gather = GradientSums(batch, layers=shape.layers, heads=shape.heads)
+        gather = result.GradientSums(batch, layers=shape.layers, heads=shape.heads)
         with following(network, gather) as stream, self.objective.asking(network, places):
             answer: Any = run_network(network, *batch.inputs)
             losses = self.objective.losses(answer.logits, places)

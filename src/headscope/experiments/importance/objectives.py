@@ -23,13 +23,7 @@ from headscope.core.accumulators import Array, Ints, generator
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
-from headscope.model.checkpoint import (
-    Checkpoint,
-    device_of,
-    quietly,
-    refuse_incomplete,
-    weights_sha256,
-)
+from headscope.model import checkpoint
 from headscope.model.model import Model, checked
 from headscope.tasks.task import Task
 
@@ -173,14 +167,14 @@ def load_language_model(
     raises  ModelError as `headscope.load`; also without such a head, and for
             encoder-decoders
     """
-    given, where = str(name), device_of(device)
-    source = Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
-    with quietly():
+    given, where = str(name), checkpoint.device_of(device)
+    source = checkpoint.Checkpoint(given, revision=revision, trust_remote_code=trust_remote_code)
+    with checkpoint.quietly():
         kind = _kind(given, source.config)
         auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
         network, missing = source.network(auto, dtype)
-    refuse_incomplete(given, missing)
-    digest = weights_sha256(source.place, network.to(where).eval())
+    checkpoint.refuse_incomplete(given, missing)
+    digest = checkpoint.weights_sha256(source.place, network.to(where).eval())
     model = Model(network, source.tokenizer, given, source.commit, digest)
     return LanguageModel(checked(model), kind)
 

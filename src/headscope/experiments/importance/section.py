@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import (
-    Floats,
-    at,
-    estimate,
-    group,
-    head_name,
-    needed,
-    token_names,
-)
+from headscope.core.results import Floats, at, estimate, group, head_name, needed, token_names
 from headscope.core.wording import MISSING, capital, fixed
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
@@ -75,11 +67,8 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     importance = group(tree, "importance")
     if importance is None or group(tree, "gradients") is None:
         return []
-    sentences = (
-        gradient_finding(tree), rho_finding(importance), overlap_finding(importance),
-        integral_note(importance),
-    )  # fmt: skip
-    return [sentence for sentence in sentences if sentence]
+    told = (part(importance) for part in (rho_finding, overlap_finding, integral_note))
+    return [sentence for sentence in (gradient_finding(tree), *told) if sentence]
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -213,7 +202,6 @@ def against_table(importance: xr.Dataset) -> Table | None:
 
 
 def _cell(value: tuple[float, float, float], digits: str, ends: str) -> Cell:
-    """A number with the ends of its interval, in these formats."""
     number, low, high = value
     small = f"[{low:{ends}}, {high:{ends}}]" if np.isfinite(low) else ""
     text = f"{number:{digits}}" if np.isfinite(number) else MISSING

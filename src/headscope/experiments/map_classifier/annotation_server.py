@@ -139,8 +139,6 @@ class _Refused(Exception):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request: checked, answered, the connection closed."""
-
     timeout = PATIENCE
     server_version, sys_version = "headscope", ""
 
@@ -158,7 +156,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are nothing to tell of."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base class cannot make sense of."""
         self._send(code, _Answer(PLAIN, b"not understood\n"))
 
     def _answer(self, work: Callable[[], _Answer]) -> None:

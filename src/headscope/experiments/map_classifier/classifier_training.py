@@ -106,8 +106,6 @@ def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Cla
 
 
 class _NetworkWithLoss(nn.Module):
-    """The network with its loss, as `Trainer` wants it."""
-
     def __init__(self, network: Classifier, rarity: torch.Tensor) -> None:
         super().__init__()
         self.network = network

@@ -55,11 +55,6 @@ class LabelledMaps:
     def __len__(self) -> int:
         return len(self.provenance)
 
-    def said(self, annotator: str) -> dict[int, str]:
-        """number → label of "first", "second" or "third"."""
-        rows = enumerate(self.provenance)
-        return {number: row[annotator] for number, row in rows if row[annotator]}
-
 
 def bundled_labels() -> LabelledMaps:
     """The labelled set that comes with headscope."""

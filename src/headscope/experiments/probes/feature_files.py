@@ -24,18 +24,10 @@ import numpy as np
 
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
+from headscope.experiments.probes import word_features
 from headscope.experiments.probes.probe_plan import ProbePlan
 from headscope.experiments.probes.trees import TreebankSplit
-from headscope.experiments.probes.word_features import (
-    Extract,
-    Features,
-    Shape,
-    attention_of,
-    attention_shape,
-    hidden_of,
-    hidden_shape,
-    randomised,
-)
+from headscope.experiments.probes.word_features import Extract, Features, Shape
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating
 from headscope.run.store import put, why_unwritten
@@ -153,7 +145,7 @@ class FeaturePlace:
 
 def shapes_of(kind: str, model: Model, split: TreebankSplit) -> list[Shape]:
     """[sentence] the shapes of one kind of features."""
-    shape = hidden_shape if kind == "hidden" else attention_shape
+    shape = word_features.hidden_shape if kind == "hidden" else word_features.attention_shape
     return [shape(sentence, model) for sentence in split.sentences]
 
 
@@ -229,8 +221,12 @@ class FeatureFolder:
     def _filled(self, kind: str) -> list[FeatureFile]:
         model, settings = self.plan.model, self.plan.settings
         if kind == "random":
-            model = randomised(model, seed=settings.seed)
-        extract = hidden_of(model) if kind == "hidden" else attention_of(model, settings.pieces)
+            model = word_features.randomised(model, seed=settings.seed)
+        extract = (
+            word_features.hidden_of(model)
+            if kind == "hidden"
+            else word_features.attention_of(model, settings.pieces)
+        )
         with evaluating(model.network), linears(model.network, self.linears):
             return [self._file(kind, split, extract) for split in self.plan.splits]
 

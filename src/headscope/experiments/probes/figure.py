@@ -22,13 +22,7 @@ from headscope.draw.marks import LineEnd, end_labels, layer_bands, legend, perce
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.rows import HEADER, beside, column_start, row_axes, row_point, rows_height
 from headscope.draw.style import DASHES, color
-from headscope.experiments.probes.findings import (
-    INTERVALS,
-    best_layer,
-    probe_names,
-    sentences_text,
-    share,
-)
+from headscope.experiments.probes import findings
 
 AT = -5.0  # points left of the axes, where a row's name ends
 LINES = {
@@ -45,7 +39,7 @@ RANKS = {
 def panels(tree: xr.DataTree) -> list[Panel]:
     """The scores, and the curve where there is one."""
     probes = needed(tree, "probes")
-    names = [plain_name(name) for name in probe_names(probes)]
+    names = [plain_name(name) for name in findings.probe_names(probes)]
     if not names:
         return []
     height, left = rows_height(len(names) + 1), column_start(names, AT)
@@ -63,19 +57,19 @@ def caption(tree: xr.DataTree) -> str:
     return (
         f"{'(a) ' if curve else ''}UAS: the share of words whose syntactic head a probe finds; "
         "UUAS: the share of arcs, whichever end is the head, in the best undirected tree; both "
-        f"without punctuation; whiskers are {INTERVALS}; {sentences_text(probes)}.{curve} "
-        "After Clark et al. (2019), Table 3."
+        f"without punctuation; whiskers are {findings.INTERVALS}; "
+        f"{findings.sentences_text(probes)}.{curve} After Clark et al. (2019), Table 3."
     )
 
 
 def _rows(probes: xr.Dataset, axes: Axes) -> None:
-    names = probe_names(probes)
+    names = findings.probe_names(probes)
     beside(axes, HEADER, "probe", AT, faint=True, fontsize=6.5)
     for row, name in enumerate(names):
         beside(axes, row, plain_name(name), AT)
         row_point(axes, row, estimate(probes, "uuas", probe=name), "offset")
         row_point(axes, row, estimate(probes, "uas", probe=name), "best_head")
-        beside(axes, row, share(probes, "uas", name).partition(" %")[0], 22.0)
+        beside(axes, row, findings.share(probes, "uas", name).partition(" %")[0], 22.0)
     beside(axes, HEADER, "UAS", 22.0, faint=True, fontsize=6.5)
     row_axes(axes, len(names), "share found")
     axes.set_xlim(0, 1)
@@ -86,7 +80,7 @@ def _rows(probes: xr.Dataset, axes: Axes) -> None:
 def _curve(probes: xr.Dataset, axes: Axes) -> None:
     sizes = probes["size"].values.astype(float)
     ends, most = [], 0.0
-    for dash, name in zip(DASHES, probe_names(probes), strict=False):
+    for dash, name in zip(DASHES, findings.probe_names(probes), strict=False):
         (hue, mark), parts = LINES[name], estimate(probes, "curve", probe=name)
         shade, there = color(hue), np.isfinite(parts.value)
         if not there.any():  # a rule learns nothing
@@ -131,15 +125,15 @@ def head_caption(tree: xr.DataTree) -> str:
         "How far each head moves the scores of the probe on attention alone: its weight times the "
         "spread of its attention between the candidates of a word. Blue: what it attends to is "
         "taken for the head; vermillion: it speaks against it. (a) Attention from a word to the "
-        f"candidate, (b) from the candidate to the word; {sentences_text(probes)}. Heads that "
-        "attend alike share their weight, so a pale head may still know syntax."
+        f"candidate, (b) from the candidate to the word; {findings.sentences_text(probes)}. Heads "
+        "that attend alike share their weight, so a pale head may still know syntax."
     )
 
 
 def structural_panels(tree: xr.DataTree) -> list[Panel]:
     """Shares, and rank correlations."""
     probes = needed(tree, "probes")
-    if best_layer(probes) is None:
+    if findings.best_layer(probes) is None:
         return []
     shown = {
         "Arcs and roots found": (SHARES, "share"),
@@ -159,8 +153,8 @@ def structural_caption(tree: xr.DataTree) -> str:
         "end is the head, in the minimum spanning tree of the predicted distances, without "
         "punctuation; root: the share of sentences whose least deep word is the root. (b) "
         "Spearman’s ρ of predicted and true distances, and depths, as means over lengths from 5 to "
-        f"50 words; bands are {INTERVALS}; {sentences_text(probes)}. After Hewitt and Manning "
-        "(2019)."
+        f"50 words; bands are {findings.INTERVALS}; {findings.sentences_text(probes)}. After "
+        "Hewitt and Manning (2019)."
     )
 
 

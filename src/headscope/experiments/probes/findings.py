@@ -113,7 +113,7 @@ def data_text(probes: xr.Dataset) -> list[str]:
             "or have no token"
         )
     if "words" in about:
-        unknown = percent(float(about["words_unknown"]), np.nan, np.nan)
+        unknown = percent(float(about["words_unknown"]))
         twice = f"; {about['words_duplicates']} words stand twice" * bool(about["words_duplicates"])
         lines.append(
             f"word vectors: {about['words']}, {about['words_dim']} numbers; {unknown} of the test "

@@ -18,17 +18,10 @@ import torch
 from torch import nn
 
 from headscope.core.accumulators import Ints, generator
+from headscope.experiments.probes import trees
 from headscope.experiments.probes.feature_files import FeatureFolder
 from headscope.experiments.probes.probe_plan import NEED_WORDS, NETWORK, ProbePlan, ProbeTraining
 from headscope.experiments.probes.resumable_training import ProbeSchedule, drawn_with, train
-from headscope.experiments.probes.trees import (
-    UNASKED,
-    Floats,
-    TreeSentence,
-    arborescence,
-    undirected_right,
-    undirected_weights,
-)
 from headscope.run.store import State
 
 HIDDEN = 256  # of the probe on distances
@@ -199,14 +192,12 @@ def _root(constant: bool) -> nn.Parameter:
 
 @dataclass(frozen=True)
 class _SeenSplit:
-    """The sentences of one split as one probe sees them."""
-
     probe: str
     features: FeatureFolder
     part: int
 
     @property
-    def sentences(self) -> Sequence[TreeSentence]:
+    def sentences(self) -> Sequence[trees.TreeSentence]:
         return self.features.plan.splits[self.part].sentences
 
     def look(self, at: int) -> ProbeInput:
@@ -219,11 +210,10 @@ class _SeenSplit:
         return ProbeInput(len(self.sentences[at]), maps, rows)
 
     def loss(self, scorer: nn.Module, items: Sequence[int]) -> torch.Tensor:
-        """The sum of the cross-entropy over all words whose head can be asked for."""
         losses = [
             nn.functional.cross_entropy(
                 scorer(self.look(at)), torch.from_numpy(self.sentences[at].head),
-                ignore_index=UNASKED, reduction="sum",
+                ignore_index=trees.UNASKED, reduction="sum",
             )
             for at in items
         ]  # fmt: skip
@@ -255,9 +245,9 @@ def trial(job: ProbeTraining, features: FeatureFolder) -> State:
     with torch.no_grad():
         scores = [scorer(test.look(at)).numpy() for at in range(len(test.sentences))]
     heads = [one.argmax(1) for one in scores]
-    found = _state(heads, map(undirected_weights, scores), test.sentences)
+    found = _state(heads, map(trees.undirected_weights, scores), test.sentences)
     if settings.tree:
-        found["tree"] = np.concatenate([arborescence(one) for one in scores]).astype(np.int32)
+        found["tree"] = np.concatenate([trees.arborescence(one) for one in scores]).astype(np.int32)
     if isinstance(scorer, AttentionProbe):
         found["weight"] = scorer.weight.detach().numpy()
     return found
@@ -275,7 +265,7 @@ def _new_scorer(probe: str, plan: ProbePlan) -> nn.Module:
     return AttentionAndWordsProbe(units, dim, constant_root=constant, legacy_root_shift=shift)
 
 
-def right_branching(sentences: Sequence[TreeSentence], *, tree: bool) -> State:
+def right_branching(sentences: Sequence[trees.TreeSentence], *, tree: bool) -> State:
     """The answers of the rule that a word's head is the next word; the last word has none.
 
     Its undirected tree joins every word to the next, punctuation left out.
@@ -288,9 +278,9 @@ def right_branching(sentences: Sequence[TreeSentence], *, tree: bool) -> State:
 
 
 def _state(
-    heads: Sequence[Ints], weights: Iterable[Floats], sentences: Sequence[TreeSentence]
+    heads: Sequence[Ints], weights: Iterable[trees.Floats], sentences: Sequence[trees.TreeSentence]
 ) -> State:
-    edges = [undirected_right(one, s) for one, s in zip(weights, sentences, strict=True)]
+    edges = [trees.undirected_right(one, s) for one, s in zip(weights, sentences, strict=True)]
     return {
         "head": np.concatenate(heads).astype(np.int32), "edges": np.array(edges, np.int32),
     }  # fmt: skip

@@ -17,22 +17,10 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.core.accumulators import Float64
-from headscope.experiments.probes.feature_files import (
-    FeatureFolder,
-    FeaturePlace,
-    check_size,
-    folder_of,
-)
+from headscope.experiments.probes import feature_files, probe_plan
+from headscope.experiments.probes.feature_files import FeatureFolder, FeaturePlace
 from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
-from headscope.experiments.probes.probe_plan import (
-    NETWORK,
-    ProbePlan,
-    ProbeSettings,
-    ProbeTraining,
-    corpus_of,
-    counts_of,
-    read_splits,
-)
+from headscope.experiments.probes.probe_plan import ProbePlan, ProbeSettings, ProbeTraining
 from headscope.experiments.probes.result import probe_result
 from headscope.experiments.probes.structural import HiddenStates, structural_scores
 from headscope.experiments.probes.word_vectors import read_vectors
@@ -78,18 +66,18 @@ def probe(
     names, lacking = settings.run_probes(words=words is not None)
     files = {"train": train, "test": test} | ({"dev": dev} if dev else {})
     paths = {name: [Path(file) for file in some] for name, some in files.items()}
-    splits = read_splits(model, paths, settings, names)
+    splits = probe_plan.read_splits(model, paths, settings, names)
     every = [sentence for split in splits for sentence in split.sentences]
     forms = (form for sentence in every for form in sentence.forms)
     vectors = None if words is None else read_vectors(words, forms)
     plan = ProbePlan(model, splits, settings, names, lacking, vectors, labels)
     folder = None if output is None else Path(output)
-    if told := check_size(plan, place, folder):
+    if told := feature_files.check_size(plan, place, folder):
         tell(told)
     request = ExperimentRequest(
-        "probe", model, corpus=corpus_of(splits), examples=[s.example for s in every],
+        "probe", model, corpus=probe_plan.corpus_of(splits), examples=[s.example for s in every],
         settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
-        counts=counts_of(splits), batch_tokens=settings.batch_tokens,
+        counts=probe_plan.counts_of(splits), batch_tokens=settings.batch_tokens,
     )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
@@ -97,7 +85,7 @@ def probe(
         trained = sum(job.size for job in plan.jobs) * settings.epochs
         read = plan.sentences * len(plan.kinds)
         meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)
-        with folder_of(place, folder, key) as kept:
+        with feature_files.folder_of(place, folder, key) as kept:
             features = FeatureFolder(kept, key, plan, run.linears, place.keep, meter.advance)
             work = _ProbeRun(plan, run, meter, features)
             trials, spread = work.trials()
@@ -124,7 +112,7 @@ class _ProbeRun:
         for kind in (None, "model", "random"):
             extra = plan.sentences if kind in plan.kinds else 0
             for number, job in enumerate(plan.jobs):
-                if NETWORK.get(job.probe) != kind:
+                if probe_plan.NETWORK.get(job.probe) != kind:
                     continue
                 with self.meter.stage(job.size * plan.settings.epochs + extra):
                     trials[job] = self.run.part(number, partial(trial, job, self.features))
@@ -136,7 +124,6 @@ class _ProbeRun:
         return trials, spread
 
     def structural(self) -> dict[int, State]:
-        """The structural probe, layer by layer."""
         found, extra = {}, self.plan.sentences
         for layer in self.plan.layers:
             with self.meter.stage(self.plan.layer_work + extra):

@@ -15,15 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import (
-    Array,
-    Bools,
-    Float64,
-    Ints,
-    bootstrap_weights,
-    estimate,
-    ratio,
-)
+from headscope.core import accumulators
+from headscope.core.accumulators import Array, Bools, Float64, Ints
 from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.trees import TreeSentence, gold_edges
@@ -142,7 +135,6 @@ def _curve(
 def _heads(
     plan: ProbePlan, trials: dict[str, list[State]], spread: Float64 | None
 ) -> dict[str, Variable]:
-    """The weights of the probe on attention alone, as means over seeds."""
     if "attention" not in trials or spread is None:
         return {}
     weights = np.stack([state["weight"] for state in trials["attention"]]).astype(np.float64)
@@ -192,7 +184,6 @@ def _structural(
 
 
 def _about(plan: ProbePlan, marks: TreeAccuracy) -> dict[str, Any]:
-    """Attributes that a reader needs beside the numbers: what was done, with what."""
     settings, vectors = plan.settings, plan.vectors
     about: dict[str, Any] = {
         **{  # windows of one sentence count once
@@ -240,13 +231,15 @@ class TreeAccuracy:
         self.unit, units = pd.factorize(np.array([s.example.document for s in sentences], object))
         self.units = units.tolist()
         self.of_word = np.repeat(self.unit, self.lengths)  # [word] its unit
-        self.weights = bootstrap_weights(self.units, replicates=replicates, seed=seed)
+        self.weights = accumulators.bootstrap_weights(self.units, replicates=replicates, seed=seed)
 
     def variable(
         self, draws: Float64, dims: Sequence[str], text: str, source: str = OURS
     ) -> Variable:
         """The value and its interval from [replicate + 1, …], labelled."""
-        return Variable(estimate(draws, documents=len(self.units)), dims, text, "1", source)
+        return Variable(
+            accumulators.estimate(draws, documents=len(self.units)), dims, text, "1", source
+        )
 
     def of_words(self, right: Array, *, punctuation: bool = False) -> Float64:
         """The share of words whose head is right: UAS.
@@ -281,7 +274,7 @@ class TreeAccuracy:
             self.of_sentences(np.where(self.lengths == length, values, np.nan)) for length in there
         ])  # fmt: skip  # [length, replicate + 1]
         known = ~np.isnan(table)
-        return ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
+        return accumulators.ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
         """[replicate + 1, *cells] Σ part / Σ whole of words or sentences that lie in these cells of
@@ -290,4 +283,4 @@ class TreeAccuracy:
         shape = (len(self.units), *cells)
         sums = [np.bincount(cell, x.astype(np.float64), np.prod(shape)).reshape(shape)
                 for x in (part, whole)]  # fmt: skip
-        return ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])
+        return accumulators.ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])

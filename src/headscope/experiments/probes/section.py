@@ -8,14 +8,7 @@ import xarray as xr
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import at, estimate
 from headscope.core.wording import capital
-from headscope.experiments.probes.findings import (
-    ARROWS,
-    best_layer,
-    head_influence_table,
-    probe_findings,
-    probe_names,
-    sentences_text,
-)
+from headscope.experiments.probes import findings
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
 from headscope.page.tabulate import Cell, Column, Rows, Table, measured, points, share
 
@@ -24,7 +17,7 @@ LEAST_WORDS = 25  # of a relation that is shown
 
 
 def _scores(probes: xr.Dataset) -> Table | None:
-    names = probe_names(probes)
+    names = findings.probe_names(probes)
     if not names:
         return None
     words = {"uas": "UAS", "uas_with_punctuation": "with punctuation", "uuas": "UUAS",
@@ -35,12 +28,12 @@ def _scores(probes: xr.Dataset) -> Table | None:
         for n in names
     ]
     columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
-    caption = f"95 % intervals, bootstrap over test sentences; {sentences_text(probes)}."
+    caption = f"95 % intervals, bootstrap over test sentences; {findings.sentences_text(probes)}."
     return Table("Scores of the probes", columns, [Rows(rows)], caption)
 
 
 def _differences(probes: xr.Dataset) -> Table | None:
-    names = probe_names(probes)
+    names = findings.probe_names(probes)
     if len(names) < 2:
         return None
     rows = []
@@ -57,7 +50,7 @@ def _differences(probes: xr.Dataset) -> Table | None:
 
 
 def _relations(probes: xr.Dataset) -> Table | None:
-    names = probe_names(probes)
+    names = findings.probe_names(probes)
     rows = [
         [
             Cell(str(one["relation"].values), code=True), Cell(f"{int(one['count']):,}"),
@@ -77,13 +70,13 @@ def _relations(probes: xr.Dataset) -> Table | None:
 
 
 def _heads(tree: xr.DataTree) -> Table | None:
-    table = head_influence_table(tree).head(LISTED)
+    table = findings.head_influence_table(tree).head(LISTED)
     if table.empty:
         return None
     labelled = "head_label" in tree.children["probes"]
     rows = [
         [
-            Cell(f"{row['name']} {ARROWS[str(row['direction'])]}"),
+            Cell(f"{row['name']} {findings.ARROWS[str(row['direction'])]}"),
             *(measured(float(row[x])) for x in ("influence", "weight", "spread")),
             *([Cell(str(row["label"]) or "–")] if labelled else []),
         ]
@@ -102,7 +95,7 @@ def _heads(tree: xr.DataTree) -> Table | None:
 
 
 def _layers(probes: xr.Dataset) -> Table | None:
-    if best_layer(probes) is None:
+    if findings.best_layer(probes) is None:
         return None
     kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
     rows = [
@@ -114,12 +107,13 @@ def _layers(probes: xr.Dataset) -> Table | None:
         Column("Output of"), Column("UUAS", "%", "uuas"), Column("Root", "%"),
         Column("Distances", "ρ"), Column("Depths", "ρ"),
     ]  # fmt: skip
-    caption = f"The structural probe; {sentences_text(probes)}."
+    caption = f"The structural probe; {findings.sentences_text(probes)}."
     return Table("Structural probe by layer", columns, [Rows(rows)], caption)
 
 
 OPENING = OpeningPlan(
-    heading=heading_of("How much syntax probes find in the attention of "), findings=probe_findings
+    heading=heading_of("How much syntax probes find in the attention of "),
+    findings=findings.probe_findings,
 )
 SECTIONS = (
     SectionPlan(

@@ -19,6 +19,8 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from headscope.model.linears import used_matrix
+
 PARTS = ("word", "position", "segment", "bias")
 
 
@@ -58,6 +60,7 @@ LAYOUTS: tuple[EmbeddingLayout, ...] = (
 class Embeddings:
     """The embeddings of a model and the maps from them to the first layer's queries and keys.
 
+    projection  (weight [embedding, model], bias [model] or None), or None
     query, key  (weight [model, head·dim], bias [head·dim] or None)
     """
 
@@ -65,7 +68,7 @@ class Embeddings:
     position: nn.Embedding
     segment: nn.Embedding | None
     norm: nn.LayerNorm
-    projection: nn.Linear | None
+    projection: tuple[torch.Tensor, torch.Tensor | None] | None
     query: tuple[torch.Tensor, torch.Tensor | None]
     key: tuple[torch.Tensor, torch.Tensor | None]
 
@@ -78,7 +81,7 @@ class Embeddings:
         """
         parts, bias = self._normed(ids, segments)
         if self.projection is not None:
-            weight, shift = _linear(self.projection)
+            weight, shift = self.projection
             parts, bias = _mapped(parts, weight), _mapped(bias, weight, shift)
         both = []
         for weight, shift in (self.query, self.key):
@@ -105,7 +108,6 @@ class Embeddings:
         return scaled, self.norm.bias.detach().to(wide)
 
     def _places(self, ids: torch.Tensor) -> torch.Tensor:
-        """[example or 1, token] the position that each token is given."""
         padding = self.position.padding_idx
         if padding is None:
             return torch.arange(ids.shape[1], device=ids.device)[None]
@@ -153,27 +155,22 @@ def _embeddings(
         and isinstance(key, nn.Linear | Conv1D)
     ):
         return None
-    to_query, to_key = _linear(query), _linear(key)
+    to_query, to_key = used_matrix(query), used_matrix(key)
+    between = None if projection is None else used_matrix(projection)
+    if to_query is None or to_key is None or (projection is not None and between is None):
+        return None
     if query is key:
         to_query, to_key = _third(to_query, 0), _third(to_key, 1)
-    return Embeddings(word, position, segment, norm, projection, to_query, to_key)
+    return Embeddings(word, position, segment, norm, between, to_query, to_key)
 
 
 def _under(root: str, path: str) -> str:
     return f"{root}.{path}" if root else path
 
 
-def _linear(module: nn.Linear | Conv1D) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Weight [in, out] and bias [out]."""
-    weight = module.weight.detach()
-    bias = None if module.bias is None else module.bias.detach()
-    return (weight if isinstance(module, Conv1D) else weight.T), bias
-
-
 def _third(
     linear: tuple[torch.Tensor, torch.Tensor | None], at: int
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The queries (0) or keys (1) of a map that gives queries, keys and values side by side."""
     weight, bias = linear
     return weight.chunk(3, -1)[at], None if bias is None else bias.chunk(3, -1)[at]
 

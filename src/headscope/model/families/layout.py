@@ -23,6 +23,8 @@ class Layout:
                 "{name}" stands for the attention module's own name
     final_norm  the LayerNorm that closes the layer, of feed-forward plus residual; None likewise
     value       the value projection, for the fallback; None on the registry
+    returns     "weights", as most do; "scores" before softmax, padding already masked; "band": of
+                a window around each query, after columns of the tokens that all attend to
     when        the row holds only where this attribute, of the attention module or else of its
                 configuration, has this value
     """
@@ -33,6 +35,7 @@ class Layout:
     norm: str | None = None
     final_norm: str | None = None
     value: str | None = None
+    returns: str = "weights"
     when: tuple[str, object] | None = None
 
 
@@ -76,12 +79,44 @@ LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, resid
     # off the registry
     Layout(("DisentangledSelfAttention",), *_BERT, value="value_proj"),
     Layout(("MPNetSelfAttention",), "o", "^", "^.LayerNorm", "^^.output.LayerNorm", value="v"),
+    Layout(("SqueezeBertSelfAttention",), None, returns="scores"),
+    Layout(("ProphetNetAttention",), "out_proj", value="value_proj", returns="scores"),
+    Layout(("LongformerSelfAttention", "LEDEncoderSelfAttention"), None, returns="band"),
+    Layout(("BigBirdPegasusSelfAttention",), "^.output", value="value"),  # its decoder is on it
 )  # fmt: skip
 
 # Where families that are not in the table usually keep W_O: for each ending of the attention
 # class's name, in order. The instrument checks that it is given the mixed values as they are.
 USUAL_PROJECTIONS: tuple[tuple[str, str], ...] = (
-    *(("Attention", name) for name in ("o_proj", "out_proj", "c_proj", "dense", "Wo", "wo", "o")),
+    *(
+        ("Attention", name)
+        for name in ("o_proj", "out_proj", "c_proj", "dense", "Wo", "wo", "o", "out_lin")
+    ),
     ("SelfAttention", "^.output.dense"),
     ("CrossAttention", "^.output.dense"),
 )
+
+# The same for the value projection, for families off the registry; the last ones give queries, keys
+# and values side by side.
+USUAL_VALUES = (
+    "value", "v_proj", "v_lin", "v", "value_proj", "v_head",
+    "c_attn", "query_key_value", "Wqkv", "qkv_proj",
+)  # fmt: skip
+
+# Attention that has no weight from each token to each token: refused, and why.
+_SPARSE = "reads sampled blocks of tokens; load it with attention_type='original_full'"
+NOT_WHOLE: dict[str, str] = {
+    "BigBirdBlockSparseAttention": _SPARSE,
+    "BigBirdPegasusBlockSparseAttention": _SPARSE,
+    "CanineSelfAttention": "reads characters in chunks, and molecules of several characters",
+    "FunnelRelMultiheadAttention": "pools tokens from block to block",
+    "LongT5LocalAttention": "reads blocks of tokens",
+    "LongT5TransientGlobalAttention": "reads blocks of tokens",
+    "LocalSelfAttention": "reads chunks of tokens",
+    "LSHSelfAttention": "reads hashed chunks of tokens",
+    "MraSelfAttention": "approximates its map at several resolutions, and returns none",
+    "NystromformerSelfAttention": "approximates its map by landmarks",
+    "PegasusXGlobalLocalAttention": "reads blocks of tokens",
+    "RwkvSelfAttention": "is a recurrence, not attention",
+    "YosoSelfAttention": "hashes tokens instead of weighing them",
+}

@@ -1,33 +1,35 @@
-"""Find the modules of a model that compute attention, and the modules around each of them.
-
-Families that bypass transformers' registry (MPNet, DeBERTa) are read here too: the model is asked
-for its own maps (`output_attentions=True`), and hooks take each layer's map as it leaves the
-attention module, and the value vectors as they leave the value projection. Queries and keys are
-left out: what these families add to q·k (relative positions) is not theirs alone. Under training
-dropout the maps are what is left after it.
-"""
+"""Find the modules of a model that compute attention, and the modules around each of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 from transformers.pytorch_utils import Conv1D
 
-from headscope.errors import HeadscopeError, ModelError
+from headscope.errors import ModelError
 from headscope.model.families.embeddings import Embeddings, find_embeddings
-from headscope.model.families.layout import LAYOUTS, USUAL_PROJECTIONS, Layout
-from headscope.model.linears import Norm, OutputProjection
+from headscope.model.families.layout import (
+    LAYOUTS,
+    NOT_WHOLE,
+    USUAL_PROJECTIONS,
+    USUAL_VALUES,
+    Layout,
+)
+from headscope.model.linears import Norm, OutputProjection, used_matrix
 
 _CROSS = re.compile(r"cross_?attention|cross_attn|encoder_attn|EncDecAttention")
+_TOWER = re.compile(r"(?:^|\.)(text|vision|audio|speech)_(?:model|tower|encoder)\.")
 _DECODER = re.compile(r"(^|\.)decoder\.")
 
 
@@ -36,14 +38,16 @@ class Site:
     """One attention module and its neighbours.
 
     path        where the attention module is in the model
-    stack       "encoder", "decoder" or "cross"
+    stack       "encoder", "decoder" or "cross"; "text", "vision" and so on where there are two
     attention   the module that computes attention
     projection  the module of W_O, or None if it is unknown
     residual    the module whose input is the residual stream, or None
     norm        the LayerNorm of attention plus residual, or None
     final_norm  the LayerNorm that closes the layer, or None
     block       the module of the whole layer, attention, feed-forward and all, or None
-    value       the value projection; only where the fallback needs it
+    value       the value projection; only where the model's own maps are read
+    returns     what its own map holds, see `Layout`
+    eager       the family bypasses the registry here: its own map is read
     listed      the family is in the table; else the projection is a guess, checked as it runs
     embeddings  what the first layer's queries and keys are made from, where it is known
     """
@@ -57,20 +61,20 @@ class Site:
     final_norm: nn.Module | None = None
     block: nn.Module | None = None
     value: nn.Module | None = None
+    returns: str = "weights"
+    eager: bool = False
     listed: bool = False
     embeddings: Embeddings | None = None
 
     @cached_property
     def output_projection(self) -> OutputProjection | None:
-        """W_O cut into heads; None if the projection is unknown or no plain linear map."""
+        """W_O as it is used, cut into heads; None if the projection is unknown or no linear map."""
         module = self.projection
-        if not isinstance(module, nn.Linear | Conv1D):
+        used = used_matrix(module) if isinstance(module, nn.Linear | Conv1D) else None
+        if used is None:
             return None
-        weight = module.weight.detach()
-        by_input = weight if isinstance(module, Conv1D) else weight.T  # [head·dim, model]
-        heads = _heads(self.attention)
-        bias = None if module.bias is None else module.bias.detach()
-        cut = by_input.reshape(heads, -1, by_input.shape[1])  # [head, dim, model]
+        by_input, bias = used  # [head·dim, model]
+        cut = by_input.reshape(_heads(self.attention), -1, by_input.shape[1])  # [head, dim, model]
         return OutputProjection(cut.contiguous(), bias)
 
     @cached_property
@@ -102,8 +106,7 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     """The attention modules of a model that the table or a guess finds, in order of definition.
 
     On the registry others may turn up when they are called: see `unlisted_site`. Raises ModelError
-    if the family computes attention outside transformers' registry and no layout says how to read
-    it there.
+    if nothing in a model that bypasses transformers' registry looks like attention.
     """
     modules = dict(model.named_modules())
     sites = [
@@ -113,19 +116,72 @@ def find_sites(model: PreTrainedModel) -> list[Site]:
     ]
     if registered(model):
         known = find_embeddings(modules, [site.path for site in sites])
-        return [
-            replace(site, embeddings=known.get(site.path), block=_block(site.path, modules))
+        return _apart([
+            replace(
+                site, embeddings=known.get(site.path), block=_block(site.path, modules),
+                eager=site.value is not None,
+            )
             for site in sites
-        ]
-    readable = [site for site in sites if site.value is not None]
+        ])  # fmt: skip
+    by_path = {site.path: site for site in sites}
+    readable = [
+        replace(site, stack=stack, value=site.value or _usual_value(path, modules), eager=True)
+        for path, stack in _off_registry(model, modules)
+        for site in (by_path.get(path) or Site(path, stack, modules[path]),)
+    ]
     if not readable:
         family = getattr(model.config, "model_type", "unknown")
         raise ModelError(
-            f"the family {family!r} ({type(model).__name__}) computes attention outside "
-            "transformers' attention registry, and headscope has no fallback for it; "
-            "use another family, or add a layout as CONTRIBUTING describes"
+            f"the family {family!r} ({type(model).__name__}) has no attention that headscope "
+            "knows of; wanted a model whose layers attend from token to token"
         )
     return readable
+
+
+def _apart(sites: list[Site]) -> list[Site]:
+    """Two towers side by side (CLIP) are two stacks, and have the towers' names."""
+    towers = [found and found[1] for found in (_TOWER.search(site.path) for site in sites)]
+    if len(set(filter(None, towers))) < 2:
+        return sites
+    pairs = zip(sites, towers, strict=True)
+    return [replace(site, stack=tower) if tower else site for site, tower in pairs]
+
+
+def refuse_not_whole(model: PreTrainedModel, stacks: Collection[str] | None) -> None:
+    """Raises ModelError where one of these stacks has no weight from each token to each token."""
+    for path, module in model.named_modules():
+        reason = NOT_WHOLE.get(type(module).__name__)
+        if reason is not None and (stacks is None or _stack(path, module) in stacks):
+            family = getattr(model.config, "model_type", "unknown")
+            raise ModelError(
+                f"the family {family!r} ({type(model).__name__}) has no whole attention maps: "
+                f"{type(module).__name__} {reason}; wanted one weight from each token to each token"
+            )
+
+
+def other_layers(
+    model: nn.Module, attentions: Sequence[str], calls: int
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """Where some layers of a stack attend and others do not: the numbers of those that do, and
+    what the others mix tokens by. Empty where all attend, or layers are in no numbered list.
+
+    attentions  paths of the attention modules, as they were called
+    calls       how many there were: a module may be called for several layers
+    """
+    lists = {re.split(r"\.\d+\.", path, maxsplit=1)[0] for path in attentions}
+    home = dict(model.named_modules()).get(next(iter(lists))) if len(lists) == 1 else None
+    if not isinstance(home, nn.ModuleList):
+        return (), {}
+    called = {model.get_submodule(path) for path in attentions}
+    attend = [at for at, block in enumerate(home) if called & set(block.modules())]
+    if len(attend) != calls or calls == len(home):
+        return (), {}
+    usual = {type(part) for at in attend for part in home[at].modules()}
+    others = {}
+    for at in sorted(set(range(len(home))) - set(attend)):
+        inside = (type(part) for part in home[at].modules() if part is not home[at])
+        others[at] = next((kind for kind in inside if kind not in usual), type(home[at])).__name__
+    return tuple(attend), others
 
 
 def unlisted_site(model: PreTrainedModel, module: nn.Module) -> Site | None:
@@ -134,6 +190,25 @@ def unlisted_site(model: PreTrainedModel, module: nn.Module) -> Site | None:
         if candidate is module:
             return Site(path, _stack(path, module), module)
     return None
+
+
+def _off_registry(
+    model: PreTrainedModel, modules: Mapping[str, nn.Module]
+) -> list[tuple[str, str]]:
+    """(path, stack) of the innermost modules that are named after attention."""
+    named = [path for path, module in modules.items() if "Attention" in type(module).__name__]
+    inner = [path for path in named if not any(other.startswith(f"{path}.") for other in named)]
+    causal = _reads_leftwards(model.config)
+    stacks = [(path, _stack(path, modules[path])) for path in inner]
+    return [(path, "decoder" if causal and s == "encoder" else s) for path, s in stacks]
+
+
+def _reads_leftwards(config: Any) -> bool:
+    """Whether a family predicts the next token, and hides it (XLNet sees both sides)."""
+    family = getattr(config, "model_type", None)
+    both = family in MODEL_FOR_MASKED_LM_MAPPING_NAMES or getattr(config, "attn_type", "") == "bi"
+    split = getattr(config, "is_encoder_decoder", False)
+    return family in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not both and not split
 
 
 def registered(model: PreTrainedModel) -> bool:
@@ -157,7 +232,6 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    """The site as the table describes it."""
     names = {base.__name__ for base in type(module).__mro__}
     for layout in LAYOUTS:
         if names.isdisjoint(layout.attention) or not _holds(layout, module):
@@ -170,7 +244,8 @@ def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site
 
         return Site(
             path, _stack(path, module), module, at(layout.projection), at(layout.residual),
-            at(layout.norm), at(layout.final_norm), value=at(layout.value), listed=True,
+            at(layout.norm), at(layout.final_norm), value=at(layout.value),
+            returns=layout.returns, listed=True,
         )  # fmt: skip
     return None
 
@@ -184,12 +259,17 @@ def _holds(layout: Layout, module: nn.Module) -> bool:
 
 
 def _guessed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    """A site for other modules that look like attention with an output projection."""
     for ending, where in USUAL_PROJECTIONS:
         projection = modules.get(_absolute(path, where))
         if type(module).__name__.endswith(ending) and isinstance(projection, nn.Linear | Conv1D):
             return Site(path, _stack(path, module), module, projection)
     return None
+
+
+def _usual_value(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
+    """What may be the value projection of attention that is in no table."""
+    usual = (modules.get(f"{path}.{name}") for name in USUAL_VALUES)
+    return next((module for module in usual if module is not None), None)
 
 
 def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
@@ -201,7 +281,6 @@ def _block(path: str, modules: Mapping[str, nn.Module]) -> nn.Module | None:
 
 
 def _norm(module: nn.Module | None) -> Norm | None:
-    """γ, ε and β; None for anything but a LayerNorm with a scale."""
     if not isinstance(module, nn.LayerNorm) or module.weight is None:
         return None
     shift = None if module.bias is None else module.bias.detach()
@@ -225,55 +304,10 @@ def _stack(path: str, module: nn.Module) -> str:
 
 
 def _heads(attention: nn.Module) -> int:
-    """Number of query heads of an attention module."""
-    for name in ("num_attention_heads", "num_heads", "n_heads"):
+    for name in ("num_attention_heads", "num_heads", "n_heads", "n_head", "num_attn_heads"):
         if isinstance(number := getattr(attention, name, None), int):
             return number
     stated = getattr(getattr(attention, "config", None), "num_attention_heads", None)
     if stated is not None:
         return int(stated)
     raise ModelError(f"the number of heads of {type(attention).__name__} is unknown")
-
-
-Take = Callable[[Site, torch.Tensor, torch.Tensor | None], None]
-
-
-@contextmanager
-def read_eagerly(model: nn.Module, sites: Sequence[Site], take: Take) -> Iterator[None]:
-    """Inside the context, `take(site, attention, values)` is called as each layer computes.
-
-    attention  [example, head, query, key]
-    values     [example, head, key, dim], or None if the value projection is unknown
-    """
-    values: dict[Site, torch.Tensor] = {}
-
-    def ask(_model: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        return args, {**kwargs, "output_attentions": True}
-
-    def keep(site: Site, _module: nn.Module, _args: Any, output: torch.Tensor) -> None:
-        values[site] = output
-
-    def show(site: Site, _module: nn.Module, _args: Any, output: Any) -> None:
-        attention, value = _map_in(output, site), values.pop(site, None)
-        if value is not None:
-            examples, heads = attention.shape[:2]
-            value = value.reshape(examples, attention.shape[3], heads, -1).transpose(1, 2)
-        take(site, attention, value)
-
-    with ExitStack() as stack:
-        for module in model.modules():
-            if isinstance(module, PreTrainedModel):  # one inside another may be run by itself
-                stack.callback(module.register_forward_pre_hook(ask, with_kwargs=True).remove)
-        for site in sites:
-            stack.callback(site.attention.register_forward_hook(partial(show, site)).remove)
-            if site.value is not None:
-                stack.callback(site.value.register_forward_hook(partial(keep, site)).remove)
-        yield
-
-
-def _map_in(output: Any, site: Site) -> torch.Tensor:
-    """The [example, head, query, key] tensor among what an attention module returned."""
-    for part in output if isinstance(output, tuple) else (output,):
-        if isinstance(part, torch.Tensor) and part.ndim == 4 and part.shape[2] == part.shape[3]:
-            return part
-    raise HeadscopeError(f"{site.path} returned no attention map; please report this model")

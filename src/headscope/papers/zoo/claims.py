@@ -8,14 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headscope.core.terms import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source
-from headscope.papers.claim_engine import (
-    QUOTED,
-    SIGNIFICANT,
-    Bound,
-    ClaimGroup,
-    PaperClaim,
-    Published,
-)
+from headscope.papers import claim_engine
+from headscope.papers.claim_engine import Bound, ClaimGroup, PaperClaim, Published
 from headscope.papers.zoo import measures
 
 NEGLIGIBLE = 0.1  # Cohen 1988: a correlation below is less than small
@@ -65,11 +59,10 @@ RELATIONS = (
 
 def quoted(text: str) -> tuple[Published, ...]:
     """What was printed of BERT-base; shown, and compared with nothing."""
-    return (Published(text, QUOTED),)
+    return (Published(text, claim_engine.QUOTED),)
 
 
 def _cancels(category: str, text: str, of: str, printed: str, headline: str = "") -> PaperClaim:
-    """The claim that weights and norms cancel, or do not for other tokens."""
     key = {"sep": "separator", "cls": "opening"}.get(category, category)
     test = ("near", NEGLIGIBLE) if category == "other" else ("below", -NEGLIGIBLE)
     return PaperClaim(f"cancel_{key}", f"{KOBAYASHI20}, Table 2", text,
@@ -187,7 +180,8 @@ GROUPS = (
                    measures.layers_alike(), (), "share", number="by how much heads of a layer "
                    "differ less (Jensen-Shannon divergence) than heads of different layers; with p "
                    "against layers dealt out anew",
-                   bound=Bound("above", 0.0, f"{OURS}: any difference, p ≤ {SIGNIFICANT:g}"),
+                   bound=Bound("above", 0.0, f"{OURS}: any difference, p ≤ "
+                               f"{claim_engine.SIGNIFICANT:g}"),
                    headline="heads of one layer are more alike than heads of different layers"),
     )),
 )  # fmt: skip

@@ -160,7 +160,7 @@ def opening_last(run: PaperRun) -> Measured:
     if is_decoder(run):
         raise Unmeasured("a decoder’s first token sees only itself")
     cls, every = (run.entropies(query)[:, -1].mean(-1) for query in ("cls", "all"))
-    share = _share_text(float(cls[0] / run.draws("entropy", "uniform")[0]))
+    share = percent(float(cls[0] / run.draws("entropy", "uniform")[0]))
     detail = f"{name}: {fixed(float(cls[0]), 2)} nats, {share} of uniform"
     return run.measured(cls - every, detail=detail)
 
@@ -172,7 +172,7 @@ def separator_empty(run: PaperRun) -> Measured:
     weight, norm = (
         _middle(share_by_layer(run, name, "sep")) for name in ("attention", "weighted_norm")
     )
-    shares = (_share_text(float(part[0])) for part in (norm, weight))
+    shares = (percent(float(part[0])) for part in (norm, weight))
     return run.measured(norm / weight, detail="norm {}, weight {}".format(*shares))
 
 
@@ -204,10 +204,6 @@ def mixing(run: PaperRun) -> Measured:
         if np.isfinite(ratios[0]).all():
             return run.measured(ratios.mean(1), detail=words)
     raise Unmeasured("its residual cannot be read")
-
-
-def _share_text(share: float) -> str:
-    return percent(share, math.nan, math.nan)
 
 
 def best_relation_head(run: PaperRun, labels: tuple[str, ...]) -> RelationHead:

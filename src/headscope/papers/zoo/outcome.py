@@ -19,15 +19,8 @@ from headscope.core.accumulators import Estimate
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
-from headscope.papers.claim_engine import (
-    FAILS,
-    HOLDS,
-    UNASKED,
-    UNCLEAR,
-    ClaimOutcome,
-    PaperClaim,
-    against_bound,
-)
+from headscope.papers import claim_engine
+from headscope.papers.claim_engine import ClaimOutcome, PaperClaim
 from headscope.papers.quantities import Measured, PaperRun, PaperRuns
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, RELATIONS, relation_key
 from headscope.papers.zoo.measures import MODEL_RUN, depth_curves, depths
@@ -62,7 +55,7 @@ class ZooOutcome:
         """The outcome of every claim for every model: [key of the claim][model]."""
         return {
             claim.key: {
-                label: against_bound(claim, run.beside, group.id)
+                label: claim_engine.against_bound(claim, run.beside, group.id)
                 for label, run in self.asked.items()
             }
             for group in GROUPS
@@ -89,7 +82,7 @@ class ZooOutcome:
         sentences = []
         for claim in CLAIMS:
             answers = self.answers[claim.key]
-            if claim.headline and any(a.verdict != UNASKED for a in answers.values()):
+            if claim.headline and any(a.verdict != claim_engine.UNASKED for a in answers.values()):
                 exceptions = _exceptions(claim, answers)
                 sentences.append(f"In {how_many(answers)} {claim.headline}{exceptions}.")
             elif claim.headline:
@@ -102,8 +95,8 @@ class ZooOutcome:
 
 def held(answers: Answers) -> tuple[int, int]:
     """For how many models a claim holds, and how many could be asked."""
-    asked = [answer for answer in answers.values() if answer.verdict != UNASKED]
-    return sum(answer.verdict == HOLDS for answer in asked), len(asked)
+    asked = [answer for answer in answers.values() if answer.verdict != claim_engine.UNASKED]
+    return sum(answer.verdict == claim_engine.HOLDS for answer in asked), len(asked)
 
 
 def how_many(answers: Answers) -> str:
@@ -118,7 +111,7 @@ def how_many(answers: Answers) -> str:
 def value_words(claim: PaperClaim, value: float) -> str:
     """A number in the unit of its claim, without interval."""
     if claim.unit == "share":
-        return percent(value, math.nan, math.nan)
+        return percent(value)
     if claim.unit == "points":
         text = fixed(100 * value, 1)
         return f"{'+' if value > 0 else ''}{text} points"
@@ -128,21 +121,22 @@ def value_words(claim: PaperClaim, value: float) -> str:
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
     """In brackets the models for which it does not hold, is unclear, or cannot be asked."""
     parts = []
-    for verdict, start in ((FAILS, "not in"), (UNCLEAR, "unclear in")):
+    for verdict, start in ((claim_engine.FAILS, "not in"), (claim_engine.UNCLEAR, "unclear in")):
         words = [
             name if claim.unit == "heads" else f"{name}: {value_words(claim, a.measured.value)}"
             for name, a in answers.items()
             if a.verdict == verdict and a.measured is not None
         ]
         parts += [f"{start} {_listed(words)}"] if words else []
-    silent = sorted((a.reason, name) for name, a in answers.items() if a.verdict == UNASKED)
+    silent = sorted(
+        (a.reason, name) for name, a in answers.items() if a.verdict == claim_engine.UNASKED
+    )
     for why, group in groupby(silent, key=lambda pair: pair[0]):
         parts.append(f"cannot be asked of {_listed([name for _, name in group])}: {why}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _relations(answers: Mapping[str, Answers]) -> list[str]:
-    """One sentence on all relations: in how many models a head beats every fixed offset."""
     counts = [(relation.name, *held(answers[relation_key(relation)])) for relation in RELATIONS]
     words = [f"{name} {holding} of {asked}" for name, holding, asked in counts if asked]
     if not words:
@@ -227,9 +221,9 @@ def write_tables(zoo: ZooOutcome) -> list[Path]:
     others = {"layers": layer_table(zoo), "best_heads": head_table(zoo), "models": model_table(zoo)}
     for name, table in {"claims": claims, **others}.items():
         if len(table):
-            for kind, write in (("csv", _csv), ("parquet", _parquet)):
-                path = zoo.path / "tables" / f"{name}.{kind}"
-                written.append(write_whole(path, partial(write, table)))
+            path, parquet = zoo.path / "tables" / name, partial(table.to_parquet, index=False)
+            written.append(write_whole(path.with_suffix(".csv"), partial(_csv, table)))
+            written.append(write_whole(path.with_suffix(".parquet"), parquet))
     return written
 
 
@@ -283,7 +277,3 @@ def _plain(value: Any) -> Any:
 
 def _csv(table: pd.DataFrame, path: str) -> None:
     table.to_csv(path, index=False, encoding="utf-8", errors="backslashreplace")
-
-
-def _parquet(table: pd.DataFrame, path: str) -> None:
-    table.to_parquet(path, index=False)

@@ -13,24 +13,18 @@ from headscope.core.results import printable, shape
 from headscope.core.wording import fixed, number, percent
 from headscope.page.shell import plain_page
 from headscope.page.svg import Styles, inline_panel
-from headscope.papers.claim_engine import (
-    FAILS,
-    HOLDS,
-    TESTS,
-    UNASKED,
-    UNCLEAR,
-    ClaimOutcome,
-    PaperClaim,
-    signed,
-)
+from headscope.papers import claim_engine
+from headscope.papers.claim_engine import ClaimOutcome, PaperClaim, signed
 from headscope.papers.zoo.claims import CLAIMS, GROUPS, REFERENCES
 from headscope.papers.zoo.figure import BEST_HEADS, all_panels, caption, depth_shades
 from headscope.papers.zoo.outcome import Answers, ZooOutcome, held
 
 WIDTH = 2.9  # inches, as the report's three beside each other
 # verdict → (sign, class of the cell)
-SIGNS = {HOLDS: ("●", "holds"), FAILS: ("○", "fails"), UNCLEAR: ("◐", "unclear"),
-         UNASKED: ("—", "unasked")}  # fmt: skip
+SIGNS = {
+    claim_engine.HOLDS: ("●", "holds"), claim_engine.FAILS: ("○", "fails"),
+    claim_engine.UNCLEAR: ("◐", "unclear"), claim_engine.UNASKED: ("—", "unasked"),
+}  # fmt: skip
 GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●", "D": "◇"}
 
 
@@ -84,9 +78,9 @@ def bound_words(claim: PaperClaim) -> str:
     if claim.bound is None:
         return ""
     test, bound = claim.bound.test, claim.bound.value
-    sign = TESTS[test]
+    sign = claim_engine.TESTS[test]
     if claim.unit == "share":
-        return f"{sign} {percent(bound, math.nan, math.nan) if bound else '0 %'}"
+        return f"{sign} {percent(bound) if bound else '0 %'}"
     if claim.unit == "points":
         return f"{sign} {100 * bound:g} points"
     unit = {"heads": " heads", "nats": " nats"}.get(claim.unit, "")
@@ -95,7 +89,6 @@ def bound_words(claim: PaperClaim) -> str:
 
 
 def _row(claim: PaperClaim, answers: Answers) -> dict[str, Any]:
-    """A claim: where its number must lie, for how many models it holds, and what each says."""
     holding, asked = held(answers)
     return {
         "claim": claim, "bound": bound_words(claim),
@@ -118,7 +111,6 @@ def cell(outcome: ClaimOutcome) -> ClaimCell:
 
 
 def _number_text(unit: str, value: float, low: float, high: float) -> str:
-    """A number with its interval in the unit of its claim."""
     if unit == "share":
         return percent(value, low, high)
     if unit == "points":
@@ -131,13 +123,11 @@ def _number_text(unit: str, value: float, low: float, high: float) -> str:
 
 
 def _definitions() -> list[tuple[list[PaperClaim], str]]:
-    """Claims of one definition together, and where the number must lie."""
     alike = groupby(CLAIMS, key=lambda claim: (claim.number, bound_words(claim), claim.place))
     return [(list(claims), bound) for (_, bound, _), claims in alike]
 
 
 def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
-    """What the heads of columns and the list of models say."""
     run = zoo.runs[label]
     model, counts = run.manifest["model"], run.manifest["counts"]
     layers, heads = shape(run.tree)
@@ -152,7 +142,6 @@ def _model(zoo: ZooOutcome, label: str) -> dict[str, Any]:
 
 
 def _facts(zoo: ZooOutcome) -> dict[str, str]:
-    """What was read, and how sure the numbers are."""
     tree = next(iter(zoo.runs.values())).tree
     documents = sorted({int(run.tree.attrs["documents"]) for run in zoo.runs.values()})
     read = " to ".join(f"{n:,}" for n in (documents[0], documents[-1])[: len(documents)])

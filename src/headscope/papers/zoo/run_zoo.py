@@ -9,10 +9,7 @@ one continued; where a model fails, its error is kept, and the others go on.
 
 from __future__ import annotations
 
-import hashlib
-import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,13 +19,14 @@ from typing import Any
 import pandas as pd
 
 import headscope
-from headscope.core.results import keeping_draws, printable, title_name
+from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
 from headscope.model.model import Model, load
 from headscope.page.shell import write_page
 from headscope.papers.zoo.figure import save_figures
+from headscope.papers.zoo.listed_models import ListedModel, listed_models
 from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
@@ -40,8 +38,6 @@ from headscope.run.store import MANIFEST, Run, RunFolder
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
 MODELS = "models"
-LONGEST = 60  # characters of a folder's name: some file systems end at 255 bytes
-_STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 MOST_HEADS = 400  # ours: pairs grow with the square; BERT-large has 384 heads
 
 
@@ -121,10 +117,7 @@ def zoo(
 def allowed_analyses(
     model: Model, settings: Settings, annotated: frozenset[str]
 ) -> tuple[str, ...]:
-    """The analyses that are asked for and that this model and the corpus allow.
-
-    raises  InputError where that is none
-    """
+    """The analyses asked for that model and corpus allow; raises InputError where there is none."""
     known, shape = known_analyses(), model.shape
     asked = choose(settings.analyses or ANALYSES)
     kept = []
@@ -143,66 +136,6 @@ def allowed_analyses(
 
 
 @dataclass(frozen=True)
-class ListedModel:
-    """One model of a zoo.
-
-    given   as it was named, or loaded
-    label   what tables and pictures call it
-    folder  of its run, below OUT/models
-    """
-
-    given: str | Model
-    label: str
-    folder: str
-
-
-def listed_models(models: Sequence[str | Path | Model]) -> list[ListedModel]:
-    """The models in the order in which they were named.
-
-    raises  InputError for none, or for one that is named twice
-    """
-    if isinstance(models, str):
-        raise InputError(f"models is {models!r}; wanted several, say ['demo', 'gpt2']")
-    given = [str(model) if isinstance(model, Path) else model for model in models]
-    if not given:
-        raise InputError("found no model; wanted at least one: a hub id, a local folder, or demo")
-    names = [model if isinstance(model, str) else _name(model) for model in given]
-    for name, count in Counter(map(_place, names)).items():
-        if count > 1:
-            raise InputError(f"found the model {name!r} {count} times; name each once")
-    titles = [title_name(printable(name)) for name in names]
-    listed = []
-    for model, name, title in zip(given, names, titles, strict=True):
-        alone = titles.count(title) == 1
-        label = title if alone else printable(name)
-        listed.append(ListedModel(model, label, folder_name(name, alone=alone)))
-    return listed
-
-
-def folder_name(model: str, *, alone: bool = True) -> str:
-    """A name that any file system takes; with a hash where it alone would not tell models apart."""
-    title = title_name(model)
-    plain = _STRANGE.sub("-", title.replace("/", "--")).strip(".-")[:LONGEST]
-    if alone and plain == title.replace("/", "--"):
-        return plain
-    digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{plain}-{digest}" if plain else digest
-
-
-def _name(model: Model) -> str:
-    """The name of a loaded model, with its weights' hash, as nobody typed it."""
-    return f"{model.name} {model.sha256[:8]}"
-
-
-def _place(name: str) -> str:
-    """A local folder by where it really is: it may be named in several ways."""
-    try:
-        return str(Path(name).resolve()) if Path(name).is_dir() else name
-    except (OSError, ValueError):
-        return name
-
-
-@dataclass(frozen=True)
 class ZooJob:
     """What is done with every model; `annotated`: which annotations the corpus has."""
 
@@ -218,7 +151,6 @@ class ZooJob:
 def _each(
     listed: Sequence[ListedModel], job: ZooJob, begin: Callable[[str], None]
 ) -> tuple[dict[str, Run], dict[str, HeadscopeError]]:
-    """The runs of the models that can be read, and why the others cannot."""
     runs: dict[str, Run] = {}
     failed: dict[str, HeadscopeError] = {}
     for entry in listed:
@@ -264,7 +196,6 @@ def _annotated(corpus: Corpus, limit: int | None) -> frozenset[str]:
 
 
 def _readable(error: Exception) -> HeadscopeError:
-    """Any error as one whose text is meant for the user."""
     if isinstance(error, HeadscopeError):
         return error
     full = type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)

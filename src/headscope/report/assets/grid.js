@@ -29,8 +29,8 @@ function buildCells(board) {
   }
   board.append(top);
   for (let layer = 0; layer < data.layers; layer += 1) {
-    const label = { role: "rowheader", "aria-label": `layer ${layer + 1}` };
-    const row = element("div", { role: "row" }, element("span", label, String(layer + 1)));
+    const label = { role: "rowheader", "aria-label": `layer ${layerName(layer)}` };
+    const row = element("div", { role: "row" }, element("span", label, String(layerName(layer))));
     for (let head = 0; head < data.heads; head += 1) {
       const unit = layer * data.heads + head;
       const cell = element("div", { role: "gridcell" });

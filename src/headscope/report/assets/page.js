@@ -6,8 +6,11 @@ const listeners = [];
 const extras = []; // unit → what a card holds beside what every page can draw
 const page = { selected: null };
 
+// Where only some layers attend, they have the model's own numbers.
+const layerName = (layer) => (data.numbers?.[layer] ?? layer) + 1;
+
 function headName(unit) {
-  return `L${Math.floor(unit / data.heads) + 1}·H${(unit % data.heads) + 1}`;
+  return `L${layerName(Math.floor(unit / data.heads))}·H${(unit % data.heads) + 1}`;
 }
 
 const cardId = (unit) => headName(unit).replace("·", "");

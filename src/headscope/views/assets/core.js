@@ -32,7 +32,9 @@ const hueOf = (head) => HUES[head % HUES.length];
 // Where colour is the sign of a value, the pattern alone tells heads apart.
 const dashOf = (head) => DASHES[(measureNow().signed ? head : Math.floor(head / HUES.length)) % DASHES.length];
 const unitOf = (layer, head) => layer * stack().heads + head;
-const headName = (layer, head) => `L${layer + 1}·H${head + 1}`;
+// Where only some layers attend, they have the model's own numbers.
+const layerName = (layer) => (stack().numbers?.[layer] ?? layer) + 1;
+const headName = (layer, head) => `L${layerName(layer)}·H${head + 1}`;
 const headNow = () => state.heads[state.heads.length - 1];
 const labelOf = (layer, head) => stack().labels[layer]?.[head] ?? "";
 const chosen = () => state.pointed ?? state.kept;

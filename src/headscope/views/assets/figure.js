@@ -98,7 +98,7 @@ function chosenHeads() {
   const { heads } = stack();
   const numbers = [...state.heads].sort((one, two) => one - two);
   if (numbers.length === 1) return headName(state.layer, numbers[0]);
-  if (numbers.length === heads) return `all ${heads} heads of layer ${state.layer + 1}`;
+  if (numbers.length === heads) return `all ${heads} heads of layer ${layerName(state.layer)}`;
   return numbers.map((head) => headName(state.layer, head)).join(", ");
 }
 
@@ -134,7 +134,7 @@ function lineWords() {
 }
 
 function fileName() {
-  const who = state.view === "model" ? "" : `-L${state.layer + 1}${state.view === "head" && state.heads.length > 1 ? "" : `H${headNow() + 1}`}`;
+  const who = state.view === "model" ? "" : `-L${layerName(state.layer)}${state.view === "head" && state.heads.length > 1 ? "" : `H${headNow() + 1}`}`;
   const model = data.model.name.normalize("NFKD").replace(/[^A-Za-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40) || "model";
   const what = state.view === "neuron" ? "" : `-${measureNow().name}`;
   return `${model}-${state.view}${who}${what}`.replace(/_/g, "-");

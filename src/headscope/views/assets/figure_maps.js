@@ -74,7 +74,7 @@ function modelOnPaper(paper, x, y, place) {
   const muted = { size: 11, fill: colorOf("muted") };
   for (let head = 0; head < heads; head += 1) paper.text(left + head * (wide + THUMBNAIL.gap) + wide / 2, y + 8, head + 1, { ...muted, anchor: "middle" });
   for (let layer = 0; layer < layers; layer += 1) {
-    paper.text(left - 8, top + layer * down + high / 2, layer + 1, { ...muted, anchor: "end" });
+    paper.text(left - 8, top + layer * down + high / 2, layerName(layer), { ...muted, anchor: "end" });
     for (let head = 0; head < heads; head += 1) {
       const corner = [left + head * (wide + THUMBNAIL.gap), top + layer * down];
       paper.group(`head ${headName(layer, head)}`, () => thumbnailOnPaper(paper, corner, { wide, high, labelled, place, layer, head }));

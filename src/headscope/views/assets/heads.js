@@ -13,7 +13,7 @@ function buildHeads() {
 
 function buildChips() {
   headsOf = stack();
-  at("layer").replaceChildren(...count(stack().layers).map((layer) => element("option", { value: layer }, String(layer + 1))));
+  at("layer").replaceChildren(...count(stack().layers).map((layer) => element("option", { value: layer }, String(layerName(layer)))));
   const all = textButton("all", () => change({ heads: everyHead() }));
   const only = textButton("only", () => change({ heads: [headNow()] }));
   at("chips").replaceChildren(...count(stack().heads).map(buildChip), all, only);

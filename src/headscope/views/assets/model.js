@@ -20,7 +20,7 @@ function buildBoard() {
   const corner = element("span", { role: "columnheader" }, element("span", { class: "unseen" }, "layer"));
   const names = count(heads).map((head) => element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
   const rows = count(layers).map((layer) => {
-    const name = element("span", { role: "rowheader", "aria-label": `layer ${layer + 1}` }, String(layer + 1));
+    const name = element("span", { role: "rowheader", "aria-label": `layer ${layerName(layer)}` }, String(layerName(layer)));
     return element("div", { role: "row" }, name, ...count(heads).map((head) => buildCell(layer, head)));
   });
   board.replaceChildren(element("div", { role: "row" }, corner, ...names), ...rows);

@@ -96,8 +96,8 @@ function say(layer = state.layer, which = state.heads, words = "") {
   if (!text && state.view === "matrix" && state.cell) text = cellSentence(layer, headNow(), state.cell);
   else if (!text && place) text = tokenSentence(state.measure, layer, state.view === "matrix" ? [headNow()] : which, place);
   const one = state.view === "matrix" || state.view === "neuron";
-  const several = which.length > 1 && !one ? `L${layer + 1}, ${which.length} heads` : headName(layer, one ? headNow() : which[0]);
-  const shown = ofLayer(measureNow()) && state.view !== "neuron" ? `Layer ${layer + 1}` : several;
+  const several = which.length > 1 && !one ? `L${layerName(layer)}, ${which.length} heads` : headName(layer, one ? headNow() : which[0]);
+  const shown = ofLayer(measureNow()) && state.view !== "neuron" ? `Layer ${layerName(layer)}` : several;
   at("readout").replaceChildren(element("b", {}, shown), ` ${text || INVITES[state.view]}`);
 }
 

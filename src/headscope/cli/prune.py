@@ -1,20 +1,20 @@
-"""`headscope finetune` and `headscope prune`: write a checkpoint that learned, or lost heads."""
+"""`headscope prune`: write a checkpoint without the heads that a task can do without."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from headscope.cli import options
 from headscope.cli.options import BootstrapOptions, LinearsOption, ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, asked_task, task_data, task_examples
-from headscope.cli.terminal_output import ProgressBar, size_of, tell
+from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
+from headscope.cli.terminal_output import size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.errors import CorpusError, InputError
 
@@ -24,100 +24,6 @@ if TYPE_CHECKING:
 
     from headscope.run.store import Run
     from headscope.tasks.task_data import TaskData
-
-
-class _FinetuneOptions(Options):
-    model: str = argument()
-    output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
-    )
-    quiet: bool = flag("No progress bar.")
-    as_json: bool = options.json_flag("The record on stdout.")
-    task: TaskDataOptions = group("The task")
-    train_file: Path | None = option("A file to learn from, instead of --data.", names="--train")
-    dev_file: Path | None = option("A file to be scored on, instead of --data.", names="--dev")
-    dev_limit: Positive | None = option("Examples to be scored on at most.")
-    epochs: Positive = option("Passes over the examples.", 3, heading="The training")
-    batch: Positive = option("Examples of a batch.", 32)
-    rate: float = option("Learning rate.", 2e-5)
-    layer_decay: float = option(
-        "Each layer learns by this factor more slowly than the one above.", 1.0
-    )
-    warm_up: float = option("Share of the steps in which the rate rises.", 0.1)
-    seed: Natural = option("Seed of all random draws.", 0)
-    from_scratch: bool = flag("Random weights: only the shape and the tokenizer are MODEL's.")
-    loading: ModelOptions = group("The model")
-
-
-@typed_command("finetune", _FinetuneOptions)
-def finetune_command(given: _FinetuneOptions) -> None:
-    """Teach MODEL a task with transformers' Trainer; the defaults are those of Kovaleva et al.
-
-    MODEL learns from the train split and is scored on dev (--split), before and after.
-    finetuned.json beside the weights holds scores, settings, gradients and changes of every layer.
-
-    \b
-    headscope finetune bert-base-uncased --task rte --data glue -o bert-rte
-    headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
-    headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
-    """
-    from headscope.experiments.finetune.finetune import finetune
-    from headscope.tasks.task_model import load_for_task
-
-    train, dev = _both(given)
-    start = load_for_task(
-        given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
-        **asdict(given.loading),
-    )  # fmt: skip
-    with ProgressBar(quiet=given.quiet, unit="step") as bar:
-        record = finetune(
-            start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
-            rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
-            max_length=given.task.max_length, progress=bar,
-        )  # fmt: skip
-    was_there = " (was there: nothing was trained)" * (bar.done_before is None)
-    last = f"checkpoint: {given.output}{was_there}"
-    tell(chain(_lines_of_training(record), [last]), record if given.as_json else None)
-
-
-def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
-    """Training and dev examples; classes of a task of the user's are read off the first."""
-    asked, seed = asked_task(given.task), given.seed
-    train = task_data(
-        given.task, asked, seed=seed, limit=given.task.limit, split="train", data=given.train_file
-    )
-    dev = task_data(given.task, train.task, seed=seed, limit=given.dev_limit, data=given.dev_file)
-    if train.source == dev.source:
-        raise InputError(
-            f"{train.source} would be learned from and scored on; wanted two: --data FOLDER with "
-            "train.tsv and dev.tsv, or --train FILE --dev FILE"
-        )
-    return train, dev
-
-
-def _lines_of_training(record: Mapping[str, Any]) -> Iterator[str]:
-    task = record["task"]
-    sizes = {name: split["examples"] for name, split in record["data"].items()}
-    yield f"{task['name']}: {sizes['train']} examples to learn from, {sizes['dev']} to be scored on"
-    yield from (f"  {note}" for note in record["notes"])
-    before, after = (record["metrics"][when] for when in ("before", "after"))
-    for metric in task["metrics"]:
-        line = f"{metric}: {_number(before[metric])} before, {_number(after[metric])} after"
-        if metric == task["metrics"][0]:
-            line += f" [{_number(after['ci_low'])}, {_number(after['ci_high'])}]"
-        yield line
-    moved = [row for row in record["layers"] if row["layer"] is not None]
-    most = max(moved, key=lambda row: row["relative_change"], default=None)
-    steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
-    if most and steepest:
-        yield (
-            f"layer {most['layer'] + 1} changed most (by {100 * most['relative_change']:.2f} % of "
-            f"its weights' norm); layer {steepest['layer'] + 1} had the largest gradients"
-        )
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
 
 
 class _PruneOptions(Options):
@@ -199,9 +105,7 @@ def prune_command(given: _PruneOptions) -> None:
         run.report()
     summary = {**checkpoint.note_of(run, order, heads), "output": str(given.output)}
     last = f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)"
-    lines = chain(
-        model.notes, scoring.notes, notes, _lines_of_pruning(run, order, len(heads)), [last]
-    )
+    lines = chain(model.notes, scoring.notes, notes, _lines(run, order, len(heads)), [last])
     tell(lines, summary if given.as_json else None)
 
 
@@ -242,7 +146,7 @@ def _importance(given: _PruneOptions) -> tuple[npt.NDArray[np.float64] | None, s
     return values[..., methods.index(method)], method
 
 
-def _lines_of_pruning(run: Run, order: str, gone: int) -> Iterator[str]:
+def _lines(run: Run, order: str, gone: int) -> Iterator[str]:
     from headscope.experiments.ablation.terms import points_text
 
     pruning, size = run["pruning"], size_of(run.manifest["model"])

@@ -1,4 +1,4 @@
-"""What is installed, and does it work? `headscope analyses` and `headscope doctor`."""
+"""`headscope doctor`: check the installation, a model and a corpus."""
 
 from __future__ import annotations
 
@@ -15,32 +15,6 @@ from headscope.cli.typed_command import Options, argument, group, typed_command
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"
-
-
-class _ListingOptions(Options):
-    as_json: bool = json_flag("The same as JSON.")
-
-
-@typed_command("analyses", _ListingOptions)
-def analyses_command(given: _ListingOptions) -> None:
-    """List the analyses: what each tells, what it needs, its options, its source."""
-    from headscope.core.question import refused
-    from headscope.run.analysis import known_analyses, options_of
-
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name, "summary": kind.summary, "needs": sorted(kind.needs),
-            "options": options_of(kind), "source": kind.source, "from": kind.__module__,
-        }
-        for name, kind in known_analyses().items()
-    ]  # fmt: skip
-    lines = []
-    for row in rows:
-        lines += [f"{row['name']:<12}{row['summary']}"]
-        lines += [f"{'':<12}needs {', '.join(row['needs'])}; {row['source']}"]
-        lines += [f"{'':<12}--set {row['name']}.{o}={v}" for o, v in row["options"].items()]
-    lines += [f"left out: {why}" for why in refused()]
-    tell(lines, rows if given.as_json else None, ensure_ascii=False, indent=2)
 
 
 class _DoctorOptions(Options):
@@ -145,7 +119,10 @@ def _model(findings: Findings, given: _DoctorOptions) -> Any:
         return None
     with _check(findings, "attention") as say:
         fallback = "its own eager maps" if loaded.fallback else "transformers' attention registry"
-        stacks = ", ".join(f"{s.stack} {s.layers}×{s.heads}" for s in loaded.shapes.values())
+        stacks = ", ".join(
+            f"{s.stack} " + (s.size if s.others else f"{s.layers}×{s.heads}")
+            for s in loaded.shapes.values()
+        )
         say(f"read through {fallback}; {stacks}; at most {loaded.limit} tokens")
     with _check(findings, "output identity") as say:
         error = loaded.identity_error()

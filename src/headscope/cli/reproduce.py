@@ -1,4 +1,4 @@
-"""`headscope reproduce` and `headscope zoo`: hold what was published against runs of ours."""
+"""`headscope reproduce`: hold what a paper published against runs of ours."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import click
 
 from headscope.cli import options
 from headscope.cli.options import ModelOptions, Natural, Positive
-from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
+from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
 
 if TYPE_CHECKING:
     from headscope.papers.page import PaperOutcome
-    from headscope.papers.zoo.run_zoo import Zoo
 
 WIDTH = 58  # characters of a claim in the summary
 
@@ -63,19 +62,10 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    outcome = _reproduced(given)
-    from headscope.papers.run_paper import summary
-
-    tell(_lines_of_paper(outcome), summary(outcome) if given.as_json else None)
-    if outcome.counts["failed"]:
-        click.get_current_context().exit(1)
-
-
-def _reproduced(given: _ReproduceOptions) -> PaperOutcome:
     from headscope.papers.workspace import find_data
 
     data = find_data(given.data, given.substitutes)
-    from headscope.papers.run_paper import find_paper, reproduce
+    from headscope.papers.run_paper import find_paper, reproduce, summary
     from headscope.papers.workspace import Workspace
 
     paper = find_paper(given.paper)
@@ -85,11 +75,13 @@ def _reproduced(given: _ReproduceOptions) -> PaperOutcome:
         loading=asdict(given.loading), reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
     )  # fmt: skip
-    return reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    outcome = reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    tell(_lines(outcome), summary(outcome) if given.as_json else None)
+    if outcome.counts["failed"]:
+        click.get_current_context().exit(1)
 
 
-def _lines_of_paper(outcome: PaperOutcome) -> Iterator[str]:
-    """The lines section by section, how many hold, and where the page is."""
+def _lines(outcome: PaperOutcome) -> Iterator[str]:
     from headscope.papers.page import ours_text, short_status
 
     for section in outcome.paper.groups:
@@ -110,81 +102,3 @@ def _lines_of_paper(outcome: PaperOutcome) -> Iterator[str]:
     if any(run.path is not None and not run.has_report for run in outcome.runs.values()):
         yield f"a run’s own page: headscope report {outcome.folder / 'runs' / 'PART'}"
     yield f"report: {outcome.folder / 'report.html'}"
-
-
-class _ClaimAnalysisOptions(options.AnalysisOptions):
-    analyses: str | None = option("Comma-separated names; by default those that the claims need.")
-
-
-class _ZooOptions(options.CorpusRunOptions):
-    models: tuple[str, ...] = argument()
-    asked: _ClaimAnalysisOptions = group("What to compute")
-    loading: ModelOptions = group("The models")
-    output: Path = options.output_option("Folder; re-running resumes.")
-
-
-@run_command("zoo", _ZooOptions)
-def zoo_command(given: _ZooOptions) -> None:
-    """Ask of several models what was claimed of BERT: one table, and pictures side by side.
-
-    MODELS are hub ids, local folders, or `demo`. Each gets a run folder below OUT/models.
-
-    \b
-    headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
-    headscope zoo demo ./my-model --text wiki.txt -o zoo
-    """
-    from headscope.papers.zoo.outcome import as_json
-
-    zoo = _zoo(given)
-    page = str(zoo.path / "report.html")
-    runs = {label: str(run.path) for label, run in zoo.runs.items()}
-    summary = {"zoo": str(zoo.path), "report": page, "runs": runs}
-    tell(_lines_of_zoo(zoo), summary | as_json(zoo) if given.how.as_json else None)
-    for label, why in zoo.failed.items():
-        complain(f"{label}: {why}")
-    if zoo.failed:
-        click.get_current_context().exit(1)
-
-
-def _zoo(given: _ZooOptions) -> Zoo:
-    # Everything that can be wrong with the request is found before a model is loaded.
-    corpus = options.read_corpus(given.corpus, limit=given.limit)
-    settings = options.run_settings(given)
-    from headscope.papers.zoo.run_zoo import listed_models, zoo
-
-    listed_models(given.models)
-    options.check_run_folder(given.output)
-    for note in annotate(corpus, quiet=given.how.quiet):
-        complain(note)
-
-    with ProgressBar(quiet=given.how.quiet) as bar:
-
-        def begin(label: str) -> None:
-            """A bar of its own for each model."""
-            bar.__exit__()
-            if not given.how.quiet:
-                complain(label)
-
-        done = zoo(
-            given.models, corpus, output=given.output, settings=settings,
-            execution=options.execution_of(bar, given.batches, given.how), begin=begin,
-            reports=not given.how.no_report, loading=asdict(given.loading),
-        )  # fmt: skip
-    done.report()
-    return done
-
-
-def _lines_of_zoo(zoo: Zoo) -> Iterator[str]:
-    """What was asked of whom, what holds, and where it is."""
-    for label, run in zoo.runs.items():
-        counts, model = run.manifest["counts"], run.manifest["model"]
-        yield (
-            f"{label}: {model['layers']} layers × {model['heads']} heads on "
-            f"{counts['documents']} documents, {counts['tokens']} tokens"
-        )
-        yield from (
-            f"{label}: {key}: {counts[key]}" for key in ("windowed", "skipped") if counts[key]
-        )
-    yield from (f"- {sentence}" for sentence in zoo.headlines)
-    yield f"claims: {zoo.path}/claims.csv"
-    yield f"report: {zoo.path}/report.html"

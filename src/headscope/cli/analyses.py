@@ -1,0 +1,35 @@
+"""`headscope analyses`: list the analyses that are installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headscope.cli.options import json_flag
+from headscope.cli.terminal_output import tell
+from headscope.cli.typed_command import Options, typed_command
+
+
+class _ListingOptions(Options):
+    as_json: bool = json_flag("The same as JSON.")
+
+
+@typed_command("analyses", _ListingOptions)
+def analyses_command(given: _ListingOptions) -> None:
+    """List the analyses: what each tells, what it needs, its options, its source."""
+    from headscope.core.question import refused
+    from headscope.run.analysis import known_analyses, options_of
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name, "summary": kind.summary, "needs": sorted(kind.needs),
+            "options": options_of(kind), "source": kind.source, "from": kind.__module__,
+        }
+        for name, kind in known_analyses().items()
+    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        lines += [f"{row['name']:<12}{row['summary']}"]
+        lines += [f"{'':<12}needs {', '.join(row['needs'])}; {row['source']}"]
+        lines += [f"{'':<12}--set {row['name']}.{o}={v}" for o, v in row["options"].items()]
+    lines += [f"left out: {why}" for why in refused()]
+    tell(lines, rows if given.as_json else None, ensure_ascii=False, indent=2)

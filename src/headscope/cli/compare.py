@@ -1,0 +1,119 @@
+"""`headscope compare`: from two models and a corpus to a report on what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headscope.cli import options
+from headscope.cli.options import CorpusOptions, ModelOptions
+from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
+from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
+from headscope.cli.typed_command import argument, group, option, run_command
+from headscope.errors import CorpusError, InputError
+
+if TYPE_CHECKING:
+    from headscope.corpus import Corpus
+    from headscope.run.store import Run
+    from headscope.tasks.task_data import TaskData
+
+TASK_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
+
+
+class _QuickAnalysisOptions(options.AnalysisOptions):
+    analyses: str | None = option("Comma-separated names; by default all that are quick.")
+
+
+class _CompareOptions(options.CorpusRunOptions):
+    base: str = argument()
+    tuned: str = argument()
+    task: TaskOptions = group("The examples of a task", before="corpus")
+    corpus: CorpusOptions = group("Or any text")
+    asked: _QuickAnalysisOptions = group("What to compute")
+    padded_to: int | None = option(
+        "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
+        type=click.IntRange(4), metavar="TOKENS", before="chance",
+    )  # fmt: skip
+    base_revision: str | None = option(
+        "Branch, tag or commit of BASE on the hub.", heading="The models", before="loading"
+    )
+    loading: ModelOptions = group()
+
+
+@run_command("compare", _CompareOptions)
+def compare_command(given: _CompareOptions) -> None:
+    """Tell what TUNED does differently from BASE, head by head, and write a run with a report.
+
+    Both see the same inputs: the examples of a task, or any text. BASE and TUNED are hub ids, local
+    folders, or `demo`; they need one shape and one tokenizer.
+
+    \b
+    headscope compare bert-base-uncased bert-rte --task rte --data glue -o run
+    headscope compare bert-base-uncased bert-rte --treebank dev.conllu -o run
+    headscope compare demo ./checkpoint --text wiki.txt -o run
+    """
+    # Everything that can be wrong with the request is found before a model is loaded.
+    texts, data = _asked(given)
+    settings = options.run_settings(given)
+    options.check_run_folder(given.output)
+    notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
+    from headscope.experiments.comparison.compare import compare
+    from headscope.experiments.comparison.paired_inputs import TaskCorpus
+    from headscope.model.model import load
+
+    base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
+    tuned = load(given.tuned, **asdict(given.loading))
+    corpus = texts
+    if data is not None:
+        length = min(given.lengths.max_length or TASK_LENGTH, base.limit, tuned.limit)
+        settings = replace(settings, max_length=length, limit=None)
+        corpus = TaskCorpus(base, tuned, data, max_length=length)
+        notes += [*data.notes, *([corpus.note] if corpus.note else [])]
+    assert corpus is not None
+    with ProgressBar(quiet=given.how.quiet) as progress:
+        run = compare(
+            base, tuned, corpus, output=given.output, settings=settings, padded_to=given.padded_to,
+            execution=options.execution_of(progress, given.batches, given.how),
+        )  # fmt: skip
+    options.conclude(run, given.how, lines=_compared(run, progress, notes), summary=_summary)
+
+
+def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
+    """The examples of a task, or a corpus; InputError for both, CorpusError for neither."""
+    if given.task.task is not None:
+        refuse_text(given.task, given.corpus, "compare twice, into two run folders")
+        seed, limit = given.chance.seed, given.limit
+        return None, task_examples(given.task, given.tuned, given.loading, seed, limit)
+    if given.task.data is not None:
+        raise InputError(f"found --data {given.task.data} and no task; give --task NAME too")
+    if not given.corpus.named:
+        raise CorpusError(
+            "nothing to compare them on; give the examples of a task (--task rte --data "
+            "FOLDER), or one or more of --text, --treebank, --coref, --segments FILE, --frames "
+            "DIR, --demo"
+        )
+    return options.read_corpus(given.corpus, limit=given.limit), None
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    from headscope.experiments.comparison.findings import findings
+
+    kept = {key: run.manifest[key] for key in ("base", "analyses", "shards")}
+    return {"findings": findings(run.tree), **kept}
+
+
+def _compared(run: Run, progress: ProgressBar, notes: list[str]) -> Iterator[str]:
+    from headscope.core.results import counted
+    from headscope.experiments.comparison.findings import findings
+
+    base, model, counts = (run.manifest[key] for key in ("base", "model", "counts"))
+    yield (
+        f"{base['name']} and {size_of(model)} on "
+        f"{counts['documents']} {counted(run.tree)}, {counts['examples']} inputs, "
+        f"{counts['tokens']} tokens"
+    )
+    yield from reading_lines(counts, progress, notes)
+    yield from findings(run.tree)

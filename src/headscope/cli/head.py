@@ -1,0 +1,93 @@
+"""`headscope head`: all that a finished run says of one head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headscope.cli.options import head_named, json_flag
+from headscope.cli.terminal_output import tell
+from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.heads.head_card import HeadCard
+    from headscope.run.store import Run
+
+
+class _HeadOptions(Options):
+    run: Path = argument()
+    head: str = argument()
+    output: Path | None = option(
+        "The card as a page; it holds those of all heads.", names="-o --output"
+    )
+    svg: Path | None = option("The card as a figure, vector text.")
+    png: Path | None = option("The same at 300 dpi.")
+    as_json: bool = json_flag("Everything, machine-readable, on stdout.")
+
+
+@typed_command("head", _HeadOptions)
+def head_command(given: _HeadOptions) -> None:
+    """Tell what head HEAD of the run folder RUN is, and all that is known of it.
+
+    HEAD counts from 1, as papers do: L8H10, L8·H10 or 8-10 is head 10 of layer 8.
+
+    \b
+    headscope head atlas-demo L3H9
+    headscope head atlas-demo 3-9 -o card.html --png card.png
+    """
+    layer, place = head_named(given.head)
+    from headscope.core.results import naming_layers
+    from headscope.run.store import open_run
+
+    run = open_run(given.run)
+    with naming_layers(run.tree):
+        _tell(run, _place_of(run, layer), place, given)
+
+
+def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
+    from headscope.heads.head_card import card_json, card_text, head_card
+
+    card = head_card(run.tree, layer, place)
+    try:
+        written = _write_card(run, card, given)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {error.filename or given.output}: {error.strerror}; choose another place"
+        ) from error
+    if given.as_json:
+        files = {kind: str(path) for kind, path in written.items()}
+        told = {"run": str(given.run), **card_json(run.tree, card), **files}
+        tell((), told, ensure_ascii=False, allow_nan=False)
+    elif written:
+        tell(f"{kind}: {path}" for kind, path in written.items())
+    else:
+        tell([card_text(run.tree, card)])
+
+
+def _place_of(run: Run, layer: int) -> int:
+    from headscope.core.results import layer_numbers
+
+    numbers = layer_numbers(run.tree)
+    if numbers and layer not in numbers:
+        raise InputError(
+            f"layer {layer + 1} has no attention; wanted one of the layers "
+            f"{', '.join(str(number + 1) for number in numbers)}"
+        )
+    return numbers.index(layer) if numbers else layer
+
+
+def _write_card(run: Run, card: HeadCard, given: _HeadOptions) -> dict[str, Path]:
+    """Figures first: what cannot be drawn leaves no page behind."""
+    written = {}
+    for kind, path in (("svg", given.svg), ("png", given.png)):
+        if path is not None:
+            from headscope.draw.saving import save_picture
+            from headscope.heads.figure import draw_head_card
+
+            written[kind] = save_picture(draw_head_card(run.tree, card), path)
+    if given.output is not None:
+        from headscope.report.card_page import build_card
+
+        written["card"] = build_card(run.tree, card, given.output)
+    return written

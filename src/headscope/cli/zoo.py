@@ -1,0 +1,90 @@
+"""`headscope zoo`: hold what was claimed of one model against several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headscope.cli import options
+from headscope.cli.options import ModelOptions
+from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
+from headscope.cli.typed_command import argument, group, option, run_command
+
+if TYPE_CHECKING:
+    from headscope.papers.zoo.run_zoo import Zoo
+
+
+class _ClaimAnalysisOptions(options.AnalysisOptions):
+    analyses: str | None = option("Comma-separated names; by default those that the claims need.")
+
+
+class _ZooOptions(options.CorpusRunOptions):
+    models: tuple[str, ...] = argument()
+    asked: _ClaimAnalysisOptions = group("What to compute")
+    loading: ModelOptions = group("The models")
+    output: Path = options.output_option("Folder; re-running resumes.")
+
+
+@run_command("zoo", _ZooOptions)
+def zoo_command(given: _ZooOptions) -> None:
+    """Ask of several models what was claimed of BERT: one table, and pictures side by side.
+
+    MODELS are hub ids, local folders, or `demo`. Each gets a run folder below OUT/models.
+
+    \b
+    headscope zoo bert-base-uncased roberta-base gpt2 --treebank dev.conllu -o zoo
+    headscope zoo demo ./my-model --text wiki.txt -o zoo
+    """
+    # Everything that can be wrong with the request is found before a model is loaded.
+    from headscope.papers.zoo.listed_models import listed_models
+
+    listed_models(given.models)
+    corpus = options.read_corpus(given.corpus, limit=given.limit)
+    settings = options.run_settings(given)
+    from headscope.papers.zoo.outcome import as_json
+    from headscope.papers.zoo.run_zoo import zoo
+
+    options.check_run_folder(given.output)
+    for note in annotate(corpus, quiet=given.how.quiet):
+        complain(note)
+
+    with ProgressBar(quiet=given.how.quiet) as bar:
+
+        def begin(label: str) -> None:
+            bar.__exit__()  # each model has a bar of its own
+            if not given.how.quiet:
+                complain(label)
+
+        done = zoo(
+            given.models, corpus, output=given.output, settings=settings,
+            execution=options.execution_of(bar, given.batches, given.how), begin=begin,
+            reports=not given.how.no_report, loading=asdict(given.loading),
+        )  # fmt: skip
+    done.report()
+    page = str(done.path / "report.html")
+    runs = {label: str(run.path) for label, run in done.runs.items()}
+    summary = {"zoo": str(done.path), "report": page, "runs": runs}
+    tell(_lines(done), summary | as_json(done) if given.how.as_json else None)
+    for label, why in done.failed.items():
+        complain(f"{label}: {why}")
+    if done.failed:
+        click.get_current_context().exit(1)
+
+
+def _lines(zoo: Zoo) -> Iterator[str]:
+    for label, run in zoo.runs.items():
+        counts, model = run.manifest["counts"], run.manifest["model"]
+        yield (
+            f"{label}: {model['layers']} layers × {model['heads']} heads on "
+            f"{counts['documents']} documents, {counts['tokens']} tokens"
+        )
+        yield from (
+            f"{label}: {key}: {counts[key]}" for key in ("windowed", "skipped") if counts[key]
+        )
+    yield from (f"- {sentence}" for sentence in zoo.headlines)
+    yield f"claims: {zoo.path}/claims.csv"
+    yield f"report: {zoo.path}/report.html"
