@@ -71,3 +71,53 @@ def _mean_mass(attention: Array, rows: Flags, columns: Flags) -> Array:
         return np.full(attention.shape[:2], np.nan)
     mass = attention[:, :, :, columns].sum(axis=3)  # [layer, head, query]
     return mass[:, :, rows].mean(axis=2)  # [layer, head]
+
+
+def word_example(
+    attention: Array, ids: Sequence[int], special: Flags, *, causal: bool = False
+) -> dict[str, Array]:
+    """Attention of words to words of one example, as kind -> [layer, head]; loops throughout.
+
+    attention  [layer, head, query, key]
+    ids        [token] token ids
+    special    [token] what the tokenizer added: no words, and they divide the input into segments
+
+    own_segment, other_segment, same_token: the mean, over the words that see a word of the kind, of
+    the attention to all such words; own and other where there are two segments or more. `even`: the
+    mean entropy of the weights within the own segment, over the log of the number of its words
+    seen, where there are two or more. `uniform`, per kind: what uniform attention would give. NaN
+    where there is no such word.
+    """
+    n = len(ids)
+    segment, number = [], 0
+    for i in range(n):
+        number += int(not special[i] and (i == 0 or bool(special[i - 1])))
+        segment.append(0 if special[i] else number)
+    shares: dict[str, list[Array]] = {kind: [] for kind in KINDS}
+    uniform: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    even: list[Array] = []
+    for i in (i for i in range(n) if segment[i]):
+        seen = [j for j in range(n) if not causal or j <= i]
+        words = [j for j in seen if segment[j]]
+        of_kind = {
+            "own_segment": [j for j in words if segment[j] == segment[i] and number > 1],
+            "other_segment": [j for j in words if segment[j] != segment[i]],
+            "same_token": [j for j in words if ids[j] == ids[i] and j != i],
+        }
+        for kind, keys in of_kind.items():
+            if keys:
+                shares[kind].append(attention[:, :, i, keys].sum(axis=2))
+                uniform[kind].append(len(keys) / len(seen))
+        own = attention[:, :, i, of_kind["own_segment"]]
+        if own.shape[2] > 1:
+            p = own / own.sum(axis=2, keepdims=True)
+            nats = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum(axis=2)
+            even.append(nats / np.log(own.shape[2]))
+    nothing = np.full(attention.shape[:2], np.nan)
+    means = {kind: np.mean(rows, axis=0) if rows else nothing for kind, rows in shares.items()}
+    means["even"] = np.mean(even, axis=0) if even else nothing
+    plain = {f"uniform_{k}": np.array(np.mean(r) if r else np.nan) for k, r in uniform.items()}
+    return means | plain
+
+
+KINDS = ("own_segment", "other_segment", "same_token")

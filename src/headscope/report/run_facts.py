@@ -11,6 +11,7 @@ import xarray as xr
 
 from headscope.core.control import controls
 from headscope.core.head_labels import untrained_words
+from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
@@ -122,10 +123,10 @@ def _control(tree: xr.DataTree) -> str:
 
 
 def _intervals(attrs: Manifest) -> str:
-    replicates = attrs.get("replicates")
-    many = f", {int(replicates):,} replicates" if replicates else ""
-    seed = f", seed {attrs['seed']}" if "seed" in attrs else ""
-    return f"95 %, bootstrap over {attrs.get('counted', 'documents')}{many}{seed}"
+    counted, documents = attrs.get("counted", "documents"), int(attrs.get("documents", FEWEST))
+    if documents < FEWEST:
+        return f"none: {documents} {counted}, and an interval needs at least {FEWEST}"
+    return f"95 %, over {counted}; none where fewer than {FEWEST} have a part in a number"
 
 
 def _part(manifest: Manifest, key: str) -> Manifest:

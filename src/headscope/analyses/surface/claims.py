@@ -1,4 +1,4 @@
-"""Words and claims about where heads look: neighbours, special tokens, punctuation; their roles."""
+"""Words and claims about where heads look: neighbours, kinds of tokens, sentences; their roles."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from headscope.core.head_attention import (
     SPECIAL,
     SPECIALS,
     TARGETS,
+    WORD_KINDS,
     attention_documents,
     attention_to,
     has_cls,
@@ -27,8 +28,8 @@ from headscope.core.head_attention import (
     special_name,
     uniform_share,
 )
-from headscope.core.results import at, group, surely
-from headscope.core.terms import CLARK, OURS, Term
+from headscope.core.results import at, documents, estimate, group, needed, surely
+from headscope.core.terms import CLARK, OURS, VIG, Term, terms_of
 from headscope.core.wording import percent
 
 NAME = "surface"
@@ -54,8 +55,25 @@ TERMS = {
         "[SEP] from other tokens", "The attention that all tokens but the separators give to "
         "separators.", f"{CLARK}, §3.2",
     ),
+    **terms_of(f"{VIG}; the measure is ours", {
+        "word_attention": ("attention between words", "What words, tokens that the tokenizer did "
+            "not add, give to words of a kind: the mean over those that see such a word."),
+        "own_segment": ("own sentence", "Words of the query’s own segment, itself among them, in "
+            "inputs of two; special tokens stand between segments."),
+        "other_segment": ("other sentence", "Words of the other segments of the input."),
+        "same_token": ("same word elsewhere", "The same token at other places of the input."),
+        "own_evenness": ("evenness over the own sentence", "The entropy of what a word gives to "
+            "the words of its own segment, of that if each got the same: 1 is a bag of words."),
+    }),
 }  # fmt: skip
-LABELS = {"attention": "attention to {choice}"}
+LABELS = {"attention": "attention to {choice}", "word_attention": "of words to {choice}"}
+EVEN = 0.9  # ours, as for broad: of the entropy of even attention
+ABOVE = 0.25  # ours: of what uniform attention leaves
+WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the threshold
+    "own_segment": ("own sentence, evenly", "words of the own sentence", SPECIAL),
+    "other_segment": ("other sentence", "words of the other sentence", POSITION),
+    "same_token": ("same word elsewhere", "the same word elsewhere", 0.25),
+}
 RULES = {
     kind: LabelRule(
         target.name, number=target.number or f"attention to {target.goal}", least=target.least,
@@ -69,13 +87,23 @@ RULES["special"] = LabelRule(
     number="attention to [CLS] and [SEP] together", least=SPECIAL, source=f"{OURS}, as for each",
     asks=f"either has {SHARED_PART:g} of it", unless=("cls", "sep", "sink"),
 )  # fmt: skip
+RULES |= {
+    kind: LabelRule(
+        title, number=f"attention of words to {goal}", least=least, source=OURS,
+        asks=f"lower end above uniform attention by {ABOVE:g} of what that leaves"
+        + f"; evenness above {EVEN:g}" * (kind == "own_segment"),
+        variable="word_attention",
+    )
+    for kind, (title, goal, least) in WORDS.items()
+}  # fmt: skip
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
     """Heads that give a target clearly more than the mean head, or than uniform attention does."""
     if group(tree, NAME) is None:
         return []
-    return [claim for kind in KINDS for claim in _to_target(tree, kind)]
+    targets = [claim for kind in KINDS for claim in _to_target(tree, kind)]
+    return [*targets, *(claim for kind in WORD_KINDS for claim in _to_words(tree, kind))]
 
 
 def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
@@ -113,4 +141,33 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
     return claims_where(
         share, reference, RULES[kind], say,
         kind=kind, name=name, n=attention_documents(tree), analysis=NAME,
+    )  # fmt: skip
+
+
+def _to_words(tree: xr.DataTree, kind: str) -> list[Claim]:
+    dataset = needed(tree, NAME)
+    if "word_attention" not in dataset:  # a run of an older version
+        return []
+    share = estimate(dataset, "word_attention", word_kind=kind)
+    if not np.isfinite(share.value).any():
+        return []
+    uniform = estimate(dataset, "uniform_words", word_kind=kind).value[:, None]  # [layer, 1]
+    asked = surely(share) > uniform + ABOVE * (1 - uniform)
+    even = estimate(dataset, "own_evenness")
+    if kind == "own_segment":
+        asked &= surely(even) > EVEN
+    chosen = share.map(lambda part: np.where(asked, part, np.nan))
+    name, goal, _ = WORDS[kind]
+
+    def say(layer: int, head: int) -> tuple[str, str]:
+        words = percent(*at(share, layer, head))
+        usual = percent(float(uniform[layer, 0]))
+        sentence = f"attends from words to {goal}, {words}, where {usual} is uniform"
+        if kind == "own_segment":
+            sentence += f"; its entropy there is {percent(*at(even, layer, head))} of an even one"
+        return f"{name} {words}", sentence
+
+    return claims_where(
+        chosen, max(float(np.nanmean(share.value)), float(np.nanmax(uniform))), RULES[kind], say,
+        kind=kind, name=name, n=documents(tree, dataset["word_attention"]), analysis=NAME,
     )  # fmt: skip

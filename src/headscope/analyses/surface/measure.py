@@ -3,7 +3,7 @@
 Per example the mean over all its queries, special tokens included; then the mean over examples
 (Clark et al. 2019, §3.1-3.2). Two departures from the authors' code: attention from and to
 separators is divided by how many separators there are, not by 2; and `first`, the first position,
-is ours, for models without [CLS].
+is ours, for models without [CLS]. Own and other sentence, and identical words: `measure_segments`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
-from headscope.core.head_attention import OFFSETS
+from headscope.core.head_attention import OFFSETS, WORD_KINDS
+from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -45,6 +47,7 @@ class Surface(Analysis):
         self.targets = (*TARGETS, NO_TOKEN) if scope.sinks else TARGETS
         self.total = self.sums(scope.layers, scope.heads, len(self.targets))
         self.count = self.sums(len(self.targets))
+        self.segments = SegmentShares(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's mean attention to every target."""
@@ -68,14 +71,18 @@ class Surface(Analysis):
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
         values = np.stack([_share(per_query[t], queries[t]) for t in self.targets], -1)
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
             counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
-            self.count.add(counted * 1.0, batch.bootstrap)
+            self.count.add(counted * 1.0, batch.groups)
+        self.segments.observe(layer, batch)
 
     def result(self) -> xr.Dataset:
-        """attention[layer, head, target]; NaN for tokens that the tokenizer does not have."""
-        mean = self.mean(self.total, self.count)
+        """attention[layer, head, target]; NaN for tokens that the tokenizer does not have.
+
+        And what `SegmentShares` gives; NaN where no input has two segments.
+        """
+        mean = self.mean(self.total, self.count, bounds=SHARE)
         for index, target in enumerate(self.targets):
             token = target.partition("_")[0]
             if token in ("cls", "sep") and token not in self.scope.special_tokens:
@@ -85,7 +92,8 @@ class Surface(Analysis):
             mean, ("layer", "head", "target"), "mean attention to the target", "probability",
             self.source,
         )  # fmt: skip
-        return labelled({"attention": variable}, coords={"target": self.targets})
+        coords = {"target": self.targets, "word_kind": WORD_KINDS}
+        return labelled({"attention": variable, **self.segments.result()}, coords=coords)
 
 
 def _diagonal(attention: torch.Tensor, batch: Batch, offset: int) -> Float64:

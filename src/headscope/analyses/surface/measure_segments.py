@@ -1,0 +1,134 @@
+"""How much do words attend to their own sentence, to the other one, and to the same word elsewhere?
+
+Vig (2019) names heads that spread evenly over the words of the same sentence ("bag of words"), look
+at the other sentence, or look for identical words. A word is here a token that the tokenizer did
+not add, and special tokens divide an input into segments: the two sentences of a pair, or what else
+stands between two of them. Means over the words of an example that see such a key, then over the
+examples that have such words; own and other only where an input has two segments or more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.core.accumulators import Float64, Sums, ratio
+from headscope.core.head_attention import WORD_KINDS
+from headscope.core.intervals import SHARE, estimate
+from headscope.core.results import Variable
+from headscope.model import kernels
+from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LN2, LayerView, compiled
+from headscope.run.analysis import AnalysisPart, Scope
+
+VIG = "after Vig 2019; the measure is ours"
+
+
+class SegmentShares(AnalysisPart):
+    """Attention of words to words of WORD_KINDS, the same if uniform, and how even it is."""
+
+    def __init__(self, scope: Scope) -> None:
+        kinds = len(WORD_KINDS)
+        self.total = scope.sums(scope.layers, scope.heads, kinds)
+        self.uniform, self.count = (scope.sums(scope.layers, kinds) for _ in range(2))
+        self.even, self.even_count = (scope.sums(scope.layers, scope.heads) for _ in range(2))
+        self._seen = torch.empty(0)
+        self._number = self._uniform = np.empty(0)
+
+    def observe(self, layer: LayerView, batch: Batch) -> None:
+        """Add each example's means for one layer."""
+        number, uniform = self._counted(layer, batch)  # [example, query, kind]
+        if not number.any():
+            return
+        at, groups = (layer.index,), batch.groups
+        given = to_float64(_given(layer.attention, _runs(batch), batch))
+        there = number > 0
+        one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
+        self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)
+        self.uniform.add(np.einsum("bqw,bqw->bw", uniform, one), groups, at=at)
+        self.count.add(np.asarray(there.any(1) * 1.0), groups, at=at)
+        own, nats = given[..., 0], given[..., -1]  # [example, head, query]
+        used = (number[..., 0] > 1)[:, None] & (own > 0)
+        within = nats / np.where(used, own, 1) + np.log(np.where(used, own, 1))
+        even = within / np.log(np.maximum(number[..., 0], 2))[:, None]
+        queries = used.sum(-1)  # [example, head]
+        even = (np.clip(even, 0, 1) * used).sum(-1) / np.maximum(queries, 1)
+        self.even.add(np.asarray(even), groups, at=at)
+        self.even_count.add((queries > 0) * 1.0, groups, at=at)
+
+    def _counted(self, layer: LayerView, batch: Batch) -> tuple[Float64, Float64]:
+        """[example, query, kind] the keys of each kind that a query sees; their share of all seen.
+
+        Once for all layers of a batch that see the same.
+        """
+        real = batch.mask[:, None] & batch.mask[:, :, None]
+        seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
+        if layer.index == 0 or not torch.equal(seen, self._seen):
+            self._seen = seen
+            self._number = to_float64(_kinds(_runs(batch), batch.input_ids, seen).sum(2))
+            every = to_float64(seen.sum(2)).clip(1)
+            self._uniform = self._number / every[..., None]
+        return self._number, self._uniform
+
+    def result(self) -> dict[str, Variable]:
+        """word_attention[layer, head, word_kind], uniform_words[layer, word_kind], own_evenness."""
+        words = "mean attention of words to words of the kind"
+
+        def mean(total: Sums, count: Float64) -> Any:
+            return estimate(ratio(total.sums, count), bounds=SHARE)
+
+        return {
+            "word_attention": Variable(
+                mean(self.total, self.count.sums[:, :, None]), ("layer", "head", "word_kind"),
+                words, "probability", VIG,
+            ),
+            "uniform_words": Variable(
+                mean(self.uniform, self.count.sums), ("layer", "word_kind"),
+                f"{words}, if it were uniform", "probability", "ours",
+            ),
+            "own_evenness": Variable(
+                mean(self.even, self.even_count.sums), ("layer", "head"),
+                "entropy within the own segment, of that of even attention", "1", VIG,
+            ),
+        }  # fmt: skip
+
+
+def _runs(batch: Batch) -> torch.Tensor:
+    """[example, token] int32: the number of its run of words, from 1; 0 for what is no word."""
+    special = np.ones(batch.mask.shape, bool)
+    for row, example in enumerate(batch.examples):
+        special[row, : len(example)] = example.special
+    word = ~special
+    starts = word & np.pad(special, ((0, 0), (1, 0)), constant_values=True)[:, :-1]
+    return torch.from_numpy((np.cumsum(starts, 1) * word).astype(np.int32)).to(batch.mask.device)
+
+
+def _kinds(run: torch.Tensor, ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+    """[example, query, key, kind] bool: which keys seen are words of which of WORD_KINDS."""
+    word = run > 0
+    pair = word[:, None] & word[:, :, None] & seen  # [example, query, key]
+    mine = run[:, None] == run[:, :, None]
+    several = (run.amax(1) > 1)[:, None, None]
+    elsewhere = ~torch.eye(ids.shape[1], dtype=torch.bool, device=ids.device)
+    alike = (ids[:, None] == ids[:, :, None]) & elsewhere
+    return torch.stack([pair & mine & several, pair & ~mine, pair & alike], -1)
+
+
+def _given(attention: torch.Tensor, run: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """[example, head, query, kind + 1] attention to WORD_KINDS; -Σ α log α over the own segment.
+
+    Where an input has one segment, it is its own.
+    """
+    if compiled(attention):
+        out = np.zeros((*attention.shape[:3], len(WORD_KINDS) + 1), np.float32)
+        ids = torch.where(run > 0, batch.input_ids, -1).int()
+        maps = attention.contiguous().numpy()
+        kernels.word_sums(maps, batch.lengths, run.numpy(), ids.numpy(), out)
+        out[..., -1] *= LN2
+        return torch.from_numpy(out)
+    kinds = _kinds(run, batch.input_ids, torch.ones_like(attention[:, 0], dtype=torch.bool))
+    kinds = kinds.to(attention)  # [example, query, key, kind]
+    nats = torch.einsum("bhqk,bqk->bhq", torch.special.entr(attention), kinds[..., 0])
+    return torch.cat([torch.einsum("bhqk,bqkw->bhqw", attention, kinds), nats[..., None]], -1)
