@@ -49,7 +49,7 @@ def test_an_atlas_has_a_control_by_default(no_control):
 
 
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
-    assert all(labelled(free))
+    assert sum(labelled(free)) > 0.8 * len(labelled(free))
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
