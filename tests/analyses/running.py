@@ -48,8 +48,9 @@ def run(
     network = tiny_network(torch.float64) if network is None else network
     examples = tiny_examples() if examples is None else examples
     running: list[Analysis] = []
+    listed = {name: at for at, name in enumerate(dict.fromkeys(e.document for e in examples))}
     for start in range(0, len(examples), size):
-        batch = Batch.of(examples[start : start + size], vocabulary, replicates=20)
+        batch = Batch.of(examples[start : start + size], vocabulary, replicates=20, listed=listed)
         views = observe(network, batch, plant=plant, change=change)
         if not running:
             documents = len({e.document for e in examples})

@@ -303,7 +303,7 @@ def test_raw_text_is_annotated_by_spacy_and_read_by_the_analyses_of_language(run
         raise AssertionError("the parser was loaded again")
 
     monkeypatch.setattr(SpacyAnnotator, "load", loaded)
-    _, second = run(*given, "--workers", 2, "--shard-tokens", 1500, model="demo")
+    _, second = run(*given[:-1], "features", model="demo")
     assert second.manifest["spec"]["corpus"] == first.manifest["spec"]["corpus"]
 
 

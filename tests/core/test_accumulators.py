@@ -1,4 +1,4 @@
-"""Are sums, records, intervals, bins and rank correlations what numpy and scipy say they are?"""
+"""Are groups, sums, records, bins and rank correlations what numpy and scipy say they are?"""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from headscope.core.accumulators import (
     LogBins,
     Sums,
     TopRecords,
-    bootstrap_weights,
-    estimate,
-    estimate_by_spread,
     generator,
+    groups_of,
+    left_out,
     ratio,
     spearman,
 )
@@ -38,30 +37,26 @@ offers = st.lists(
 )  # fmt: skip
 
 
-# --- bootstrap weights ----------------------------------------------------------------------
+# --- groups of documents --------------------------------------------------------------------
 
 
-def test_the_data_themselves_have_weight_one() -> None:
-    weights = bootstrap_weights(["a", "b", "a"], replicates=5, seed=0)
-    assert weights.shape == (3, 6)
-    assert (weights[:, 0] == 1).all()
-
-
-def test_weights_depend_on_seed_and_document_only() -> None:
-    alone = bootstrap_weights(["b"], replicates=50, seed=3)
-    among = bootstrap_weights(["c", "b", "a", "b"], replicates=50, seed=3)
+def test_a_group_depends_on_seed_and_document_only() -> None:
+    alone = groups_of(["b"], replicates=50, seed=3)
+    among = groups_of(["c", "b", "a", "b"], replicates=50, seed=3)
     assert (among[[1, 3]] == alone).all()
-    assert (bootstrap_weights(["b"], replicates=50, seed=4) != alone).any()
-    assert (bootstrap_weights(["d"], replicates=50, seed=3) != alone).any()
+    assert 0 <= among.min() <= among.max() < 50
+    names = [str(i) for i in range(40)]
+    one, other = (groups_of(names, replicates=50, seed=seed) for seed in (3, 4))
+    assert (one != other).any()
 
 
-def test_weights_are_the_same_in_another_process() -> None:
+def test_groups_are_the_same_in_another_process() -> None:
     """Python's own hash differs from process to process."""
     code = (
-        "from headscope.core.accumulators import bootstrap_weights as w;"
-        "print(w(['é', '\\ud800'], replicates=20, seed=1).astype(int).tolist())"
+        "from headscope.core.accumulators import groups_of as g;"
+        "print(g(['é', '\\ud800'], replicates=20, seed=1).tolist())"
     )
-    here = bootstrap_weights(["é", "\ud800"], replicates=20, seed=1).astype(int).tolist()
+    here = groups_of(["é", "\ud800"], replicates=20, seed=1).tolist()
     path = [p for p in sys.path if p]
     there = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {path!r}; {code}"],
@@ -70,12 +65,26 @@ def test_weights_are_the_same_in_another_process() -> None:
     assert there.stdout.strip() == str(here)
 
 
-def test_weights_are_poisson_with_mean_one() -> None:
-    names = [f"document {i}" for i in range(400)]
-    weights = bootstrap_weights(names, replicates=100, seed=0)[:, 1:]
-    share = [(weights == k).mean() for k in range(5)]
-    np.testing.assert_allclose(share, stats.poisson.pmf(range(5), 1), atol=0.01)
-    assert weights.mean() == pytest.approx(1, abs=0.02)
+def test_many_documents_fill_all_groups_about_evenly() -> None:
+    names = [f"document {i}" for i in range(4000)]
+    sizes = np.bincount(groups_of(names, replicates=20), minlength=20)
+    assert stats.chisquare(sizes).pvalue > 1e-3
+
+
+def test_listed_documents_are_groups_of_their_own() -> None:
+    listed = {"c": 0, "a": 1, "b": 2}
+    assert groups_of(["a", "b", "a", "c"], replicates=3, listed=listed).tolist() == [1, 2, 1, 0]
+
+
+def test_without_replicates_all_are_in_one_group() -> None:
+    assert groups_of(["a", "b"], replicates=0).tolist() == [0, 0]
+
+
+def test_each_unit_is_left_out_once_with_all_of_its_name() -> None:
+    found = left_out(["a", "b", "a"], replicates=9)
+    np.testing.assert_array_equal(found, [[1, 0, 1], [1, 1, 0], [1, 0, 1]])
+    assert left_out(["a", "b"], replicates=0).tolist() == [[1], [1]]
+    assert left_out(list("abcdef"), replicates=4).sum(0).tolist() == [6, 4, 4, 5, 5]
 
 
 def test_names_are_kept_apart() -> None:
@@ -85,32 +94,41 @@ def test_names_are_kept_apart() -> None:
 # --- sums and counts ------------------------------------------------------------------------
 
 
-def test_sums_are_weighted_sums() -> None:
+def test_sums_are_of_all_and_without_each_group() -> None:
     rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=(7, 2, 3)), rng.integers(0, 4, (7, 6)).astype(float)
+    values, groups = rng.normal(size=(7, 2, 3)), np.array([0, 4, 1, 1, 2, 4, 0])
     total = Sums.zeros(4, 2, 3, replicates=5)
-    total.add(values, weights, at=(2,))
-    expected = sum(w[:, None, None] * v for w, v in zip(weights, values, strict=True))
+    total.add(values, groups, at=(2,))
+    expected = [values.sum(0), *(values[groups != group].sum(0) for group in range(5))]
     np.testing.assert_allclose(total.sums[:, 2], expected, rtol=1e-13)
     assert not total.sums[:, [0, 1, 3]].any()
+    np.testing.assert_array_equal(total.total, total.sums[0])
 
 
-def test_fewer_replicates_may_be_kept() -> None:
-    weights = bootstrap_weights(["a", "b"], replicates=9, seed=0)
-    few, all_of_them = Sums.zeros(replicates=3), Sums.zeros(replicates=9)
-    for total in (few, all_of_them):
-        total.add(np.array([2.0, 5.0]), weights)
-    assert (few.sums == all_of_them.sums[:4]).all()
-    assert few.sums[0] == 7
+def test_fewer_groups_may_be_kept_and_are_what_folding_gives() -> None:
+    groups, values = np.array([0, 7, 5, 8]), np.array([2.0, 5.0, 3.0, 1.0])
+    few, many = Sums.zeros(replicates=3), Sums.zeros(replicates=9)
+    for total in (few, many):
+        total.add(values, groups)
+    np.testing.assert_array_equal(few.by_group, [2, 5, 4])
+    np.testing.assert_array_equal(many.folded(3).by_group, few.by_group)
+    assert many.folded(9) is many
+    assert few.sums.tolist() == [11, 9, 6, 7]
+
+
+def test_without_replicates_there_is_the_sum_alone() -> None:
+    total = Sums.zeros(2, replicates=0)
+    total.add(np.ones((3, 2)), np.zeros(3, np.int64))
+    assert total.sums.tolist() == [[3, 3]]
 
 
 def test_sums_of_parts_are_the_sum_of_the_whole() -> None:
     rng = np.random.default_rng(1)
-    values, weights = rng.normal(size=(9, 4)), rng.poisson(1, (9, 11)) * 1.0
+    values, groups = rng.normal(size=(9, 4)), rng.integers(0, 10, 9)
     whole, first, second = (Sums.zeros(4, replicates=10) for _ in range(3))
-    whole.add(values, weights)
-    first.add(values[:5], weights[:5])
-    second.add(values[5:], weights[5:])
+    whole.add(values, groups)
+    first.add(values[:5], groups[:5])
+    second.add(values[5:], groups[5:])
     first.merge(second)
     np.testing.assert_allclose(first.sums, whole.sums, rtol=1e-13, atol=1e-13)
 
@@ -187,7 +205,7 @@ def test_records_keep_what_goes_with_them():
     np.testing.assert_array_equal(again.records[1]["what"], best.records[1]["what"])
 
 
-# --- ratios and intervals -------------------------------------------------------------------
+# --- ratios and the largest -------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1e9, 1e9))), st.integers(0, 20))
@@ -206,89 +224,6 @@ def test_the_largest_of_parts_is_that_of_the_whole(
 def test_a_ratio_is_nan_where_nothing_was_counted_and_says_so_without_a_warning() -> None:
     out = ratio(np.array([[1.0, 0.0, 3.0]]), np.array([[2.0], [0.0]]))
     np.testing.assert_array_equal(out, [[0.5, 0, 1.5], [np.nan] * 3])
-
-
-def _draws(values: np.ndarray, *, replicates: int, seed: int = 0) -> np.ndarray:
-    """[replicate + 1] the mean of values, one per document, on the data and on all replicates."""
-    names = [str(i) for i in range(len(values))]
-    weights = bootstrap_weights(names, replicates=replicates, seed=seed)
-    total, count = Sums.zeros(replicates=replicates), Sums.zeros(replicates=replicates)
-    total.add(values, weights)
-    count.add(np.ones(len(values)), weights)
-    return ratio(total.sums, count.sums)
-
-
-def test_the_interval_of_a_mean_is_scipys_bootstrap_interval() -> None:
-    values = np.random.default_rng(5).gamma(2, size=300)
-    found = estimate(_draws(values, replicates=2000), documents=300)
-    theirs = stats.bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=2000, rng=np.random.default_rng(0)
-    ).confidence_interval
-    width = theirs.high - theirs.low
-    assert found.value == pytest.approx(values.mean(), rel=1e-14)
-    assert found.low == pytest.approx(theirs.low, abs=0.08 * width)
-    assert found.high == pytest.approx(theirs.high, abs=0.08 * width)
-
-
-def test_the_interval_by_spread_is_that_of_normal_theory() -> None:
-    values = np.random.default_rng(6).normal(size=400)
-    found = estimate_by_spread(_draws(values, replicates=2000), documents=400)
-    half = 1.959964 * values.std(ddof=1) / 20
-    assert found.high - found.value == pytest.approx(half, rel=0.06)
-    assert found.value - found.low == pytest.approx(half, rel=0.06)
-
-
-@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
-def test_the_interval_covers_the_truth_about_as_often_as_it_says(method) -> None:
-    """95 % of 200 samples, less what 40 documents and 200 replicates cost."""
-    rng = np.random.default_rng(7)
-    covered = 0
-    for seed in range(200):
-        found = method(_draws(rng.exponential(size=40), replicates=200, seed=seed), documents=40)
-        covered += found.low <= 1 <= found.high
-    assert 0.88 <= covered / 200 <= 0.985
-
-
-@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
-@pytest.mark.parametrize("documents", [0, 1])
-def test_fewer_than_two_documents_have_no_interval(method, documents: int) -> None:
-    found = method(np.ones((11, 2, 3)), documents=documents)
-    assert (found.value == 1).all()
-    assert np.isnan(found.low).all()
-    assert np.isnan(found.high).all()
-
-
-@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
-def test_replicates_that_drew_no_document_are_left_out(method) -> None:
-    """Of two documents every seventh replicate holds neither: 0/0 used to spoil the interval."""
-    draws = _draws(np.array([1.0, 3.0]), replicates=200)
-    assert np.isnan(draws).any()
-    found = method(draws, documents=2)
-    assert found.value == 2
-    assert 0 < found.value - found.low < 2
-    assert 0 < found.high - found.value < 2
-    there = draws[1:][~np.isnan(draws[1:])]
-    expected = {
-        estimate: np.quantile(there, [0.025, 0.975]),
-        estimate_by_spread: 2 + 1.959964 * there.std(ddof=1) * np.array([-1, 1]),
-    }[method]
-    np.testing.assert_allclose([found.low, found.high], expected)
-
-
-@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
-def test_an_absent_value_has_an_absent_interval(method) -> None:
-    draws = np.ones((21, 2))
-    draws[:, 1] = np.nan
-    found = method(draws, documents=9)
-    assert np.isnan([found.value[1], found.low[1], found.high[1]]).all()
-    assert found.value[0] == found.low[0] == found.high[0] == 1
-
-
-@pytest.mark.parametrize("method", [estimate, estimate_by_spread])
-def test_where_every_value_is_absent_there_is_no_interval(method) -> None:
-    """The quantiles of nothing raised, as when a corpus has documents but all in one half."""
-    found = method(np.full((21, 2), np.nan), documents=9)
-    assert np.isnan([found.value, found.low, found.high]).all()
 
 
 # --- logarithmic bins -----------------------------------------------------------------------

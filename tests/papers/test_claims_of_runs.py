@@ -21,7 +21,7 @@ from papers.zoo.trees import model_run, surface
 def whole(demo):
     """All analyses of the demo: the papers' lines are of a model that was trained."""
     execution = hs.Execution(linears="stock", threads=1)
-    return hs.atlas(demo, hs.demo_corpus(), limit=4, replicates=20, execution=execution)
+    return hs.atlas(demo, hs.demo_corpus(), limit=6, replicates=20, execution=execution)
 
 
 @pytest.fixture(scope="module")

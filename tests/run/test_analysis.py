@@ -22,8 +22,8 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("surface", {"edge_tokens": "leave_out"}),
     ("entropy", {"smoothing": 1e-4}),
     ("divergence", {"smoothing": 1e-3, "reduction": "sum"}),
-    ("norms", {"cancellation": "exact"}),
-    ("norms", {"layer_norms": False, "rows": 3}),
+    ("norms", {"cancellation": "all"}),
+    ("norms", {"layer_norms": False, "every": 3}),
 ]
 
 
@@ -66,9 +66,9 @@ class Largest(Analysis):
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1))  # [example, head]
-        self.total.add(top, batch.bootstrap, at=(layer.index,))
+        self.total.add(top, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(len(top)), batch.bootstrap)
+            self.count.add(np.ones(len(top)), batch.groups)
 
     def result(self) -> xr.Dataset:
         mean = self.mean(self.total, self.count)
@@ -84,17 +84,17 @@ def test_a_plain_analysis_keeps_the_contract() -> None:
 class AveragesAverages(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1)).mean(0, keepdims=True)
-        self.total.add(top, batch.bootstrap[:1], at=(layer.index,))
+        self.total.add(top, batch.groups[:1], at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(1), batch.bootstrap[:1])
+            self.count.add(np.ones(1), batch.groups[:1])
 
 
 class ForgetsTheMask(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = to_float64(layer.attention.amax(-1).mean(-1))
-        self.total.add(top, batch.bootstrap, at=(layer.index,))
+        self.total.add(top, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(len(top)), batch.bootstrap)
+            self.count.add(np.ones(len(top)), batch.groups)
 
 
 class MutatesItsInput(Largest):
@@ -137,10 +137,10 @@ class KeepsNothing(Largest):
 class DependsOnTheOrder(Largest):
     def observe(self, layer: LayerView, batch: Batch) -> None:
         top = batch.mean_over_queries(layer.attention.amax(-1))
-        row = self.total.sums[:, layer.index]
-        row[:] = np.maximum(row / 2, (batch.bootstrap.T @ top) / len(top))
+        row = self.total.by_group[:, layer.index]
+        row[:] = np.maximum(row / 2, top.mean(0))
         if layer.index == 0:
-            self.count.sums[:] = 1
+            self.count.by_group[:] = 1
 
 
 class MergesOneWay(Largest):
@@ -148,7 +148,7 @@ class MergesOneWay(Largest):
         mine, theirs = self.accumulators["total"], other.accumulators["total"]
         assert isinstance(mine, Sums)
         assert isinstance(theirs, Sums)
-        mine.sums += 2 * theirs.sums
+        mine.by_group += 2 * theirs.by_group
         super().merge(other)
 
 
@@ -157,7 +157,7 @@ class DividesByZero(Largest):
         return labelled(
             {
                 "largest": Variable(
-                    self.total.sums[0] / self.count.sums[0], ("layer", "head"), "w", "1", "ours"
+                    self.total.total / self.count.total, ("layer", "head"), "w", "1", "ours"
                 )
             }
         )
@@ -212,7 +212,7 @@ class FailsOnOneToken(Largest):
 class LoadsAnything(Largest):
     def load(self, state: Any) -> None:
         for name, accumulator in self.accumulators.items():
-            accumulator.sums = np.array(state.get(name, 0.0))  # type: ignore[union-attr]
+            accumulator.by_group = np.array(state.get(name, 0.0))  # type: ignore[union-attr]
 
 
 class Nameless(Largest):

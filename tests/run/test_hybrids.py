@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from benchmarks.family_models import FAMILIES, GROUPED, inputs, made
+import transformers
+from benchmarks.family_models import BERT, FAMILIES, GROUPED, inputs, made
 from click.testing import CliRunner
 from transformers import JambaConfig, JambaModel
 
@@ -136,6 +137,13 @@ def test_tokens_mixed_beside_attention_are_noticed(
     assert "every_layer" not in model.allows
     with pytest.raises(ModelError, match="tokens are mixed where no map shows it"):
         hs.flow(model, "the cat sat.")
+
+
+@pytest.mark.parametrize("head", ["ForSequenceClassification", "ForMaskedLM"])
+def test_the_head_of_a_task_is_not_taken_for_a_mixture(head: str) -> None:
+    """Found in tests: the answers of a classifier were read as states of two tokens."""
+    network = getattr(transformers, f"Bert{head}")(transformers.BertConfig(**BERT)).eval()
+    assert "every_layer" in hs.load(network, tokenizer=wordpiece()).allows
 
 
 def test_flow_is_left_out_of_a_run_that_does_not_ask_for_it(run: hs.Run) -> None:

@@ -1,11 +1,12 @@
-"""Are the scores what their formulas say, and are two bootstraps of one seed paired?"""
+"""Are the scores what their formulas say, and are draws of two models paired?"""
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import rankdata
 
 from headscope.errors import HeadscopeError
-from headscope.tasks.metrics import drawn_times, main_score, resampled, score
+from headscope.tasks.metrics import draws_of, main_score, score, score_estimate
 from headscope.tasks.task import GLUE, Task
 
 LABELS = np.array([0, 0, 0, 1, 1, 1, 1, 0, 1, 0])
@@ -70,62 +71,55 @@ def test_outputs_that_are_not_numbers_are_refused(bad):
         score(binary("accuracy"), LABELS, logits)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_every_replicate_is_the_score_of_examples_drawn_with_replacement(metric, classes):
-    """The quick sums over all replicates against scikit-learn on each drawn set by itself."""
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews", "pearson", "spearman"])
+@pytest.mark.parametrize(("classes", "replicates"), [(2, 99), (3, 99), (3, 7)])
+def test_every_replicate_is_the_score_without_a_group_of_examples(metric, classes, replicates):
+    """The quick sums over all replicates against scikit-learn on each set by itself."""
     rng = np.random.default_rng(1)
-    task = Task("t", ("a", "b", "c")[:classes], (metric,))
-    labels, logits = rng.integers(0, classes, 30), rng.normal(size=(30, classes))
-    found = resampled(task, labels, logits, replicates=25, seed=3)
-    times = drawn_times(30, replicates=25, seed=3)
-    assert (times.sum(1) == 30).all()
-    assert times.max() > 1
-    draws = [np.repeat(np.arange(30), row.astype(int)) for row in times]
-    by_hand = [main_score(task, labels[draw], logits[draw]) for draw in draws]
-    np.testing.assert_allclose(found, [main_score(task, labels, logits), *by_hand], atol=1e-12)
-
-
-@pytest.mark.parametrize("metric", ["pearson", "spearman"])
-def test_every_replicate_of_a_correlation_is_one_of_drawn_examples(metric):
-    rng = np.random.default_rng(2)
-    task = Task("t", (), (metric,))
-    labels, said = rng.normal(size=25), rng.normal(size=25)
-    found = resampled(task, labels, said, replicates=20, seed=0)
-    times = drawn_times(25, replicates=20, seed=0)
-    draws = [np.repeat(np.arange(25), row.astype(int)) for row in times]
-    by_hand = [main_score(task, labels[draw], said[draw]) for draw in draws]
-    np.testing.assert_allclose(found[1:], by_hand, atol=1e-12)
+    of_numbers = metric in ("pearson", "spearman")
+    task = Task("t", () if of_numbers else ("a", "b", "c")[:classes], (metric,))
+    labels, said = rng.integers(0, classes, 30), rng.normal(size=(30, classes))
+    if of_numbers:
+        labels, said = rng.normal(size=30), said[:, 0]
+    found = draws_of(task, labels, said, replicates=replicates)
+    groups = np.arange(30) % replicates
+    by_hand = [
+        main_score(task, labels[groups != group], said[groups != group])
+        for group in range(min(replicates, 30))
+    ]
+    np.testing.assert_allclose(found, [main_score(task, labels, said), *by_hand], atol=1e-12)
 
 
 def test_the_interval_of_an_accuracy_is_as_wide_as_the_binomial_says():
     labels = np.zeros(400, int)
     logits = np.eye(2)[(np.arange(400) < 100).astype(int)]  # 300 of 400 right
-    drawn = resampled(binary("accuracy"), labels, logits, replicates=4000)[1:]
-    assert drawn.mean() == pytest.approx(0.75, abs=0.002)
-    assert drawn.std() == pytest.approx(np.sqrt(0.75 * 0.25 / 400), rel=0.05)
+    found = score_estimate(
+        binary("accuracy"), draws_of(binary("accuracy"), labels, logits, replicates=400), 400
+    )
+    ends = stats.beta(300.5, 100.5).ppf([0.025, 0.975])
+    np.testing.assert_allclose([found.low, found.high], ends, rtol=0.01)
 
 
-def test_two_models_are_resampled_alike_so_their_difference_is_paired():
-    """Two models that differ in one answer of 100 differ by -0.01 times how often it was drawn."""
+def test_an_accuracy_that_is_perfect_has_a_width():
+    draws = draws_of(binary("accuracy"), LABELS, np.eye(2)[LABELS], replicates=100)
+    found = score_estimate(binary("accuracy"), draws, len(LABELS))
+    assert found.low == pytest.approx(stats.beta(len(LABELS) + 0.5, 0.5).ppf(0.025))
+    assert found.high == 1
+
+
+def test_two_models_leave_out_the_same_examples_so_their_difference_is_paired():
+    """Two models that differ in one answer of 100 differ by nothing where that is left out."""
     labels = np.arange(100) % 2
     right = np.eye(2)[labels]
     other = right.copy()
     other[7] = 1 - other[7]
-    a, b = (resampled(binary("accuracy"), labels, x, replicates=500) for x in (right, other))
-    times = np.round((a - b) * 100).astype(int)
-    np.testing.assert_allclose(a - b, times / 100, atol=1e-12)
-    assert times[0] == 1
-    assert set(times[1:]) >= {0, 1, 2}
-    assert times[1:].mean() == pytest.approx(1, abs=0.15)
-    unpaired = resampled(binary("accuracy"), labels, other, replicates=500, seed=1)
-    assert not np.array_equal(b, unpaired)
+    a, b = (draws_of(binary("accuracy"), labels, x, replicates=500) for x in (right, other))
+    expected = np.full(101, 1 / 99)
+    expected[0], expected[1 + 7] = 0.01, 0
+    np.testing.assert_allclose(a - b, expected, atol=1e-12)
 
 
-def test_a_replicate_of_examples_that_are_all_alike_has_no_correlation():
-    """With 3 examples of which 2 are alike, some draws hold one value only."""
+def test_without_one_example_the_rest_may_be_all_alike_and_has_no_correlation():
     labels, said = np.array([1.0, 1.0, 2.0]), np.array([0.1, 0.1, 0.7])
-    drawn = resampled(Task("t", (), ("pearson",)), labels, said, replicates=300)
-    there = drawn[np.isfinite(drawn)]
-    assert 0.2 < np.isnan(drawn).mean() < 0.5  # (2/3)³ + (1/3)³ = 1/3
-    np.testing.assert_allclose(there, 1, atol=1e-9)
+    drawn = draws_of(Task("t", (), ("pearson",)), labels, said, replicates=300)
+    np.testing.assert_allclose(drawn, [1, 1, 1, np.nan], atol=1e-9)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
-from headscope.cli.options import BootstrapOptions, ModelOptions, Natural, Positive, RunOptions
+from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive, RunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
 from headscope.cli.terminal_output import ProgressBar, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several
@@ -32,7 +32,7 @@ class _AblateOptions(Options):
         "Also every two of the N heads that matter most alone.",
         default=0, metavar="N", show_default=False,
     )  # fmt: skip
-    chance: BootstrapOptions = group("How sure")
+    chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
     output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
     batch_tokens: Positive = option(

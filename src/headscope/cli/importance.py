@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from headscope.cli import options
-from headscope.cli.options import BootstrapOptions, CorpusOptions, Natural, Positive, RunOptions
+from headscope.cli.options import CorpusOptions, IntervalOptions, Natural, Positive, RunOptions
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 NAMED = 5  # heads that the summary names of each method
 
 
-class _MaskedBootstrapOptions(BootstrapOptions):
-    seed: Natural = option("Seed of masks, draws and the bootstrap.", 0)
+class _MaskedIntervalOptions(IntervalOptions):
+    seed: Natural = option("Seed of masks and draws.", 0)
 
 
 class _ImportanceOptions(Options):
@@ -45,7 +45,7 @@ class _ImportanceOptions(Options):
     )
     limit: Positive | None = option("Examples of a task, drawn by --seed, or the first documents.")
     lengths: options.LengthOptions = group("Lengths")
-    chance: _MaskedBootstrapOptions = group("How sure")
+    chance: _MaskedIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
     output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
     batch_tokens: Positive = option(

@@ -113,13 +113,13 @@ class ChanceOptions(Options):
     """What is left to chance in a run over a corpus."""
 
     seed: int = option("Seed of all random draws.", 0)
-    replicates: int = option("Bootstrap replicates.", 200)
+    replicates: int = option("Groups of documents at most, for intervals.", 200)
 
 
-class BootstrapOptions(Options):
+class IntervalOptions(Options):
     """What is left to chance in a run over the examples of a task."""
 
-    replicates: Natural = option("Bootstrap replicates.", 1000)
+    replicates: Natural = option("Groups of examples at most, for intervals.", 200)
     seed: Natural = option("Seed of all random draws.", 0)
 
 

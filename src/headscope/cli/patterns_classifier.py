@@ -103,7 +103,7 @@ class _ApplyOptions(Options):
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
     seed: Natural = option("Seed of all random draws.", 0)
-    replicates: int = option("Bootstrap replicates.", 200)
+    replicates: int = option("Groups of documents at most, for intervals.", 200)
     loading: ModelOptions = group("The models")
 
 

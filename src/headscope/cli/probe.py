@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from headscope.cli import options
-from headscope.cli.options import BootstrapOptions, ModelOptions, Positive, RunOptions
+from headscope.cli.options import IntervalOptions, ModelOptions, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
 from headscope.errors import InputError
@@ -80,7 +80,7 @@ class _ProbeOptions(Options):
     data: _ProbeDataOptions = group("The data")
     training: _TrainingOptions = group("The probes")
     features: _FeatureOptions = group("Features")
-    chance: BootstrapOptions = group("How sure")
+    chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
     output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
     batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)

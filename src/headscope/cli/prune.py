@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from headscope.cli import options
-from headscope.cli.options import BootstrapOptions, LinearsOption, ModelOptions, Natural, Positive
+from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, Natural, Positive
 from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
 from headscope.cli.terminal_output import size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
@@ -47,7 +47,7 @@ class _PruneOptions(Options):
     choose_split: str = option("The split that these examples are from.", "train")
     choose_file: Path | None = option("A file with these examples, instead of --data.")
     draws: Positive = option("Number of random orders.", 3, heading="How sure")
-    chance: BootstrapOptions = group()
+    chance: IntervalOptions = group()
     loading: ModelOptions = group("The model")
     output: Path = options.output_option(
         "Folder of the checkpoint without the heads.", metavar="CKPT2"

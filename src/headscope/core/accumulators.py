@@ -1,10 +1,10 @@
-"""Reduce a corpus to sums and counts that can be added, merged and resampled."""
+"""Reduce a corpus to sums and counts that can be added and merged, by groups of documents."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,31 +15,44 @@ Float64 = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-CONFIDENCE = 0.95
-REPLICATES = 200
-# A cell that one document alone speaks to is missing in e^-1 = 37 % of the replicates, one of two
-# documents in 14 %: above this share there is nothing to resample, and no interval.
-ALONE = 0.25
+REPLICATES = 200  # groups of documents at most: more would hardly make an interval more exact
 
 
-def bootstrap_weights(documents: Sequence[str], *, replicates: int, seed: int) -> Float64:
-    """How often each document occurs in each bootstrap replicate.
+def groups_of(
+    documents: Sequence[str],
+    *,
+    replicates: int,
+    seed: int = 0,
+    listed: Mapping[str, int] | None = None,
+) -> Ints:
+    """The group of each document; an interval comes from leaving out one group after another.
 
     documents   [example]  the id of the document that each example belongs to
-    returns     [example, replicate + 1]; column 0 is 1 (the data), the others are Poisson(1)
-
-    The draw depends on nothing but the seed and the document's id, so the examples of one document
-    are resampled together, in any order, batch or process (Poisson bootstrap: Chamandy et al. 2012,
-    "Estimating Uncertainty for Massive Data Streams").
+    replicates  the number of groups; of none or one all are in group 0
+    listed      the places of all documents where they are no more than groups: each is a group of
+                its own. Else a document's group depends on nothing but the seed and its id, in any
+                order, batch or process
+    returns     [example] from 0 to replicates - 1
     """
-    weights = np.ones((len(documents), replicates + 1))
-    drawn: dict[str, Float64] = {}
-    for row, document in enumerate(documents):
-        if document not in drawn:
-            draws = generator(seed, "bootstrap", document).poisson(1.0, replicates)
-            drawn[document] = draws.astype(np.float64)
-        weights[row, 1:] = drawn[document]
-    return weights
+    if replicates < 2:
+        return np.zeros(len(documents), np.int64)
+    known: dict[str, int] = dict(listed or {})
+    for document in documents:
+        if document not in known:
+            known[document] = int(generator(seed, "group", document).integers(replicates))
+    return np.array([known[document] % replicates for document in documents], np.int64)
+
+
+def left_out(units: Sequence[str], *, replicates: int) -> Float64:
+    """[unit, replicate + 1] 1 where a unit counts: in the data, and without each group of units.
+
+    replicates  groups at most; units of one name are in one
+    """
+    listed = {name: place for place, name in enumerate(dict.fromkeys(units))}
+    replicates = min(replicates, len(listed))
+    groups = groups_of(units, replicates=replicates, listed=listed)
+    kept = groups[:, None] != np.arange(replicates if replicates > 1 else 0)
+    return np.concatenate([np.ones((len(units), 1)), kept], 1)  # [unit, replicate + 1]
 
 
 def halves(documents: Sequence[str], *, seed: int) -> npt.NDArray[np.int64]:
@@ -85,28 +98,48 @@ class Accumulator:
 
 @dataclass
 class Sums(Accumulator):
-    """Weighted sums over examples, cell by cell.
+    """Sums over examples, cell by cell, kept apart by groups of documents.
 
-    sums    [replicate + 1, *cell]  replicate 0 is the data itself
+    by_group  [group, *cell]
     """
 
-    sums: Float64
+    by_group: Float64
 
     @classmethod
     def zeros(cls, *cell: int, replicates: int) -> Sums:
-        """Nothing added yet: an array [replicate + 1, *cell] of zeros."""
-        return cls(np.zeros((replicates + 1, *cell)))
+        """Nothing added yet; with fewer than two replicates there is one group."""
+        return cls(np.zeros((max(replicates, 1), *cell)))
 
-    def add(self, values: Array, weights: Float64, *, at: tuple[int, ...] = ()) -> None:
+    def add(self, values: Array, groups: Ints, *, at: tuple[int, ...] = ()) -> None:
         """Add one batch.
 
-        values   [example, *cell[len(at):]]  one value per example; must be finite
-        weights  [example, replicate + 1]    from `bootstrap_weights`; fewer replicates may be kept
-        at       the leading cell indices to add to, say (layer,)
+        values  [example, *cell[len(at):]]  one value per example; must be finite
+        groups  [example]                   from `groups_of`; fewer groups may be kept
+        at      the leading cell indices to add to, say (layer,)
         """
-        target = self.sums[(slice(None), *at)]  # type: ignore[arg-type]  # a view, not a mask
-        flat = values.astype(np.float64, copy=False).reshape(len(values), -1)
-        target += (weights[:, : len(target)].T @ flat).reshape(target.shape)
+        target = self.by_group[(slice(None), *at)]  # type: ignore[arg-type]  # a view, not a mask
+        kept, cell = groups % len(target), target.shape[1:]
+        for group in np.unique(kept):
+            target[group] += values[kept == group].sum(0, dtype=np.float64).reshape(cell)
+
+    def folded(self, groups: int) -> Sums:
+        """The same in no more groups, as `add` would have kept them."""
+        if len(self.by_group) <= groups:
+            return self
+        fewer = Sums.zeros(*self.by_group.shape[1:], replicates=groups)
+        np.add.at(fewer.by_group, np.arange(len(self.by_group)) % groups, self.by_group)
+        return fewer
+
+    @property
+    def total(self) -> Float64:
+        """[*cell] the sum over all examples."""
+        return np.asarray(self.by_group.sum(0))
+
+    @property
+    def sums(self) -> Float64:
+        """[replicate + 1, *cell] the sum over all examples, then over all but those of a group."""
+        total = self.total[None]
+        return np.concatenate([total, total - self.by_group]) if len(self.by_group) > 1 else total
 
 
 @dataclass
@@ -127,7 +160,7 @@ class Counts(Accumulator):
 
 @dataclass
 class Largest(Accumulator):
-    """The largest value that each cell has seen; no replicates, as no resample has a larger one.
+    """The largest value that each cell has seen; no groups, as no part of a corpus has more.
 
     The smallest of some values is the largest of their negatives, with its sign turned.
 
@@ -201,61 +234,6 @@ def _ranks(records: Array) -> npt.NDArray[np.intp]:
     return np.lexsort((records["key"], -records["score"]), axis=-1)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its 95 % interval; `low` and `high` are NaN where there is none.
-
-    draws  [replicate + 1, *cell] what it was estimated from; None where that was not kept. Draws of
-           two models on the same documents are of the same resamples, so they may be subtracted
-    """
-
-    value: Float64
-    low: Float64
-    high: Float64
-    draws: Float64 | None = field(default=None, repr=False, compare=False)
-
-    def map(self, function: Callable[[Float64], Float64]) -> Estimate:
-        """The function of the value and of both ends, without draws: some cells, another shape."""
-        return Estimate(function(self.value), function(self.low), function(self.high))
-
-
-def estimate(draws: Float64, *, documents: int) -> Estimate:
-    """The value and its bootstrap interval (percentile method).
-
-    draws       [replicate + 1, *cell]  the statistic on the data and on every replicate
-    documents   how many documents were resampled; fewer than two give no interval, nor does a cell
-                that only one of them speaks to
-    """
-    value = draws[0]
-    if documents < 2 or len(draws) < 3:
-        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan), draws)
-    low, high = _quantiles(draws[1:])
-    absent = np.isnan(value) | (np.isnan(draws[1:]).mean(0) > ALONE)
-    return Estimate(value, np.where(absent, np.nan, low), np.where(absent, np.nan, high), draws)
-
-
-def estimate_by_spread(draws: Float64, *, documents: int) -> Estimate:
-    """Like `estimate`, from a few replicates: value ± 1.96 standard deviations of the replicates.
-
-    For tables too large to carry hundreds of replicates. Unlike the percentile method it may cross
-    a bound of the statistic; the caller clips.
-    """
-    value = draws[0]
-    if documents < 2 or len(draws) < 3:
-        return Estimate(value, np.full_like(value, np.nan), np.full_like(value, np.nan), draws)
-    half = 1.959964 * spread(draws[1:])
-    return Estimate(value, value - half, value + half, draws)
-
-
-def spread(draws: Float64) -> Float64:
-    """Standard deviation over the first axis, without the replicates that drew nothing."""
-    usable = ~np.isnan(draws)
-    n = usable.sum(0)
-    mean = ratio(np.where(usable, draws, 0).sum(0), n)
-    square = np.where(usable, (draws - mean) ** 2, 0).sum(0)
-    return np.sqrt(ratio(square, np.maximum(n - 1, 0)))
-
-
 def ratio(numerator: Float64, denominator: Float64) -> Float64:
     """Numerator / denominator, NaN where nothing was counted."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
@@ -268,20 +246,6 @@ def correlation(first: Array, second: Array) -> Float64:
     """[...] Pearson's r over the last axis, Spearman's ρ of ranks; NaN where one is constant."""
     x, y = (side - side.mean(-1, keepdims=True) for side in (first, second))
     return ratio((x * y).sum(-1), np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))
-
-
-def _quantiles(draws: Float64) -> tuple[Float64, Float64]:
-    """The 2.5 % and 97.5 % points over the first axis, without the replicates that drew nothing."""
-    tail = (1 - CONFIDENCE) / 2
-    usable = ~np.isnan(draws)
-    if usable.all():
-        low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
-        return low, high
-    low, high = (np.full(draws.shape[1:], np.nan) for _ in range(2))
-    some = usable.any(axis=0)
-    if some.any():
-        low[some], high[some] = np.nanquantile(draws[:, some], [tail, 1 - tail], axis=0)
-    return low, high
 
 
 @dataclass(frozen=True)

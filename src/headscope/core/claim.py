@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, surely
 from headscope.core.wording import percent
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.question import parts
 from headscope.core.results import Floats, derived, documents, estimate, group, shape, token_names
 from headscope.core.terms import CLARK, OURS
@@ -110,6 +110,17 @@ def spread(tree: xr.DataTree) -> tuple[Estimate | None, float]:
     if entropy is None or not float(entropy["uniform"]) > 0:
         return None, float("nan")
     return estimate(entropy, "entropy", query="all"), float(entropy["uniform"])
+
+
+def relative_spread(tree: xr.DataTree) -> Estimate | None:
+    """[layer, head] entropy over that of uniform attention; the interval knows of both."""
+    entropy = group(tree, SPREAD)
+    if entropy is None or not float(entropy["uniform"]) > 0:
+        return None
+    if "relative_entropy" not in entropy:  # an old run
+        uniform = float(entropy["uniform"])
+        return estimate(entropy, "entropy", query="all").map(lambda part: part / uniform)
+    return estimate(entropy, "relative_entropy", query="all")
 
 
 def uniform_share(tree: xr.DataTree) -> float:

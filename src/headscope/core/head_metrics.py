@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core import dictionary
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.question import Question, questions
 from headscope.core.results import derived, documents, estimate, estimates
 

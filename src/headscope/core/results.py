@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 
 Floats = npt.NDArray[np.float64]
 Derive = TypeVar("Derive", bound=Callable[..., Any])
@@ -218,6 +218,7 @@ class Variable:
     long_name  what it is, in words
     units      "probability", "nats", "tokens", "1", …
     source     paper and section; "ours" where there is none
+    over       of what the interval is, where it is not documents: "heads"
     """
 
     value: Estimate | np.ndarray[Any, Any] | float | int
@@ -225,6 +226,7 @@ class Variable:
     long_name: str
     units: str
     source: str
+    over: str = ""
 
 
 @contextmanager
@@ -248,6 +250,7 @@ def labelled(
             arrays[name] = xr.DataArray(v.value.value, dims=v.dims, attrs=attrs)
             for end, array in (("low", v.value.low), ("high", v.value.high)):
                 words = attrs | {"long_name": f"{v.long_name}, {end} end of the 95 % interval"}
+                words |= {"interval_over": v.over} if v.over else {}
                 arrays[f"{name}_ci_{end}"] = xr.DataArray(array, dims=v.dims, attrs=words)
             if _KEEP.get() and v.value.draws is not None:
                 dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others

@@ -1,7 +1,7 @@
 """The data of a corpus: documents, their passages with annotations, and the model inputs.
 
 Corpus  ─► Document ─► Passage (one text, pair, token list or annotated sentence) ─► Example
-The document is the unit that the bootstrap resamples; a passage becomes one or more model inputs.
+The document is the unit that intervals are over; a passage becomes one or more model inputs.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Example:
     special       [token] bool, True for tokens that the tokenizer added; in pre-tokenised input,
                   for those that frame an input ([CLS], [SEP], ...; not [UNK] and [MASK])
     word_index    [token] int64, the word of each token within `words`; -1 where there is none
-    document      id of the document it belongs to: the unit of resampling
+    document      id of the document it belongs to: the unit of intervals
     """
 
     id: str
@@ -176,7 +176,7 @@ class Concatenation:
     """Several corpora read one after the other, as if they were one.
 
     Each document's id gets the place of its corpus in front: two corpora may use the same ids, and
-    documents of one id would be resampled together.
+    documents of one id would be left out together.
     """
 
     corpora: tuple[Corpus, ...]

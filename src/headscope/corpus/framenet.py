@@ -51,7 +51,7 @@ class FramesCorpus:
 
     One document is one text. Of exemplars with the same text and the same target only the first is
     read (another sense of the word would weigh the same words twice); those with another target
-    are further documents of the same name, hence resampled together. A passage is named by the
+    are further documents of the same name, hence left out together. A passage is named by the
     sentence's number and the lexical unit. Its words are those of `word_spans`, without tags or
     trees.
     """

@@ -123,10 +123,10 @@ class SegmentsCorpus(FileCorpus):
     text_a, text_b    text for the model's tokenizer, the second one optional; where tokens are
                       given too, the tokens win
     id                name of the segment (text or integer); `file:line` where absent
-    document          name of the document it was cut from: the unit of resampling; the segment
+    document          name of the document it was cut from: the unit of intervals; the segment
                       is its own document where absent. Neighbouring lines of one document are
                       yielded together; lines of it further down come as a second Document of
-                      the same name, hence resampled with the first
+                      the same name, hence left out with the first
 
     Other keys are ignored, blank lines too.
 

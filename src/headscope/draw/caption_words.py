@@ -9,7 +9,7 @@ from headscope.core.dictionary import name
 from headscope.core.head_attention import OFFSETS
 from headscope.core.results import counted, documents, printable, token_names
 
-INTERVALS = "95 % intervals, bootstrap over documents"
+INTERVALS = "95 % intervals over documents"
 
 
 def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:

@@ -17,7 +17,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, layer_name
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.draw.arcs import text_width
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel

@@ -8,7 +8,7 @@ words of their own, so every row still sums to 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from headscope.core.accumulators import Float64, bootstrap_weights
+from headscope.core.accumulators import Float64, Ints, groups_of
 from headscope.corpus.document import Example
 from headscope.corpus.packing import padded_length
 from headscope.model import kernels
@@ -47,14 +47,14 @@ class Batch:
     input_ids     [example, token] int64
     segment_ids   [example, token] int64
     mask          [example, token] bool, True for real tokens
-    bootstrap     [example, replicate + 1] float64, see `accumulate.bootstrap_weights`
+    groups        [example] the group of its document, see `accumulators.groups_of`
     examples      the examples themselves: words, annotations, ids
     """
 
     input_ids: torch.Tensor
     segment_ids: torch.Tensor
     mask: torch.Tensor
-    bootstrap: Float64
+    groups: Ints
     examples: tuple[Example, ...]
     vocabulary: Vocabulary
 
@@ -71,9 +71,10 @@ class Batch:
         *,
         replicates: int,
         seed: int = 0,
+        listed: Mapping[str, int] | None = None,
         device: torch.device | str = "cpu",
     ) -> Batch:
-        """Pad examples to the longest of them and draw their bootstrap weights."""
+        """Pad examples to the longest of them; for the groups of documents see `groups_of`."""
         longest = padded_length(max(len(e) for e in examples))
         ids = np.full((len(examples), longest), vocabulary.pad, np.int64)
         segments, mask = np.zeros_like(ids), np.zeros(ids.shape, bool)
@@ -82,10 +83,10 @@ class Batch:
             ids[row, :n], segments[row, :n] = example.input_ids, example.segment_ids
             mask[row, :n] = True
         ids_t, segments_t, mask_t = (torch.from_numpy(a).to(device) for a in (ids, segments, mask))
-        weights = bootstrap_weights(
-            [e.document for e in examples], replicates=replicates, seed=seed
+        groups = groups_of(
+            [e.document for e in examples], replicates=replicates, seed=seed, listed=listed
         )
-        return cls(ids_t, segments_t, mask_t, weights, tuple(examples), vocabulary)
+        return cls(ids_t, segments_t, mask_t, groups, tuple(examples), vocabulary)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -153,7 +154,6 @@ def to_float64(tensor: torch.Tensor) -> Float64:
 
 
 PIECES = ("mean", "first", "max")
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ x·log2(x) reads the exponent off the float's bits: with x = 2^e (1+t), the bits
 already e + t, and a polynomial fitted at import adds log2(1+t) - t, exactly 0 at both ends, with an
 error below 1e-7. x must not be negative; what is below the normal floats (1e-38) adds nothing that
 float32 can hold.
+
+Every loop is compiled to the operations that are written, in the order in which they are written:
+equal input gives equal bits for any number of threads, on any processor, from code compiled just
+now or cached. Sums over keys are written so that vector units can follow.
 """
 
 from __future__ import annotations
@@ -26,40 +30,29 @@ from numba.extending import intrinsic
 
 _CORES: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set as it starts
 
-# "ninf" and "nnan" are safe: attention is finite. "reassoc" lets sums be vectorised; the order is
-# fixed at compile time, so equal input gives equal bits whatever the number of threads. It may yet
-# differ between code compiled just now and the same code from numba's cache (a test holds all loops
-# to that): what is fast enough in the order written gets EXACT.
-_FAST = {"nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc"}
-EXACT = False
-
 Kernel = Callable[..., None]
 
 
-def threaded(fastmath: set[str] | bool) -> Callable[[Kernel], Kernel]:
+def threaded(kernel: Kernel) -> Kernel:
     """Compiles a loop; it runs in as many threads as torch does.
 
     numba and torch share one OpenMP pool, and numba's start sets its size for both: left alone, a
     worker told to use one thread would get them all back, and wait for them at every small step.
     """
+    try:
+        loop = njit(parallel=True, cache=True)(kernel)
+    except RuntimeError:  # nowhere to write the compiled code: every process compiles again
+        loop = njit(parallel=True)(kernel)
 
-    def compiled(kernel: Kernel) -> Kernel:
-        try:
-            loop = njit(parallel=True, fastmath=fastmath, cache=True)(kernel)
-        except RuntimeError:  # nowhere to write the compiled code: every process compiles again
-            loop = njit(parallel=True, fastmath=fastmath)(kernel)
+    @wraps(kernel)
+    def run(*arrays: npt.NDArray[Any] | int) -> None:
+        threads = torch.get_num_threads()
+        numba.set_num_threads(min(threads, _CORES))
+        loop(*arrays)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
 
-        @wraps(kernel)
-        def run(*arrays: npt.NDArray[Any] | int) -> None:
-            threads = torch.get_num_threads()
-            numba.set_num_threads(min(threads, _CORES))
-            loop(*arrays)
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)
-
-        return run
-
-    return compiled
+    return run
 
 
 def _log2_polynomial(degree: int) -> tuple[np.float32, ...]:
@@ -78,6 +71,7 @@ _ONE, _HALF = np.float32(1), np.float32(0.5)
 _BITS_OF_ONE = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
 _PER_OCTAVE = np.float32(2.0**-23)
+_LANES = 16  # running sums of a row, side by side
 
 
 @intrinsic
@@ -104,18 +98,28 @@ def _members(_context: Any, _value: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-@njit(fastmath=_FAST, inline="always")
+@intrinsic
+def _fma(_context: Any, _x: Any, _y: Any, _z: Any) -> Any:
+    """x·y + z, rounded once; left to the compiler, that would be a matter of the processor."""
+
+    def generate(_c: Any, builder: Any, _s: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float32(types.float32, types.float32, types.float32), generate
+
+
+@njit(inline="always")
 def _xlog2x(x):  # type: ignore[no-untyped-def]
     bits = _bits(x)  # type: ignore[call-arg, var-annotated]
     octaves = np.float32(np.int32(bits - _BITS_OF_ONE)) * _PER_OCTAVE
     t = _float(np.int32(np.int32(bits & _MANTISSA) | _BITS_OF_ONE)) - _ONE
     p = _R6
     for coefficient in (_R5, _R4, _R3, _R2, _R1, _R0):
-        p = p * t + coefficient
-    return x * (octaves + t * (_ONE - t) * p)
+        p = _fma(p, t, coefficient)
+    return x * _fma(t * (_ONE - t), p, octaves)
 
 
-@threaded(_FAST)
+@threaded
 def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-untyped-def]
     """Entropies and column sums of every map, in one reading.
 
@@ -130,18 +134,26 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
         b = row // heads
         h = row - b * heads
         n = lengths[b]
+        lanes = np.empty(_LANES, np.float32)
         for i in range(n):
             a = attention[b, h, i]
             total = columns[b, h, query_class[b, i]]
-            bits = np.float32(0)
             for j in range(n):
-                x = a[j]
-                total[j] += x
-                bits += _xlog2x(x)
-            entropy[b, h, i] = -bits
+                total[j] += a[j]
+            lanes[:] = np.float32(0)
+            whole = n - n % _LANES
+            for j in range(0, whole, _LANES):
+                for k in range(_LANES):
+                    lanes[k] += _xlog2x(a[j + k])
+            for k in range(n - whole):
+                lanes[k] += _xlog2x(a[whole + k])
+            for half in (8, 4, 2, 1):
+                for k in range(half):
+                    lanes[k] += lanes[k + half]
+            entropy[b, h, i] = -lanes[0]
 
 
-@threaded(_FAST)
+@threaded
 def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-def]
     """What every word gives to words: of its run, of others, of its id elsewhere; its own's bits.
 
@@ -165,7 +177,7 @@ def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-d
                 o[0], o[1], o[2], o[3] = own, words - own, same - a[i], bits
 
 
-@threaded(_FAST)
+@threaded
 def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     """Σ over queries and keys of (a+b)·log2(a+b) for every pair of maps of one example.
 
@@ -176,20 +188,26 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     # The first row has the most pairs and the last none: each step takes one from either end (the
     # middle one twice), so that every thread gets equally many pairs.
     for p in prange((units + 1) // 2):
+        bits, columns = np.empty(length, np.float32), np.empty(length, np.float64)
         for end in range(2):
             g = p + end * (units - 1 - 2 * p)
             for h in range(g + 1, units):
-                total = np.float64(0)
-                for i in range(length):
-                    a, b = maps[g, i], maps[h, i]
-                    bits = np.float32(0)
+                columns[:] = 0
+                for start in range(0, length, 32):  # so few rows that float32 is enough
+                    bits[:] = np.float32(0)
+                    for i in range(start, min(start + 32, length)):
+                        a, b = maps[g, i], maps[h, i]
+                        for j in range(length):
+                            bits[j] += _xlog2x(a[j] + b[j])
                     for j in range(length):
-                        bits += _xlog2x(a[j] + b[j])
-                    total += bits
+                        columns[j] += bits[j]
+                total = 0.0
+                for j in range(length):
+                    total += columns[j]
                 out[g, h] = total
 
 
-@threaded(EXACT)
+@threaded
 def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
     """What says how alike the maps of two models are, head by head.
 
@@ -221,7 +239,7 @@ def alike(first, second, lengths, out):  # type: ignore[no-untyped-def]
         out[e, h, 0], out[e, h, 1], out[e, h, 2], out[e, h, 3] = both, ones, twos, apart
 
 
-@threaded(_FAST)
+@threaded
 def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
     """‖Σ_h α f_h(x_j)‖ = sqrt(Σ_gh α_g α_h ⟨f_g(x_j), f_h(x_j)⟩).
 
@@ -251,7 +269,7 @@ def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
                 out[b, i, j] = np.sqrt(max(square[j], np.float32(0)))
 
 
-@threaded(EXACT)
+@threaded
 def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
     """How much each key brings a vector nearer to 0 in L1: Σ_d |whole_id| - |whole_id - part_ijd|.
 
@@ -279,7 +297,7 @@ def nearness(attention, vectors, whole, out):  # type: ignore[no-untyped-def]
                     total[j] += size_i - abs(rest[j])
 
 
-@threaded(EXACT)
+@threaded
 def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
     own, output, bias, residual, scale, out
 ):
@@ -316,7 +334,7 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
         out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
 
 
-@threaded(EXACT)
+@threaded
 def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
     """Token-level maps added up to word-level ones.
 
@@ -343,7 +361,7 @@ def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped
                     target[place] += a[j] * share
 
 
-@threaded(EXACT)
+@threaded
 def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
     """The largest weight of every row and of every column, the diagonal left out.
 
@@ -374,7 +392,7 @@ def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
             to[b, h, i] = where
 
 
-@threaded(EXACT)
+@threaded
 def overlaps(sets, out):  # type: ignore[no-untyped-def]
     """The overlaps |A ∩ B| / |A ∪ B| of all pairs of sets, added up.
 

@@ -31,9 +31,10 @@ from headscope.model.checkpoint import (
     refuse_incomplete,
     weights_sha256,
 )
-from headscope.model.families.sites import find_sites, other_layers, registered
-from headscope.model.instrument import AttentionCall, Instrument
+from headscope.model.families.sites import other_layers, registered
+from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.token_mixing import mixes_beside_attention
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
@@ -142,7 +143,7 @@ class Model:
         }
 
     def batch(self, examples: Sequence[Example]) -> Batch:
-        """Examples as a batch on the network's device, without bootstrap weights."""
+        """Examples as a batch on the network's device, without groups of documents."""
         return Batch.of(examples, self.vocabulary, replicates=0, device=self.device)
 
     def tokens(self, ids: Iterable[int]) -> tuple[str, ...]:
@@ -168,28 +169,14 @@ class Model:
         numbers, others = other_layers(self.network, paths, len(layers))
         allows = frozenset.intersection(*(view.offers for view in layers))
         allows |= {"whole_rows"} if not sinks else frozenset()
-        allows |= frozenset() if others or self._mixes_otherwise else {"every_layer"}
+        with evaluating(self.network):
+            beside = bool(others) or mixes_beside_attention(self.network, forward)
+        allows |= frozenset() if beside else {"every_layer"}
         neurons = 0 if last.queries is None else last.queries.shape[-1]
         return Shape(
             last.stack, len(layers), last.attention.shape[1], allows, neurons, numbers,
             tuple(others.items()), sinks,
         )  # fmt: skip
-
-    @cached_property
-    def _mixes_otherwise(self) -> bool:
-        """Whether a token still reaches another when each attends to itself alone (Falcon-H1)."""
-        if any(site.eager for site in find_sites(self.network)):  # cannot be changed there
-            return False
-
-        def alone(call: AttentionCall) -> None:
-            call.attention = torch.eye(2).to(call.attention).expand_as(call.attention)
-
-        padding = getattr(self.network.config, "pad_token_id", None)
-        one, other = [token for token in range(3) if token != padding][:2]
-        ids = torch.tensor([[one, one], [other, one]], device=self.device)
-        with evaluating(self.network), Instrument(self.network, interventions=[alone]):
-            states = forward(self.network, ids, torch.ones_like(ids))[0][:, 1].float()
-        return bool((states[0] - states[1]).abs().max() > 1e-2 * states.abs().max())
 
     @property
     def fallback(self) -> bool:

@@ -45,15 +45,21 @@ def _broad(run: PaperRun) -> Measured:
 @quantities.reads("surface")
 def _many(run: PaperRun, target: str) -> Measured:
     draws = run.attention(target)
-    count = (draws > HALF).sum((1, 2)).astype(np.float64)  # [replicate + 1]
+    many = int((draws[0] > HALF).sum())
     there = [at for at in largest_first(draws[0]) if draws[0][at] > HALF]
     detail = ", ".join(place_name(*at) for at in sorted(there)[:8])
-    return run.measured(count, holds=bool(count[0] >= 1), detail=detail)
+    return run.jumping(
+        draws, lambda drawn: (drawn > HALF).sum((1, 2)) * 1.0, holds=many >= 1, detail=detail
+    )
 
 
 @quantities.reads("surface")
 def _little_on_self(run: PaperRun) -> Measured:
-    return run.measured((run.attention(SELF) < LITTLE).mean((1, 2)), above=HALF)
+    draws = run.attention(SELF)
+    number = run.jumping(draws, lambda drawn: np.asarray((drawn < LITTLE).mean((1, 2))))
+    return replace(
+        number, holds=number.low > HALF if np.isfinite(number.low) else number.value > HALF
+    )
 
 
 SAME_HEAD = "the head, or in another model one that does it most, gives it more than half"

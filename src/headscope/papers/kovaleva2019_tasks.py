@@ -6,13 +6,14 @@ import numpy as np
 import xarray as xr
 from scipy.stats import hypergeom
 
-from headscope.core.accumulators import Float64, estimate
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import estimate
 from headscope.core.results import largest_first, place_name
 from headscope.core.wording import fixed
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published, signed
 from headscope.papers.quantities import Measure, Measured, PaperRun, PaperRuns, Unmeasured
-from headscope.tasks.metrics import resampled
+from headscope.tasks.metrics import draws_of
 from headscope.tasks.task import GLUE
 
 TASKS = ("mrpc", "sts-b", "sst-2", "qqp", "rte", "qnli", "mnli")
@@ -119,7 +120,9 @@ def _last_two(run: PaperRun, task: str) -> Measured:
     order = [int(at) for at in np.argsort(layers)[:2]]
     detail = f"least alike: layers {' and '.join(str(at + 1) for at in sorted(order))}"
     if np.isfinite(first):
-        detail += f"; the last two first in {quantities.percent_text(first, 0)} of resamples"
+        detail += (
+            f"; the last two first in {quantities.percent_text(first, 0)} of corpora drawn anew"
+        )
         most = first >= SURE
     else:
         most = set(order) == {len(layers) - 2, len(layers) - 1}
@@ -130,10 +133,10 @@ def _last_two(run: PaperRun, task: str) -> Measured:
 
 def _last_layers(task: str) -> PaperClaim:
     words = "change most"
-    direction = "both change more than every layer before in 95 % of resamples"
+    direction = "both change more than every layer before in 95 % of corpora drawn anew"
     if task == LAST_KEPT:
         words = "do not change most"
-        direction = "they do not, in more than 5 % of resamples"
+        direction = "they do not, in more than 5 % of corpora drawn anew"
     text = f"{NAMES[task]}: the last two layers {words}: their 1 − cosine above that of the others"
     return PaperClaim(f"last-layers-{task}", "§4.3, Figure 5", text, _last_two(task),
                       direction=direction)  # fmt: skip
@@ -167,17 +170,17 @@ def _mean_head(run: PaperRun, task: str) -> Measured:
 
 
 def _mean_interval(results: xr.Dataset, task: str) -> tuple[float, float]:
-    """Of the mean over heads: all heads answer the same resampled examples."""
+    """Of the mean over heads: all heads answer the same examples."""
     of, labels = GLUE[task], results["label"].values
     answers = results["prediction"].values.reshape(-1, len(labels))  # [unit, example]
 
     def scores(given: Float64) -> Float64:
         outputs = given if of.is_regression else np.eye(len(of.labels))[given.astype(int)]
-        return resampled(of, labels, outputs, replicates=200, seed=0)
+        return draws_of(of, labels, outputs, replicates=200)
 
     whole = scores(results["baseline_prediction"].values)
     change = np.mean([scores(given) for given in answers], axis=0) - whole
-    ends = estimate(change, documents=len(labels))
+    ends = estimate(change)
     return float(ends.low), float(ends.high)
 
 

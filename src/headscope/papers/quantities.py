@@ -1,6 +1,6 @@
-"""Numbers that claims read off runs: by name, with the bootstrap's draws behind them.
+"""Numbers that claims read off runs: by name, with the draws behind them.
 
-Draws are [replicate + 1, …]: first the number on the data, then on every resample of its documents.
+Draws are [replicate + 1, …]: first the number on the data, then without each group of documents.
 So any statistic of them (a mean over heads, the largest of them, a difference of layers) has an
 interval of its own. A run that kept no draws has the data alone, and its numbers have no interval.
 """
@@ -16,14 +16,14 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate, Float64, estimate, estimate_by_spread, ratio
+from headscope.core.accumulators import Float64, ratio
+from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
 from headscope.core.results import DRAWS, at, counted, documents, largest_first, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
 
 PAPER_DEPTH = 12  # layers of the model that the papers looked at
-PERCENTILES_FROM = 100  # draws; the tail quantiles of fewer say little
 
 
 class Unmeasured(Exception):
@@ -131,9 +131,8 @@ class PaperRun(Run):
         return self.draws("entropy", "entropy", query=query)
 
     def interval(self, draws: Float64) -> Estimate:
-        """The value [...] of draws [replicate + 1, ...], its interval; by spread of a few draws."""
-        few = len(draws) - 1 < min(PERCENTILES_FROM, int(self.tree.attrs.get("replicates", 0)))
-        return (estimate_by_spread if few else estimate)(draws, documents=documents(self.tree))
+        """The value [...] of draws [replicate + 1, ...], its interval."""
+        return estimate(draws)
 
     def measured(self, draws: Float64, *, above: float | None = None, **more: Any) -> Measured:
         """The number of draws [replicate + 1], over the documents of the run.
@@ -145,6 +144,23 @@ class PaperRun(Run):
         if above is not None:
             fields["holds"] = self.surely_above(draws, above)
         return Measured(*at(self.interval(draws)), **fields)
+
+    def jumping(
+        self, draws: Float64, statistic: Callable[[Float64], Float64], **more: Any
+    ) -> Measured:
+        """A statistic that jumps, such as a count: its interval is over corpora drawn anew.
+
+        draws      [replicate + 1, …]
+        statistic  of [draw, …], [draw]
+        more       other fields of Measured
+        """
+        low = high = math.nan
+        if len(draws) > FEWEST:
+            low, high = np.quantile(statistic(drawn_anew(draws)), [TAIL, 1 - TAIL]).tolist()
+        value = float(statistic(draws[:1])[0])
+        return Measured(
+            value, low, high, **{"n": self.counted, "count": documents(self.tree), **more}
+        )
 
     def peak(
         self, curve: Float64, first: float, last: float, text: Callable[[float], str]

@@ -9,6 +9,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.intervals import FEWEST
 from headscope.core.results import printable, shape
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
@@ -111,10 +112,10 @@ def _left_out(counts: Manifest, attrs: Manifest) -> str:
 
 
 def _intervals(attrs: Manifest) -> str:
-    replicates = attrs.get("replicates")
-    many = f", {int(replicates):,} replicates" if replicates else ""
-    seed = f", seed {attrs['seed']}" if "seed" in attrs else ""
-    return f"95 %, bootstrap over {attrs.get('counted', 'documents')}{many}{seed}"
+    counted, documents = attrs.get("counted", "documents"), int(attrs.get("documents", FEWEST))
+    if documents < FEWEST:
+        return f"none: {documents} {counted}, and an interval needs at least {FEWEST}"
+    return f"95 %, over {counted}; none where fewer than {FEWEST} have a part in a number"
 
 
 def _part(manifest: Manifest, key: str) -> Manifest:

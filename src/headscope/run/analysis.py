@@ -16,15 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from headscope.core import question
-from headscope.core.accumulators import (
-    REPLICATES,
-    Accumulator,
-    Estimate,
-    Float64,
-    Sums,
-    estimate,
-    ratio,
-)
+from headscope.core.accumulators import REPLICATES, Accumulator, Float64, Sums, ratio
+from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
 from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
@@ -59,7 +52,8 @@ class Scope:
     relations       labels of the corpus's trees, the most frequent first
     stored_inputs        a few inputs whose maps are shown
     stored_tokens [input] their tokens, as written in the vocabulary
-    replicates      bootstrap replicates
+    replicates      groups of documents, each of which is left out in turn
+    listed          the places of the documents by their ids, where they are no more than groups
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     sinks           rows of attention leave a weight for no token
@@ -74,12 +68,13 @@ class Scope:
     stored_inputs: tuple[Example, ...] = ()
     stored_tokens: tuple[tuple[str, ...], ...] = ()
     replicates: int = REPLICATES
+    listed: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     neurons: int = 0
     sinks: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
-        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        """A new accumulator of this shape, with the run's groups of documents or fewer."""
         kept = self.replicates if replicates is None else min(replicates, self.replicates)
         return Sums.zeros(*cell, replicates=kept)
 
@@ -122,15 +117,20 @@ class Analysis:
         raise NotImplementedError
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
-        """A new accumulator of this shape, with the run's bootstrap replicates or fewer."""
+        """A new accumulator of this shape, with the run's groups of documents or fewer."""
         return self.scope.sums(*cell, replicates=replicates)
 
-    def mean(self, total: Sums, count: Sums) -> Estimate:
+    def mean(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """total / count with its interval; NaN where nothing was counted.
 
-        The cells of `count` are the trailing cells of `total`.
+        The cells of `count` are the trailing cells of `total`; bounds: see `intervals.estimate`.
         """
-        return estimate(ratio_of(total, count), documents=self.scope.documents)
+        return estimate(ratio_of(total, count), bounds=bounds)
+
+    def share(self, total: Sums, count: Sums) -> Estimate:
+        """Likewise, of how many of `count` questions have some answer."""
+        share = ratio_of(total, count)
+        return estimate(share, asked=_beside(count, share.ndim))
 
     @property
     def accumulators(self) -> dict[str, Accumulator]:
@@ -179,11 +179,21 @@ def _accumulators(holder: Analysis | AnalysisPart, prefix: str = "") -> dict[str
     return by_name
 
 
+def bounds_of(measure: str) -> Bounds:
+    """Between which what is measured lies: attention from 0 to 1, norms from 0."""
+    return SHARE if measure == "attention" else POSITIVE
+
+
 def ratio_of(total: Sums, count: Sums) -> Float64:
     """[replicate + 1, *cell of total] total / count; NaN where nothing was counted."""
-    replicates, *cell = count.sums.shape
-    middle = [1] * (total.sums.ndim - count.sums.ndim)
-    return ratio(total.sums, count.sums.reshape(replicates, *middle, *cell))
+    draws = total.sums
+    return ratio(draws, _beside(count.folded(len(total.by_group)), draws.ndim))
+
+
+def _beside(count: Sums, axes: int) -> Float64:
+    """[replicate + 1, 1, …, *cell of count] with so many axes."""
+    draws = count.sums
+    return draws.reshape(len(draws), *[1] * (axes - draws.ndim), *draws.shape[1:])
 
 
 def register(announced: Announced) -> Announced:

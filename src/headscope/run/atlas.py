@@ -174,11 +174,13 @@ def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> n
 
 def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any, Any]) -> Scope:
     """What the analyses of a run know before the first batch; `ranks` as `frequency_ranks`."""
+    few = len(plan.listed) <= settings.replicates  # each document is a group of its own
     return Scope(
         layers=model.shape.layers, heads=model.shape.heads, documents=plan.counts.documents,
         special_tokens=model.special_tokens, frequency_rank=ranks,
-        relations=plan.annotations.labels, replicates=settings.replicates, seed=settings.seed,
-        neurons=model.shape.neurons, sinks=model.shape.sinks,
+        relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
+        replicates=len(plan.listed) if few else settings.replicates,
+        listed=plan.listed if few else {}, sinks=model.shape.sinks,
     )  # fmt: skip
 
 

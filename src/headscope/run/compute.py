@@ -78,7 +78,8 @@ class Computer:
             for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
                 batch = self._batch = Batch.of(
                     [examples[row] for row in rows], self.model.vocabulary,
-                    replicates=job.scope.replicates, seed=job.scope.seed, device=self.model.device,
+                    replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
+                    device=self.model.device,
                 )  # fmt: skip
                 forward(network, *batch.inputs)
                 for analysis in self._analyses:

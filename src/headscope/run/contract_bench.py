@@ -38,7 +38,7 @@ class Bench:
 
     kind      the class that is tested
     options   its keyword options
-    examples  seven short ones of four documents; one has a single token, one has two
+    examples  seven short ones of five documents; one has a single token, one has two
     """
 
     def __init__(self, kind: type[Analysis], options: Mapping[str, Any]) -> None:
@@ -46,13 +46,14 @@ class Bench:
         self.name = getattr(kind, "name", kind.__qualname__)
         self.examples = tiny_examples()
         self._measured: dict[int, xr.Dataset] = {}
+        listed = {name: place for place, name in enumerate("abcde")}
         self.scope = Scope(
-            LAYERS, HEADS, documents=len({e.document for e in self.examples}),
+            LAYERS, HEADS, documents=len(listed), listed=listed, replicates=len(listed),
             special_tokens={"cls": "[CLS]", "sep": "[SEP]"},
             frequency_rank=np.random.default_rng(1).permutation(TOKENS) + 1,
             relations=Annotations.of(self.examples).labels,
             stored_inputs=tuple(e for e in self.examples if e.words)[:2],
-            replicates=20, neurons=WIDTH // HEADS,
+            neurons=WIDTH // HEADS,
         )  # fmt: skip
 
     def fresh(self, **changes: Any) -> Analysis:
@@ -90,7 +91,8 @@ class Bench:
 
     def batch(self, examples: Sequence[Example]) -> Batch:
         """The examples as one padded batch."""
-        return Batch.of(examples, VOCABULARY, replicates=self.scope.replicates)
+        scope = self.scope
+        return Batch.of(examples, VOCABULARY, replicates=scope.replicates, listed=scope.listed)
 
     def result(self, analysis: Analysis) -> xr.Dataset:
         """The result of the analysis, checked to be a Dataset."""
@@ -207,7 +209,7 @@ def tiny_examples() -> list[Example]:
             ids[3], ids[5], ids[-2] = STOP, SEP, COMMA
         closes = ids == SEP
         segments = (np.cumsum(closes) - closes > 0).astype(np.int64)
-        document = "abcd"[index % 4]
+        document = "aabbcde"[index]
         special = closes | (ids == CLS)
         example = Example(f"{document}{index}", document, ids, segments, special)
         examples.append(annotated(example) if length > 2 else example)

@@ -20,6 +20,7 @@ import torch
 import xarray as xr
 
 import headscope
+from headscope.core.accumulators import REPLICATES
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -53,7 +54,7 @@ class ExperimentRequest:
     examples: Sequence[Example]
     settings: Mapping[str, Any]
     seed: int = 0
-    replicates: int = 1000
+    replicates: int = REPLICATES
     cut: int = 0
     counts: Mapping[str, Any] = field(default_factory=dict)
     batch_tokens: int = BATCH_TOKENS

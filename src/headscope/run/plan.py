@@ -8,7 +8,7 @@ any shard by itself, and the merged result does not depend on who computed what.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -50,6 +50,7 @@ class Plan:
     token_counts  [vocabulary] how often each token id occurs
     annotations   which annotations the corpus has
     stored_inputs      a few inputs whose maps are shown
+    listed        the first documents' places by their ids, as many as there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     """
 
@@ -58,6 +59,7 @@ class Plan:
     token_counts: npt.NDArray[np.int64]
     annotations: Annotations
     stored_inputs: tuple[Example, ...]
+    listed: Mapping[str, int]
     digest: str
 
 
@@ -100,6 +102,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     digest = hashlib.sha256()
     annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
     shards: list[Shard] = []
+    listed: dict[str, int] = {}
     first = tokens = read = 0
     for document in islice(corpus, settings.limit):
         examples = encoder.encode(document)
@@ -109,6 +112,8 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
             annotations.add(example)
             stored_inputs.consider(example)
+            if len(listed) <= settings.replicates:
+                listed.setdefault(example.document, len(listed))
             _feed(digest, example)
         if tokens >= settings.shard_tokens:
             shards.append(Shard(len(shards), first, read - first, tokens))
@@ -122,7 +127,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         )
     return Plan(
         tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
-        digest.hexdigest(),
+        listed, digest.hexdigest(),
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Histograms of frequency rank against numbers of each token, and intervals from coarse ones.
 
 A corpus holds billions of tokens, so ranks are taken from histograms with logarithmic bins, which
-add and merge. Intervals come from coarser histograms, one per bootstrap replicate: their spread is
-placed around the fine value.
+add and merge. Intervals come from coarser histograms, kept apart by groups of documents: how far
+their correlation moves without a group is how far the fine one is taken to move.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import Counts, Estimate, Float64, LogBins, estimate, spearman
+from headscope.core.accumulators import Counts, Float64, LogBins, spearman
+from headscope.core.intervals import CORRELATION, Estimate, estimate
 from headscope.model.batch import Batch
 from headscope.run.analysis import AnalysisPart, Scope
 
@@ -22,7 +23,7 @@ class RankHistograms(AnalysisPart):
     """Frequency rank of token occurrences against some numbers of each.
 
     numbers       how many numbers
-    bins, coarse  for their values, and for those of every replicate
+    bins, coarse  for their values, and for those of every group
     """
 
     def __init__(self, scope: Scope, numbers: int, bins: LogBins, coarse: LogBins) -> None:
@@ -40,7 +41,7 @@ class RankHistograms(AnalysisPart):
         cells = COARSE_RANK.index(rank) * len(self.coarse_bins) + self.coarse_bins.index(values)
         cells = np.where(counted, cells, size)
         counts = count_by_example(cells, (len(cells), size + 1))[:, :-1]
-        self.coarse.add(counts, batch.bootstrap, at=(at,))
+        self.coarse.add(counts, batch.groups, at=(at,))
 
     def correlations(self) -> tuple[Float64, Float64]:
         """Spearman's: [number], and [replicate + 1, number] from the coarse histograms."""
@@ -54,8 +55,10 @@ def count_by_example(cells: npt.NDArray[np.int64], shape: tuple[int, int]) -> np
     return np.bincount((cells + row).ravel(), minlength=size)[:size].reshape(shape)
 
 
-def around(fine: Float64, coarse: Float64, *, documents: int) -> Estimate:
-    """The fine value with the coarse replicates' interval, moved so that it lies around it."""
-    rough = estimate(coarse, documents=documents)
-    low, high = (fine + (end - rough.value) for end in (rough.low, rough.high))
-    return Estimate(fine, np.maximum(low, -1), np.minimum(high, 1))
+def around(fine: Float64, coarse: Float64) -> Estimate:
+    """The fine value, with the interval that it has if it moves as the coarse one does.
+
+    fine    [number]
+    coarse  [replicate + 1, number]
+    """
+    return estimate(np.clip(fine + (coarse - coarse[0]), -1, 1), bounds=CORRELATION)

@@ -30,8 +30,8 @@ class Settings:
     batch_tokens  tokens of a batch at most, padding included
     shard_tokens  a shard ends once it holds this many tokens
     limit         read only this many documents
-    seed          of packing, row sampling and the bootstrap
-    replicates    bootstrap replicates
+    seed          of packing, and of the queries that are sampled
+    replicates    groups of documents at most, for intervals
     """
 
     analyses: tuple[str, ...] | None = None

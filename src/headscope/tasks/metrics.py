@@ -1,24 +1,20 @@
-"""Score a model's answers, and resample the examples to see how far chance moves the score.
+"""Score a model's answers, and leave examples out to see how far chance moves the score.
 
 Accuracy, F1, Matthews' and the two correlations as GLUE computes them.
-The bootstrap resamples examples; the same seed draws the same examples for every model and every
-ablation, so differences of two `resampled` are paired.
+Examples are left out in groups, the same for every model and every ablation, so differences of two
+`draws_of` are paired.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from headscope.core.accumulators import Array, Float64, generator
+from headscope.core.accumulators import Array, Float64, left_out
+from headscope.core.intervals import CORRELATION, SHARE, Estimate, estimate
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import OF_REGRESSION, Task
-
-Float32 = npt.NDArray[np.float32]
-AT_ONCE = 100  # replicates whose counts are held in float64 together
 
 
 def score(task: Task, labels: Array, outputs: Array) -> dict[str, float]:
@@ -51,35 +47,33 @@ def predicted(task: Task, outputs: Array) -> Array:
     return outputs.astype(np.float64) if task.is_regression else outputs.argmax(-1)
 
 
-def resampled(
-    task: Task, labels: Array, outputs: Array, *, replicates: int, seed: int = 0
-) -> Float64:
-    """[replicate + 1] the main score of the data (replicate 0), and of examples drawn from it.
+def draws_of(task: Task, labels: Array, outputs: Array, *, replicates: int) -> Float64:
+    """[replicate + 1] the main score of all examples, then without each group of them.
 
-    Each replicate draws as many examples as there are, with replacement. The draws depend on the
-    seed and the number of examples only: subtract two results for paired differences.
+    replicates  groups at most. Examples of one number are in the same group for every model and
+                every ablation: subtract two results for paired differences
     """
     predictions, metric = predicted(task, outputs), task.metrics[0]
-    times = drawn_times(len(labels), replicates=replicates, seed=seed)
+    kept = left_out(
+        list(map(str, range(len(labels)))), replicates=replicates
+    ).T  # [replicate + 1, …]
     if metric == "spearman":  # ranks have to be found anew in every replicate
-        places = (np.repeat(np.arange(len(labels)), row) for row in times.astype(np.int64))
-        rest = [_metric(metric, task, labels[at], predictions[at]) for at in places]
+        rest = [_metric(metric, task, labels[row], predictions[row]) for row in kept[1:] > 0]
     elif metric == "pearson":
-        rest = list(_pearsons(_sums(times, _moments(labels, predictions))))
+        rest = list(_pearsons(kept[1:] @ _moments(labels, predictions)))
     else:
-        rest = list(_of_counts(metric, _confusions(task, times, labels, predictions)))
+        rest = list(_of_counts(metric, _confusions(task, kept[1:], labels, predictions)))
     return np.array([_metric(metric, task, labels, predictions), *rest], np.float64)
 
 
-@lru_cache(maxsize=2)
-def drawn_times(examples: int, *, replicates: int, seed: int) -> Float32:
-    """[replicate, example] how often each example is drawn; shared, so nobody may write."""
-    rng = generator(seed, "bootstrap over examples")
-    times = np.empty((replicates, examples), np.float32)
-    for row in times:
-        row[:] = np.bincount(rng.integers(0, examples, examples), minlength=examples)
-    times.setflags(write=False)
-    return times
+def score_estimate(task: Task, draws: Float64, examples: int) -> Estimate:
+    """The main score with its interval over examples, from `draws_of`."""
+    metric = task.metrics[0]
+    if metric == "accuracy":
+        asked = np.full(len(draws), float(examples))
+        asked[1:] = examples * (1 - 1 / max(len(draws) - 1, 1))
+        return estimate(draws, asked=asked)
+    return estimate(draws, bounds=SHARE if metric == "f1" else CORRELATION)
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:
@@ -90,26 +84,21 @@ def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float
             return float("nan")
         correlation: Any = pearsonr if metric == "pearson" else spearmanr
         return float(correlation(labels, predictions).statistic)
-    once = np.ones((1, len(labels)), np.float32)
+    once = np.ones((1, len(labels)))
     return float(_of_counts(metric, _confusions(task, once, labels, predictions))[0])
 
 
-# --- many replicates at once: sums over examples, weighted by how often each is drawn ----------
+# --- many replicates at once: sums over the examples that each keeps ----------------------------
 
 
-def _sums(times: Float32, values: Float64) -> Float64:
-    """[replicate, column] sums of values [example, column]; a part of the replicates at a time."""
-    parts = [times[at : at + AT_ONCE].astype(np.float64) @ values
-             for at in range(0, len(times), AT_ONCE)]  # fmt: skip
-    return np.concatenate(parts) if parts else np.empty((0, values.shape[1]))
-
-
-def _confusions(task: Task, times: Float32, labels: Array, predictions: Array) -> Float64:
+def _confusions(task: Task, kept: Float64, labels: Array, predictions: Array) -> Float64:
     """[replicate, label, prediction] counts."""
     classes = len(task.labels)
     cell = labels.astype(np.int64) * classes + predictions
     indicator = (cell[:, None] == np.arange(classes**2)).astype(np.float64)  # [example, cell]
-    return _sums(times, indicator).reshape(-1, classes, classes)  # [replicate, label, prediction]
+    return np.asarray(
+        (kept @ indicator).reshape(-1, classes, classes)
+    )  # [replicate, label, prediction]
 
 
 def _of_counts(metric: str, counts: Float64) -> Float64:

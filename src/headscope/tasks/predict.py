@@ -25,7 +25,7 @@ AT_ONCE = 1000  # rows that the tokenizer gets in one call
 class EncodedTask:
     """Model inputs in the order of the rows.
 
-    examples  each is its own document: examples are what the bootstrap resamples
+    examples  each is its own document: examples are what intervals are over
     labels    [example] int64 ids of classes, or float64 numbers
     cut       how many were longer than the limit and lost tokens
     limit     tokens of an example at most, special ones included

@@ -62,26 +62,14 @@ def test_one_layer_or_one_head_a_layer_cannot_be_compared(layer):
 
 
 def test_divergence_by_distance_of_layers_agrees_with_the_pairs_one_by_one():
+    """Of all heads, and without each of them."""
     divergence, layer = layered(4, 3, pull=1.0, seed=2)
-    expected = reference.layer_means(divergence, layer.tolist())
-    found = head_clusters.by_gap(pairs(divergence), layer)[0]
-    np.testing.assert_allclose(found, [expected[gap] for gap in range(4)], rtol=1e-12)
-
-
-def test_within_and_between_are_the_means_of_their_pairs():
-    divergence, layer = layered(3, 4, pull=1.0)
-    same = layer[:, None] == layer
-    off = ~np.eye(12, dtype=bool)
-    found = head_clusters.within_and_between(pairs(divergence), layer)[0]
-    expected = [divergence[same & off].mean(), divergence[~same].mean()]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_layers_without_pairs_have_no_mean():
-    divergence, _ = layered(2, 2, pull=0)
-    found = head_clusters.within_and_between(pairs(divergence), np.arange(4))[0]
-    assert np.isnan(found[0])
-    assert np.isfinite(found[1])
+    sums, sizes = head_clusters.by_gap(divergence, layer)
+    for row, left in enumerate([[], *([unit] for unit in range(12))]):
+        kept = np.delete(np.arange(12), left)
+        expected = reference.layer_means(divergence[np.ix_(kept, kept)], layer[kept].tolist())
+        found = sums[row] / sizes[row]
+        np.testing.assert_allclose(found, [expected[gap] for gap in range(4)], rtol=1e-12)
 
 
 def test_chance_counts_the_other_heads():

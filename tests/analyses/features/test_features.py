@@ -127,7 +127,8 @@ def test_the_notebooks_way_counts_it_as_0_except_for_negation() -> None:
 
 
 def test_what_never_occurs_is_absent_and_not_0_even_in_the_notebooks_way() -> None:
-    examples = [sentence("doctor", DOCTOR), sentence("other", DOCTOR)]
+    examples = [sentence(name, DOCTOR) for name in "abcde"]
+    examples[0] = replace(examples[0], input_ids=examples[0].input_ids[::-1].copy())
     got = run({"features": {"absent": "zero"}}, examples=examples)["features"]
     for end in ("", "_ci_low", "_ci_high"):
         assert np.isnan(got[f"attention{end}"].sel(feature=["object", "negation"])).all()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import BatchEncoding
 
 import headscope as hs
 from headscope.analyses.flow.measure_one_text import max_flow
@@ -26,13 +27,19 @@ def model_of(name: str) -> Model:
     return Model(tiny(name), wordpiece(), name, "", "")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_text_flows_as_in_the_reference(demo: Model, method: str) -> None:
-    found = hs.flow(demo, CAT, "It was tired.", method=method)
+@pytest.fixture(scope="module")
+def in_float64(demo: Model) -> tuple[BatchEncoding, extraction.Blocks, reference.Closing]:
+    """Two sentences, and what the reference reads of them."""
     given = demo.tokenizer(CAT, "It was tired.")
     network = extraction.float64_copy(demo.network)
     blocks = extraction.bert_blocks(network, given.input_ids, given.token_type_ids)
-    closing = reference.bert_closing(network, given.input_ids, given.token_type_ids)
+    return given, blocks, reference.bert_closing(network, given.input_ids, given.token_type_ids)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_text_flows_as_in_the_reference(demo: Model, in_float64, method: str) -> None:
+    found = hs.flow(demo, CAT, "It was tired.", method=method)
+    given, blocks, closing = in_float64
     expected = reference.rollout(reference.layer_matrices(blocks, closing, method))
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
     assert found.query_token.values.tolist() == given.tokens() == found.key_token.values.tolist()

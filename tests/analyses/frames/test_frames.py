@@ -391,5 +391,5 @@ def test_a_run_over_a_release_gives_frames(demo: Model, tmp_path: Path) -> None:
     found = made["frames"]
     assert int(found.sentences) == 2
     assert bool((found.score > 0).all())
-    assert bool(((found.score_ci_low <= found.score) & (found.score <= found.score_ci_high)).all())
+    assert np.isnan(found.score_ci_low).all()  # two documents carry no interval
     assert made.manifest["corpus"]["kind"] == "frames"

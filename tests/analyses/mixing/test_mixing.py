@@ -81,7 +81,7 @@ def test_an_example_of_one_token_mixes_nothing() -> None:
 
 
 def test_a_token_that_nothing_reaches_has_no_ratio_and_spoils_no_mean() -> None:
-    """0/0 used to make the layer's mean, and every bootstrap replicate of it, NaN."""
+    """0/0 used to make the layer's mean, and every draw of it, NaN."""
 
     def silence(call: AttentionCall) -> None:
         call.values = call.values.clone()

@@ -11,10 +11,20 @@ import pytest
 import torch
 
 from analyses.running import RANK, blocks, flags, observe, planted, run
+from headscope.analyses.norms.measure_relations import Cancellation
+from headscope.corpus.document import Example
 from headscope.model.batch import CATEGORIES, Batch, Vocabulary
 from headscope.model.instrument import AttentionCall
 from headscope.model.model import Model
-from headscope.run.contract_bench import HEADS, LAYERS, VOCABULARY, tiny_examples, tiny_network
+from headscope.run.analysis import Scope
+from headscope.run.contract_bench import (
+    HEADS,
+    LAYERS,
+    TOKENS,
+    VOCABULARY,
+    tiny_examples,
+    tiny_network,
+)
 from model.families.tiny import FAMILIES, tiny
 from reference import norms
 from reference.extraction import Blocks
@@ -74,7 +84,7 @@ def test_the_largest_and_smallest_norm_have_no_interval_and_ignore_padding() -> 
 def test_exact_cancellation_agrees_with_the_reference(
     reference: list[Blocks], category: str
 ) -> None:
-    found = run({"norms": {"cancellation": "exact"}})["norms"].spearman_attention_value_norm
+    found = run({"norms": {"cancellation": "all"}})["norms"].spearman_attention_value_norm
     expected = norms.spearman_attention_value_norm(
         [b["attention"] for b in reference],
         [norms.value_norm(b["f"]) for b in reference],
@@ -114,20 +124,32 @@ def test_without_ranks_there_is_no_frequency_effect() -> None:
 
 
 def test_exact_cancellation_counts_every_pair_once() -> None:
-    found = run({"norms": {"cancellation": "exact"}})["norms"].attention_value_norm_histogram
+    found = run({"norms": {"cancellation": "all"}})["norms"].attention_value_norm_histogram
     assert float(found.sum()) == LAYERS * HEADS * (LENGTHS**2).sum()
 
 
-@pytest.mark.parametrize("rows", [1, 4])
-def test_sampled_cancellation_counts_the_sampled_rows(rows: int) -> None:
-    found = run({"norms": {"rows": rows}})["norms"].attention_value_norm_histogram
-    assert float(found.sum()) == LAYERS * HEADS * (np.minimum(LENGTHS, rows) * LENGTHS).sum()
+def test_sampled_cancellation_looks_at_the_same_share_of_every_length() -> None:
+    """Four queries of every input used to let pairs of long inputs count for too little."""
+    rng, lengths = np.random.default_rng(0), np.repeat([5, 12, 31], 200)
+    examples = []
+    for at, n in enumerate(lengths):
+        ids = rng.integers(6, TOKENS, n)
+        examples.append(Example(str(at), str(at), ids, ids * 0, ids < 0))
+    batch = Batch.of(examples, VOCABULARY, replicates=0)
+    part = Cancellation(Scope(LAYERS, HEADS), every=3)
+    view = observe(tiny_network(torch.float64), batch)[0]
+    part.observe(view, torch.ones(*view.attention.shape[:2], view.attention.shape[-1]), batch)
+    rows = (part._category < 4).any(-1).sum(1)
+    for n in (5, 12, 31):
+        drawn = rows[lengths == n]
+        assert set(drawn.tolist()) == {n // 3, n // 3 + 1}
+        assert drawn.mean() == pytest.approx(n / 3, abs=4 * 0.5 / 200**0.5)
 
 
 def test_rows_are_sampled_by_example_not_by_batch() -> None:
     """Exactly: the same rows in any order and any batch."""
     found = [
-        run({"norms": {"rows": 4}}, examples=order, size=size)["norms"]
+        run({"norms": {"every": 3}}, examples=order, size=size)["norms"]
         for order, size in ((tiny_examples(), 1), (tiny_examples()[::-1], 4))
     ]
     for name in ("attention_value_norm_histogram", "spearman_attention_value_norm"):
@@ -136,7 +158,7 @@ def test_rows_are_sampled_by_example_not_by_batch() -> None:
 
 def test_a_decoder_has_no_pairs_with_the_future() -> None:
     network = FAMILIES["BERT decoder"].build().double()
-    found = run({"norms": {"cancellation": "exact"}}, network=network)["norms"]
+    found = run({"norms": {"cancellation": "all"}}, network=network)["norms"]
     pairs = (LENGTHS * (LENGTHS + 1) / 2).sum()
     assert float(found.attention_value_norm_histogram.sum()) == 2 * 4 * pairs
 
@@ -197,7 +219,7 @@ def test_layer_norms_can_be_left_out() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted one of sampled, exact"):
+    with pytest.raises(ValueError, match="wanted one of sampled, all"):
         run({"norms": {"cancellation": "some"}})
 
 

@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from sklearn.metrics import f1_score, log_loss
 
 from headscope.experiments.ablation.effects import corrected, effects, losses_of, verdicts
@@ -91,10 +92,18 @@ def test_differences_are_paired():
     other[np.flatnonzero(right)[:4]] = False
     answers = np.stack([logits(labels, right, rng), logits(labels, other, rng)])
     found = effects(TWO, labels, answers, replicates=2000)
-    # 4 of 400 changed: the variance of the mean of -1, 0 is p(1 - p) / n, p = 0.01
-    half = 1.96 * np.sqrt(0.01 * 0.99 / 400)
-    np.testing.assert_allclose(found.difference.low, -0.01 - half, atol=2.5e-3)
-    np.testing.assert_allclose(found.difference.high, -0.01 + half, atol=2.5e-3)
+    low, high = student(np.where(right & ~other, -1.0, 0.0))  # 4 of 400 changed
+    np.testing.assert_allclose(found.difference.low, low, rtol=1e-9)
+    np.testing.assert_allclose(found.difference.high, high, rtol=1e-9)
+
+
+def student(values):
+    """The interval of the mean of values by hand, the one that is farthest away counted twice."""
+    n, away = len(values), (values - values.mean()) ** 2
+    error = np.sqrt((away.sum() + away.max()) / (n * (n - 1)))
+    freedom = min(2 / ((away**2).sum() / away.sum() ** 2 - 1 / n), n - 1)
+    half = t.ppf(0.975, freedom) * error
+    return values.mean() - half, values.mean() + half
 
 
 def test_a_score_that_is_no_accuracy_is_tested_by_its_spread():
@@ -126,13 +135,12 @@ def test_the_loss_tells_what_no_flipped_answer_does():
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 2, 100)
     sure = logits(labels, np.full(100, True), rng) * 3
-    found = effects(TWO, labels, np.stack([sure, sure * 0.8]), replicates=20)
+    found = effects(TWO, labels, np.stack([sure, sure * 0.8]), replicates=100)
     assert found.verdict == ["indifferent"]
     assert found.loss_verdict == ["helpful"]
     assert found.loss_difference.low[0] > 0
     more = losses_of(TWO, labels, sure * 0.8) - losses_of(TWO, labels, sure)
-    half = 1.96 * more.std(ddof=1) / 10
-    np.testing.assert_allclose(found.loss_difference.high, more.mean() + half, rtol=1e-4)
+    np.testing.assert_allclose(found.loss_difference.high, student(more)[1], rtol=1e-6)
 
 
 def test_a_regression_has_no_flips_and_constant_answers_no_score():

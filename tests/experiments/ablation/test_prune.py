@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from transformers import AutoModelForSequenceClassification
 
 from experiments.ablation.test_ablate import one_by_one
+from headscope.core.intervals import estimate
 from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.ablation import prune as module
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
@@ -26,7 +27,7 @@ from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variants import StandIn
 from headscope.run.atlas import Execution
 from headscope.run.store import open_run
-from headscope.tasks.metrics import resampled
+from headscope.tasks.metrics import draws_of
 from headscope.tasks.predict import encode, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import load_for_task
@@ -119,12 +120,10 @@ def test_a_score_that_is_undefined_does_not_pass_for_no_head_that_can_go():
 def test_differences_along_a_curve_are_paired():
     curves = made_curves(np.random.default_rng(1))
     found = pruning_result(curves, allowance=0.05, replicates=400, seed=0)
-    draws = [
-        resampled(curves.task, curves.labels, a, replicates=400, seed=0) for a in curves.answers[0]
-    ]
-    low, high = np.quantile(draws[2][1:] - draws[0][1:], [0.025, 0.975])
-    np.testing.assert_allclose(found["difference_ci_low"].values[0, 2], low)
-    np.testing.assert_allclose(found["difference_ci_high"].values[0, 2], high)
+    draws = [draws_of(curves.task, curves.labels, a, replicates=400) for a in curves.answers[0]]
+    expected = estimate(draws[2] - draws[0])
+    np.testing.assert_allclose(found["difference_ci_low"].values[0, 2], expected.low)
+    np.testing.assert_allclose(found["difference_ci_high"].values[0, 2], expected.high)
 
 
 def test_the_order_in_which_most_heads_can_go_is_taken_and_never_one_by_chance(run):

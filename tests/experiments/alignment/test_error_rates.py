@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from headscope.core.accumulators import bootstrap_weights, halves
-from headscope.experiments.alignment.result import error_rate, scores_of
+from headscope.core.accumulators import halves, left_out
+from headscope.core.intervals import spearman_over_units
+from headscope.experiments.alignment.result import error_rate, pearson_over_units, scores_of
 
 PAIRS, LAYERS, HEADS, REPLICATES, SEED = 12, 3, 4, 6, 5
 IDS = [str(number) for number in range(PAIRS)]
@@ -45,7 +46,7 @@ def scores(drawn):
 
 
 def rate(sure, possible, links, times):
-    """1 − (|A∩P| + |A∩S|) / (|A| + |S|) of sets, each pair so many times, in whole numbers."""
+    """1 − (|A∩P| + |A∩S|) / (|A| + |S|) of sets, of pairs that are left in, in whole numbers."""
     right = total = 0
     for s, p, a, n in zip(sure, possible, links, times, strict=True):
         right += int(n) * (len(a & p) + len(a & s))
@@ -53,9 +54,9 @@ def rate(sure, possible, links, times):
     return float(1 - Fraction(right, total))
 
 
-def test_error_rates_are_pooled_over_all_pairs_as_often_as_each_was_drawn(drawn, scores):
+def test_error_rates_are_pooled_over_all_pairs_that_are_left_in(drawn, scores):
     sure, possible, links, _ = drawn
-    times = bootstrap_weights(IDS, replicates=REPLICATES, seed=SEED)  # [pair, replicate + 1]
+    times = left_out(IDS, replicates=REPLICATES)  # [pair, replicate + 1]
     for at in np.ndindex(LAYERS, HEADS + 1, 2, 2):
         layer, head, setting, measure = at
         found = scores.layer[:, layer] if head == HEADS else scores.head[:, layer, head]
@@ -83,17 +84,19 @@ def test_mean_norms_are_pooled_over_queries_and_keys(drawn, scores):
     np.testing.assert_allclose(scores.norm[0], wanted, rtol=1e-12)
 
 
-def test_correlations_are_scipys_over_all_heads(scores):
-    for replicate in range(REPLICATES + 1):
-        norm = scores.norm[replicate].ravel()
-        for setting in range(2):
-            aer = scores.head[replicate, :, :, setting, 1].ravel()
-            for name, function in (("spearman", spearmanr), ("pearson", pearsonr)):
-                found = scores.correlation(name)[replicate, setting]
-                assert found == pytest.approx(function(aer, norm).statistic, abs=1e-12)
+def test_correlations_are_scipys_over_all_heads_and_without_each(scores):
+    norm = scores.norm[0].ravel()
+    for setting in range(2):
+        aer = scores.head[0, :, :, setting, 1].ravel()
+        for over, function in ((spearman_over_units, spearmanr), (pearson_over_units, pearsonr)):
+            found = scores.correlation(over)[:, setting]
+            assert found[0] == pytest.approx(function(aer, norm).statistic, abs=1e-12)
+            for head in range(len(norm)):
+                rest = function(np.delete(aer, head), np.delete(norm, head)).statistic
+                assert found[1 + head] == pytest.approx(rest, abs=1e-12)
 
 
-def test_the_highest_norms_are_chosen_on_every_resample(scores):
+def test_the_highest_norms_are_chosen_in_every_draw(scores):
     for replicate in range(REPLICATES + 1):
         norm = scores.norm[replicate]
         layer = max(range(LAYERS), key=lambda at: norm[at].mean())

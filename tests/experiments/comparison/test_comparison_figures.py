@@ -91,7 +91,7 @@ def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
     depth, training, heads, words = findings(tree)
     change = 1 - tree["similarity"]["layer_cosine"].values
     assert depth.startswith(f"Attention changed most in layer 4 ({change[3]:.3f}), then layer 3 (")
-    assert "the last two layers, in 100 % of resamples" in depth
+    assert "the last two layers, in 100 % of corpora drawn anew" in depth
     assert training.count("rank correlation") == 2
     assert heads.startswith("Of 12 heads, ")
     assert "nouns" in words

@@ -1,6 +1,7 @@
 """What does a run look like of which every number of a claim is known beforehand?
 
 Results as `atlas` gives them, with draws; replicate k of a share is the share moved by SHIFTS[k].
+Together they make intervals of 0.019 to both sides, where no bound is near.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.surface.measure import TARGETS
-from headscope.core.accumulators import Estimate, estimate
+from headscope.core.intervals import Estimate, estimate
 from headscope.core.results import Variable, keeping_draws, labelled
 from headscope.run.store import Run
 
-SHIFTS = np.linspace(-0.02, 0.02, 201)  # its 2.5 % and 97.5 % points are -0.019 and 0.019
+SHIFTS = np.linspace(-1, 1, 200) * 0.00116847055
 DOCUMENTS = 10
 
 
@@ -21,7 +22,7 @@ def moved(values) -> Estimate:
     """An estimate of values whose draws are all moved by the same."""
     values = np.asarray(values, float)
     shifts = np.concatenate([[0.0], SHIFTS]).reshape(-1, *[1] * values.ndim)
-    return estimate(values[None] + shifts, documents=DOCUMENTS)
+    return estimate(values[None] + shifts)
 
 
 def surface(layers=12, heads=2, **targets) -> xr.Dataset:
@@ -37,7 +38,7 @@ def entropy(every, cls, uniform=4.0) -> xr.Dataset:
     """Entropies [layer] of two equal heads."""
     values = np.stack([np.asarray(every, float), np.asarray(cls, float)], -1)  # [layer, query]
     both = np.repeat(values[:, None], 2, 1)  # [layer, head, query]
-    flat = Estimate(*(np.asarray(uniform, float),) * 3, np.full(202, float(uniform)))
+    flat = Estimate(*(np.asarray(uniform, float),) * 3, np.full(201, float(uniform)))
     variables = {"entropy": (moved(both), ("layer", "head", "query")), "uniform": (flat, ())}
     return _labelled(variables, query=("all", "cls"))
 
@@ -47,7 +48,7 @@ def norms(weight, norm, cancellation=(-0.3, -0.7, -0.2, 0.0), frequency=(0.7, 0.
 
     def still(values) -> Estimate:
         values = np.asarray(values, float)
-        return estimate(np.repeat(values[None], 202, 0), documents=DOCUMENTS)
+        return estimate(np.repeat(values[None], 201, 0))
 
     by_head = ("layer", "head", "category")
     variables = {

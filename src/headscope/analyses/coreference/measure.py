@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from headscope.analyses.coreference.antecedents import (
     mention_questions,
 )
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.core.accumulators import Array, Bools, Float64, Ints, estimate, halves, ratio
+from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.model.batch import PIECES, Batch
 from headscope.model.layer import LayerView
@@ -86,7 +85,7 @@ class Coreference(Analysis):
         rows = batch.words.maps(maps, pieces=self.options["pieces"], of=asked.places)
         right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
         values = right @ asked.member[:, None]  # [example, head, mode, type]
-        add_by_half(self.correct, values, asked.half, batch.bootstrap, at=(layer.index,))
+        add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         rows = [
@@ -94,13 +93,13 @@ class Coreference(Analysis):
             for e, place in zip(batch.examples, batch.words.place, strict=True)
         ]
         left_out = [[reasons[reason] for reason in LEFT_OUT] for _, reasons in rows]
-        self.left_out.add(np.array(left_out), batch.bootstrap)
+        self.left_out.add(np.array(left_out), batch.groups)
         if not any(found for found, _ in rows):
             self._asked = None
             return
         self._asked = asked = _Asked.of([found for found, _ in rows], batch, seed=self.scope.seed)
-        self.by_system.add(asked.by_system @ asked.member, batch.bootstrap)
-        add_by_half(self.count, asked.member.sum(1), asked.half, batch.bootstrap)
+        self.by_system.add(asked.by_system @ asked.member, batch.groups)
+        add_by_half(self.count, asked.member.sum(1), asked.half, batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for types that were never asked about."""
@@ -121,10 +120,9 @@ class Coreference(Analysis):
             "held_out": (heads.held_out, one),
             "advantage": (heads.held_out[:, None] - baseline, ("system", *one)),
             "count": (count[0].astype(np.int64), one),
-            "left_out": (self.left_out.sums[0].astype(np.int64), ("reason",)),
+            "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
         }
-        estimated = partial(estimate, documents=self.scope.documents)
-        variables = counted(rows, WORDS, estimated, source=self.source)
+        variables = counted(rows, WORDS, count, source=self.source)
         coords = {"mention_type": MENTION_TYPES, "system": tuple(SYSTEMS), "reason": LEFT_OUT}
         return labelled(variables, coords=coords).assign_attrs(self.options)
 

@@ -20,8 +20,8 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import name as term_name
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, needed
 from headscope.core.wording import MISSING, capital
 from headscope.draw.caption_words import INTERVALS, over

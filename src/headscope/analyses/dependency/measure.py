@@ -18,16 +18,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.analyses.language.held_out import add_by_half, best, counted
-from headscope.core.accumulators import (
-    Bools,
-    Estimate,
-    Float64,
-    Ints,
-    estimate,
-    estimate_by_spread,
-    halves,
-    ratio,
-)
+from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.contents import ROOT, has_tree, label
 from headscope.corpus.document import Example
@@ -44,7 +35,6 @@ OFFSETS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 CLITICS = ("'s", "s'", "’s", "s’")
 POSSESSIVE = {"stanford": {"poss"}, "universal": {"poss", "nmod:poss"}, "off": set[str]()}
 REPLICATE_BYTES = 64 << 20  # ours: with many heads and relations, fewer replicates are kept
-PERCENTILES_FROM = 100  # ours: below, an interval is 1.96 standard deviations of the replicates
 WORDS = {
     "accuracy": "share of words whose syntactic head is found",
     "offset_accuracy": "share of words whose syntactic head is found by a fixed offset",
@@ -115,7 +105,7 @@ class Dependency(Analysis):
         answers = np.take_along_axis(answers, heads.judge[:, None, None], 3)
         right = answers == heads.head[:, None, None]
         by_column = right.astype(np.float32) @ member[:, None]  # [example, head, direction, …]
-        add_by_half(self.correct, by_column, half, batch.bootstrap, at=(layer.index,))
+        add_by_half(self.correct, by_column, half, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         possessive = self.options["possessive"]
@@ -127,11 +117,11 @@ class Dependency(Analysis):
         member = np.where(heads.asked[..., None], self.member[heads.label], 0)
         member[heads.root, self.columns.index(CLEAN)] = 0
         self._seen = heads, half, member.astype(np.float32)
-        add_by_half(self.asked, member.sum(1), half, batch.bootstrap)
+        add_by_half(self.asked, member.sum(1), half, batch.groups)
         offsets = np.swapaxes(heads.by_offset, 1, 2)  # [example, offset, place]
         hits = offsets.astype(np.float32) @ self._seen[2]  # [example, offset, column]
-        add_by_half(self.by_offset, hits, half, batch.bootstrap)
-        self.left_out.add(heads.left_out, batch.bootstrap)
+        add_by_half(self.by_offset, hits, half, batch.groups)
+        self.left_out.add(heads.left_out, batch.groups)
 
     def result(self) -> xr.Dataset:
         """Accuracies, baselines and the best heads; NaN for what was never asked."""
@@ -146,23 +136,19 @@ class Dependency(Analysis):
             "accuracy": (ratio(correct.sum(1), both[:, None, None, None]), every),
             "offset_accuracy": (ratio(offsets.sum(1), both[:, None]), ("offset", *one)),
             "count": (both[0].astype(np.int64), one),
-            "left_out": (self.left_out.sums[0].astype(np.int64), ("reason",)),
+            "left_out": (self.left_out.total.astype(np.int64), ("reason",)),
             "best_layer": (layer, one), "best_head": (head, one),
             "best_direction": (direction, one), "best_offset": (offset, one),
             "best_accuracy": (heads.chosen, one), "baseline": (baseline.chosen, one),
             "held_out": (heads.held_out, one), "advantage": (heads.held_out - baseline.chosen, one),
         }  # fmt: skip
-        variables = counted(rows, WORDS, self._estimate, source=self.source)
+        variables = counted(rows, WORDS, both, source=self.source)
         variables["left_out"] = replace(variables["left_out"], source="ours")
         coords = {
             "direction": DIRECTIONS, "relation": self.columns, "offset": OFFSETS,
             "reason": LEFT_OUT,
         }  # fmt: skip
         return labelled(variables, coords=coords).assign_attrs(self.options)
-
-    def _estimate(self, draws: Float64) -> Estimate:
-        few = len(draws) - 1 < min(PERCENTILES_FROM, self.scope.replicates)
-        return (estimate_by_spread if few else estimate)(draws, documents=self.scope.documents)
 
 
 def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[str], Float64]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.relation_names import frequent_relations
 from headscope.core.results import Floats, estimate, place_name
 

@@ -24,13 +24,13 @@ TERMS = {
     "silhouette": Term("silhouette", "How much nearer a head is to its own cluster than to the "
         "next, of the larger of both distances: 1 is clear, 0 lies between two clusters, below 0 "
         "the other is nearer.", ROUSSEEUW),
-    "stays": Term("stays", "The share of bootstrap replicates in which a head is in one cluster "
+    "stays": Term("stays", "The share of draws of heads in which a head is in one cluster "
         "with the medoid of its own.", f"{HENNIG07}; the measure is ours"),
     "jaccard": Term("found again",
-        "How much of a cluster the most similar cluster of a bootstrap replicate holds: heads in "
+        "How much of a cluster the most similar cluster of a draw of heads holds: heads in "
         "both over heads in either; above 0.75 stable, below 0.5 dissolved.", HENNIG07),
     "stability": Term("stability of clusters",
-        "The adjusted Rand index of the clusters with those of a bootstrap replicate: 1 if the "
+        "The adjusted Rand index of the clusters with those of a draw of heads: 1 if the "
         "same, about 0 by chance; mean over replicates, and where 95 % of them lie.", HUBERT),
     "layer_js": Term("divergence within and between layers",
         "The mean Jensen–Shannon divergence of two heads of the same layer, and of two heads of "

@@ -20,12 +20,13 @@ from functools import cache
 
 import numpy as np
 
-from headscope.core.accumulators import Bools, Float64, Ints, generator
+from headscope.core.accumulators import Bools, Float64, Ints, generator, ratio
 
 ROUNDING = 1e-12  # of the whole: a smaller gain is none
 METHODS = ("k_medoids", "average")
 FEWEST_UNITS = 4  # of fewer heads there are no two clusters of two
 MOST = 20  # ours: more clusters than that nobody tells apart
+DRAWS = 50  # of heads
 REFERENCES = 39  # clouds without clusters: p can be 1/40
 
 
@@ -222,35 +223,58 @@ def choose(curves: Float64, references: Float64) -> tuple[int, float]:
 
 
 def agreement(one: Ints, other: Ints) -> float:
-    """The adjusted Rand index of two clusterings [unit] (Hubert and Arabie 1985)."""
+    """The adjusted Rand index of two clusterings [unit] (Hubert and Arabie 1985).
+
+    Units of which one of them says nothing (-1) do not count.
+    """
     from sklearn.metrics import adjusted_rand_score
 
-    return float(adjusted_rand_score(one, other))
+    there = (one >= 0) & (other >= 0)
+    return float(adjusted_rand_score(one[there], other[there]))
+
+
+def heads_anew(units: int, seed: int) -> list[Ints]:
+    """Which heads are in each of DRAWS draws with replacement: about 63 %, each once."""
+    random = generator(seed, "clusters", "heads")
+    found: list[Ints] = []
+    while len(found) < DRAWS:
+        some = np.unique(random.integers(0, units, units))
+        if len(some) > max(counts_for(units)):
+            found.append(some)
+    return found
 
 
 def jaccard(labels: Ints, others: Ints) -> Float64:
     """How well each cluster is found again: the overlap with the cluster most like it.
 
     labels   [unit]
-    others   [replicate, unit]
-    returns  [cluster] mean over replicates, from 0 to 1; above 0.75 stable, below 0.5 dissolved
+    others   [draw, unit] the clusters of draws of heads; -1 for heads that were not drawn
+    returns  [cluster] mean over draws, from 0 to 1; above 0.75 stable, below 0.5 dissolved
              (Hennig 2007)
     """
-    mine = _is_member(labels)  # [cluster, unit]
-    if not len(others):
-        return np.full(len(mine), np.nan)
     overlaps = []
-    for theirs in map(_is_member, others):
-        both = mine.astype(np.float64) @ theirs.T.astype(np.float64)
-        overlaps.append((both / (mine.sum(1)[:, None] + theirs.sum(1) - both)).max(1))
-    return np.asarray(np.mean(overlaps, axis=0))
+    for other in others:
+        there = other >= 0
+        mine = _is_member(labels)[:, there].astype(np.float64)  # [cluster, unit that was drawn]
+        theirs = _is_member(other[there]).astype(np.float64)
+        both = mine @ theirs.T
+        sizes = mine.sum(1)[:, None]
+        overlaps.append(
+            np.where(sizes[:, 0] > 0, (both / (sizes + theirs.sum(1) - both)).max(1), np.nan)
+        )
+    known = np.isfinite(overlaps)
+    return ratio(np.where(known, overlaps, 0).sum(0), known.sum(0) + 0.0)
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:
-    """[unit] share of replicates others [replicate, unit] in which a unit is with its medoid."""
-    if not len(others):
-        return np.full(len(labels), np.nan)
-    return np.asarray((others == others[:, medoids[labels]]).mean(0), np.float64)
+    """[unit] share of the draws in which a unit is with the medoid of its cluster.
+
+    medoids  [cluster] unit; a medoid is always with itself
+    others   [draw, unit] as in `jaccard`; only draws that have both count
+    """
+    medoid = others[:, medoids[labels]]
+    there = (others >= 0) & (medoid >= 0)
+    return ratio((there & (others == medoid)).sum(0) + 0.0, there.sum(0) + 0.0)
 
 
 def by_depth(labels: Ints, layer: Ints) -> Ints:

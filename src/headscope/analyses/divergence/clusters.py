@@ -17,11 +17,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Bools, Estimate
+from headscope.core.accumulators import Bools
 from headscope.core.card_part import CardPart, named_ends
 from headscope.core.claim import Claim
 from headscope.core.head_attention import TARGETS, attention_to, has_cls, head_roles, spread
 from headscope.core.head_labels import UNLABELLED, head_labels
+from headscope.core.intervals import Estimate
 from headscope.core.results import (
     Floats,
     at,

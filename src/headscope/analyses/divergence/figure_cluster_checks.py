@@ -1,7 +1,7 @@
 """How sure are the clusters of heads, and does another way to cluster show the same ones?
 
 How many clusters there are, how near heads are to their own, and whether clusters are there again
-in resampled documents. And the second way to cluster, by average linkage: the tree of all heads,
+in heads drawn anew. And the second way to cluster, by average linkage: the tree of all heads,
 the whole matrix of divergences in the tree's order, and strips with each head's k-medoids cluster
 and layer.
 """
@@ -30,7 +30,7 @@ from headscope.analyses.divergence.figure_layers import CLEAR
 from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, at, estimate, group, needed, shape
 from headscope.core.wording import fixed, p_words, percent, plain
-from headscope.draw.caption_words import INTERVALS, over, with_interval
+from headscope.draw.caption_words import over, with_interval
 from headscope.draw.marks import band_line, cell_key, faint_grid
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, ramp_map
@@ -63,9 +63,10 @@ def _number_caption(tree: xr.DataTree) -> str:
     stability = _again(divergence) if np.isfinite(divergence["jaccard"].values).any() else ""
     return (
         "(a) Mean silhouette: how much nearer heads are to their own cluster than to the next, by "
-        f"number of clusters; bands are {INTERVALS}; grey: {draws} sets of points that have the "
-        "heads’ main axes and no clusters, clustered alike; tree: average linkage. The number "
-        f"chosen (line) is where k-medoids stand farthest above their mean. {verdict(tree)} "
+        f"number of clusters; bands are 95 % intervals over heads; grey: {draws} sets of points "
+        "that have the heads’ main axes and no clusters, clustered alike; tree: average linkage. "
+        "The number chosen (line) is where k-medoids stand farthest above their mean. "
+        f"{verdict(tree)} "
         "(b) The silhouette of every head, by cluster; below 0 a head is nearer to another cluster."
         f"{stability}"
         f" {over(tree)}; {count} clusters. The measures: Rousseeuw (1987), Hennig (2007)."
@@ -90,14 +91,14 @@ def verdict(tree: xr.DataTree) -> str:
 
 
 def _again(divergence: xr.Dataset) -> str:
-    rand = estimate(divergence, "stability")
+    rand = divergence["stability"].values
     share = float(divergence["k_share"].sel(k=int(divergence["cluster_count"])))
-    medoids, linkage = (fixed(float(value), 2) for value in rand.value)
+    medoids, linkage = (fixed(float(value), 2) for value in rand)
     return (
-        " (c) Mark: how much of a cluster is found again in clusters of resampled documents "
+        " (c) Mark: how much of a cluster is found again in clusters of heads drawn anew "
         f"(Jaccard overlap, mean; from {STABLE} stable, dashed: Hennig 2007); ticks: of each head, "
-        "the share of resamples in which it is with the cluster’s medoid. "
-        f"Adjusted Rand index with the resamples: {medoids} for k-medoids and {linkage} for "
+        "the share of draws in which it is with the cluster’s medoid. "
+        f"Adjusted Rand index with the draws: {medoids} for k-medoids and {linkage} for "
         f"average linkage; {percent(share)} of them choose the same number."
     )
 
@@ -167,7 +168,7 @@ def _stability(divergence: xr.Dataset, groups: Sequence[Cluster], axes: Axes) ->
     axes.set(xlim=(0, 1.03), ylim=(len(groups) - 0.5, -0.5))
     axes.set_yticks(range(len(groups)), [str(one.number + 1) for one in groups])
     axes.tick_params(axis="y", length=0)
-    axes.set(xlabel="overlap, and share of resamples", ylabel="cluster")
+    axes.set(xlabel="overlap, and share of draws", ylabel="cluster")
 
 
 NUMBER_PICTURE = Picture(

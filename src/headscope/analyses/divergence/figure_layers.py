@@ -20,7 +20,7 @@ from headscope.core.accumulators import generator
 from headscope.core.head_labels import head_labels
 from headscope.core.results import at, estimate, group, needed
 from headscope.core.wording import fixed, p_words, percent
-from headscope.draw.caption_words import INTERVALS, over
+from headscope.draw.caption_words import over
 from headscope.draw.marks import band_line, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
@@ -46,9 +46,9 @@ def _caption(tree: xr.DataTree) -> str:
         "(a) Mean divergence of two heads by the distance of their layers, 0 in the same layer; "
         "dashed, what it is over all pairs, whatever their layers. (b) Share of heads whose most "
         "alike head is in the same, a neighbouring or a farther layer, and what chance gives. "
-        f"Bands and whiskers are {INTERVALS}; p: layers dealt out anew among the heads, "
-        f"{PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), §6, saw "
-        "heads of a layer near each other on the map of BERT."
+        "Bands and whiskers are 95 % intervals over heads; p: layers dealt out anew among the "
+        f"heads, {PERMUTATIONS} times. {layers_verdict(tree)} {over(tree)}. Clark et al. (2019), "
+        "§6, saw heads of a layer near each other on the map of BERT."
     )
 
 
@@ -163,7 +163,7 @@ def neighbour_labels(tree: xr.DataTree) -> NeighbourLabels | None:
     """Whether neighbouring layers share labels; None of fewer than FEWEST_PAIRS pairs,
     or if all have the same label.
 
-    Seeded by the run's seed. No interval: labels come from thresholds, which are not resampled.
+    Seeded by the run's seed. No interval: labels come from thresholds, which have none.
     """
     main = {place: one.labels[0].name for place, one in head_labels(tree).items() if one.labels}
     layer = np.array([place[0] for place in main], np.int64)

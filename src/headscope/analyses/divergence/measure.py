@@ -16,15 +16,15 @@ import xarray as xr
 from scipy.spatial.distance import squareform
 
 from headscope.analyses.divergence.head_clusters import cluster_results
-from headscope.core.accumulators import Array, Estimate, Float64, estimate_by_spread
+from headscope.core.accumulators import Array, Float64
+from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LN2, LayerView, compiled
 from headscope.run.analysis import Analysis, Scope, check_option, check_smoothing, ratio_of
 
-# One replicate of 144 heads holds 10,296 pairs: enough replicates for a standard error within
-# 10 % of its value, not for tail quantiles.
+# One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
 
 
@@ -80,15 +80,15 @@ class Divergence(Analysis):
             divergences[row] = np.maximum(LN2 - both - own, 0)
             if self.reduction == "sum":
                 divergences[row] *= n
-        self.total.add(divergences, batch.bootstrap)
-        self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+        self.total.add(divergences, batch.groups)
+        self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
         """js[unit, unit_other]; mds[unit, axis] and its stress-1; see `head_clusters` for more."""
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
-        mean = estimate_by_spread(draws, documents=self.scope.documents)
+        mean = estimate(draws, bounds=(0, LN2) if self.reduction == "mean" else POSITIVE)
         square = Estimate(*(self._square(a) for a in (mean.value, mean.low, mean.high)))
         places, stress = head_map(square.value)
         unit = "nats" if self.reduction == "mean" else "nats·tokens"
@@ -97,9 +97,7 @@ class Divergence(Analysis):
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
         scope = self.scope
-        more, coords = cluster_results(
-            draws, heads=scope.heads, documents=scope.documents, seed=scope.seed, unit=unit
-        )
+        more, coords = cluster_results(draws, heads=scope.heads, seed=scope.seed, unit=unit)
         variables = {"js": js, "mds": mds, "mds_stress": left, **more}
         return labelled(variables, coords={"axis": ("x", "y"), **coords})
 

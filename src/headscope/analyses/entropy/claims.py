@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Bools, Estimate
+from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
-from headscope.core.head_attention import BROAD_SHARE, POSITION, TARGETS, attention_to, spread
+from headscope.core.head_attention import (
+    BROAD_SHARE,
+    POSITION,
+    TARGETS,
+    attention_to,
+    relative_spread,
+    spread,
+)
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, needed, shape, surely
 from headscope.core.terms import CLARK, OURS, Term
 from headscope.core.wording import number, percent, plain
@@ -44,21 +52,22 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     Effects of low entropy are the mirror image: from the mean head down to 0.
     """
     nats, uniform = spread(tree)
-    return [] if nats is None else [*_broad(tree, nats, uniform), *_narrow(tree, nats, uniform)]
+    share = relative_spread(tree)
+    if nats is None or share is None:
+        return []
+    return [*_broad(tree, nats, uniform, share), *_narrow(tree, nats, uniform, share)]
 
 
 def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
     """`broad` → [layer, head] which heads spread their attention about as widely as they could."""
-    nats, uniform = spread(tree)
-    if nats is None:
+    nats, share = spread(tree)[0], relative_spread(tree)
+    if nats is None or share is None:
         return {}
-    limit = BROAD_SHARE * uniform if broad_nats is None else broad_nats
-    return {"broad": np.asarray((nats.value if by_value else surely(nats)) > limit)}
+    number, limit = (share, BROAD_SHARE) if broad_nats is None else (nats, broad_nats)
+    return {"broad": np.asarray((number.value if by_value else surely(number)) > limit)}
 
 
-def _broad(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
-    share = Estimate(nats.value / uniform, nats.low / uniform, nats.high / uniform)
-
+def _broad(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -> list[Claim]:
     def say(layer: int, head: int) -> tuple[str, str]:
         words = number(*at(nats, layer, head))
         return (
@@ -74,10 +83,9 @@ def _broad(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
     return [claim for claim in made if claim.value > BROAD_SHARE]
 
 
-def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
-    narrow = ~_explained(tree) & (nats.value < NARROW_SHARE * uniform)
-    value = np.where(narrow, 1 - nats.value / uniform, np.nan)
-    share = Estimate(value, 1 - nats.high / uniform, 1 - nats.low / uniform)
+def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -> list[Claim]:
+    narrow = ~_explained(tree) & (share.value < NARROW_SHARE)
+    rest = Estimate(np.where(narrow, 1 - share.value, np.nan), 1 - share.high, 1 - share.low)
 
     def say(layer: int, head: int) -> tuple[str, str]:
         words = f"entropy {number(*at(nats, layer, head))} of {plain(uniform, 'nats')} nats"
@@ -87,7 +95,7 @@ def _narrow(tree: xr.DataTree, nats: Estimate, uniform: float) -> list[Claim]:
         )
 
     return claims_where(
-        share, 1 - float(np.nanmean(nats.value)) / uniform, RULES["narrow"], say, kind="narrow",
+        rest, 1 - float(np.nanmean(share.value)), RULES["narrow"], say, kind="narrow",
         name="few tokens, no one target", n=documents(tree, needed(tree, NAME)[NAME]),
         analysis=NAME, brief="few tokens", counted=False,
     )  # fmt: skip

@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import gammaln
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, ratio
+from headscope.core.intervals import POSITIVE, SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -45,21 +46,32 @@ class Entropy(Analysis):
         """Add each example's mean entropy and that of its first row."""
         nats = layer.entropy(batch, smoothing=self.smoothing)  # [example, head, query]
         values = np.stack([batch.mean_over_queries(nats), to_float64(nats[..., 0])], -1)
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.uniform.add(_uniform(batch, causal=layer.stack == "decoder"), batch.bootstrap)
-            self.count.add(np.ones(len(batch.lengths)), batch.bootstrap)
+            self.uniform.add(_uniform(batch, causal=layer.stack == "decoder"), batch.groups)
+            self.count.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self) -> xr.Dataset:
-        """entropy[layer, head, query] (cls: NaN without [CLS]) and that of uniform attention."""
-        mean, uniform = self.mean(self.total, self.count), self.mean(self.uniform, self.count)
+        """entropy, relative_entropy[layer, head, query] (cls: NaN without [CLS]); uniform."""
+        mean = self.mean(self.total, self.count, bounds=POSITIVE)
+        uniform = self.mean(self.uniform, self.count, bounds=POSITIVE)
+        draws = self.total.sums  # [replicate + 1, layer, head, query]
+        of_even = estimate(ratio(draws, self.uniform.sums[:, None, None, None]), bounds=SHARE)
         if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
-            for array in (mean.value, mean.low, mean.high):
-                array[..., QUERIES.index("cls")] = np.nan
+            for parts in (mean, of_even):
+                for array in (parts.value, parts.low, parts.high):
+                    array[..., QUERIES.index("cls")] = np.nan
         words = ("mean entropy of attention", "nats", self.source)
         of_uniform = ("mean entropy of uniform attention", "nats", self.source)
         variables = {
             "entropy": Variable(mean, ("layer", "head", "query"), *words),
+            "relative_entropy": Variable(
+                of_even,
+                ("layer", "head", "query"),
+                "mean entropy over that of uniform attention",
+                "1",
+                "ours",
+            ),
             "uniform": Variable(uniform, (), *of_uniform),
         }
         return labelled(variables, coords={"query": QUERIES})

@@ -69,13 +69,13 @@ class Examples(Analysis):
             found = np.zeros((1, len(maps), self.most, self.most))
             between = maps.double().cpu().numpy()[:, place[there][:, None], place[there]]
             found[0][:, there[:, None], there] = between
-            self.maps.add(found, batch.bootstrap[[row]], at=(at, layer.index))
+            self.maps.add(found, batch.groups[[row]], at=(at, layer.index))
             if layer.index == 0:
-                self.times.add(np.ones(1), batch.bootstrap[[row]], at=(at,))
+                self.times.add(np.ones(1), batch.groups[[row]], at=(at,))
 
     def result(self) -> xr.Dataset:
         """attention[example, layer, head, word, word_other], token_attention[input, …]."""
-        maps = ratio(self.maps.sums[0], self.times.sums[0][:, None, None, None, None])
+        maps = ratio(self.maps.total, self.times.total[:, None, None, None, None])
         size = (len(self.sentences), self.most)
         words, relations = np.full(size, "", object), np.full(size, "", object)
         heads = np.full(size, BEYOND)
@@ -134,7 +134,7 @@ class StoredMaps(AnalysisPart):
             at = self.at.get((example.document, example.id))
             if at is None:
                 continue
-            n, once, where = len(example), batch.bootstrap[[row]], (at, layer.index)
+            n, once, where = len(example), batch.groups[[row]], (at, layer.index)
             first, rest = self.places[at], (0, self.most - len(self.places[at]))
             maps = layer.attention[row, :, :n, :n].double().cpu().numpy()
             weights = np.pad(folded(maps, first), ((0, 0), rest, rest))  # [head, place, place]
@@ -148,9 +148,9 @@ class StoredMaps(AnalysisPart):
 
     def variables(self, source: str) -> dict[str, Variable]:
         """token_attention[input, layer, head, token, token_other], value_norm[…, token]."""
-        seen, normed = self.seen.sums[0], self.normed.sums[0]  # [input]
-        maps = ratio(self.weights.sums[0], seen[:, None, None, None, None])
-        norms = ratio(self.norms.sums[0], normed[:, None, None, None])
+        seen, normed = self.seen.total, self.normed.total  # [input]
+        maps = ratio(self.weights.total, seen[:, None, None, None, None])
+        norms = ratio(self.norms.total, normed[:, None, None, None])
         for at, first in enumerate(self.places):
             n = len(first)
             maps[at, :, :, n:] = maps[at, ..., n:] = norms[at, ..., n:] = np.nan

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.features.tables import features_table, name_of_kind
 from headscope.analyses.language.section import language_section
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, needed, place_name
 from headscope.core.wording import capital, plain
 from headscope.draw import marks

@@ -22,12 +22,13 @@ import torch
 import xarray as xr
 
 from headscope.analyses.features.word_types import TYPES, negation_words, word_types
-from headscope.core.accumulators import Bools, Estimate, Float64, Ints, Sums
+from headscope.core.accumulators import Bools, Float64, Ints, Sums
+from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, check_option
+from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, check_option
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
@@ -77,7 +78,7 @@ class Features(Analysis):
             if self.options["measure"] == "weighted_norm":
                 columns = columns * layer.value_norm
             means = self._groups.largest(columns) / batch.lengths[:, None, None]
-            self.total.add(means, batch.bootstrap, at=(layer.index,))
+            self.total.add(means, batch.groups, at=(layer.index,))
 
     def _begin(self, batch: Batch) -> None:
         tagged = np.array([has_tags(e) for e in batch.examples])
@@ -85,17 +86,17 @@ class Features(Analysis):
         if tagged.any():
             self._groups = groups = token_groups(token_features(batch, self.negation))
             counted = groups.present
-            self.count.add(counted, batch.bootstrap)
+            self.count.add(counted, batch.groups)
             if self.options["absent"] == "zero":
                 always = np.array([name != "negation" for name in FEATURES])
                 counted = counted | tagged[:, None] & always
-            self.inputs.add(counted, batch.bootstrap)
+            self.inputs.add(counted, batch.groups)
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, feature]; count[feature], the inputs that have such tokens."""
-        mean = self.mean(self.total, self.inputs)
+        mean = self.mean(self.total, self.inputs, bounds=bounds_of(self.options["measure"]))
         for array in (mean.value, mean.low, mean.high):
-            array[..., self.count.sums[0] == 0] = np.nan
+            array[..., self.count.total == 0] = np.nan
         words = ("attention received", "weighted norm received")
         kinds = {"feature": FEATURES}
         return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
@@ -137,12 +138,12 @@ class ClsAttention(Analysis):
         at = batch.is_cls.int().argmax(-1)  # [example]
         every = torch.arange(len(at), device=at.device)
         rows = layer.measured(self.options["measure"])[every, :, at]  # [example, head, key]
-        self.total.add(groups.largest(rows), batch.bootstrap)
-        self.count.add(groups.present, batch.bootstrap)
+        self.total.add(groups.largest(rows), batch.groups)
+        self.count.add(groups.present, batch.groups)
 
     def result(self) -> xr.Dataset:
         """attention[head, feature]; count[feature], the inputs that have such tokens."""
-        mean = self.mean(self.total, self.count)
+        mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         last = "[CLS] in the last layer"
         words = (f"attention of {last}", f"weighted norm into {last}")
         kinds = {"feature": CLS_FEATURES}
@@ -224,7 +225,7 @@ def by_kind(
     dims = ("layer", "head", dim)[-mean.value.ndim :]
     weighted = options["measure"] == "weighted_norm"
     unit = "1" if weighted else "probability"
-    number = count.sums[0].astype(np.int64)
+    number = count.total.astype(np.int64)
     what = "such a pair" if dim == "pair" else "such tokens"
     variables = {
         "attention": Variable(mean, dims, words[weighted], unit, source),

@@ -21,7 +21,7 @@ from headscope.analyses.features.word_types import NOUN, PRONOUN, subjects_of_ve
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
+from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, checked_options
 
 PAIRING = ("product", "zip")
 Tokens = list[tuple[int, int]]  # pairs of tokens
@@ -58,15 +58,15 @@ class Pairs(Analysis):
         """Add each input's largest weight of every kind of pair."""
         if layer.index == 0:
             self._groups = _groups(batch, self.options["pairing"])
-            self.count.add(self._groups.present, batch.bootstrap)
+            self.count.add(self._groups.present, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
             largest = groups.largest(layer.measured(self.options["measure"]))
-            self.total.add(largest, batch.bootstrap, at=(layer.index,))
+            self.total.add(largest, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, pair]; count[pair], the inputs that have such a pair."""
-        mean = self.mean(self.total, self.count)
+        mean = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         words = ("attention between words", "weighted norm between words")
         kinds = {"pair": PAIRS}
         return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)

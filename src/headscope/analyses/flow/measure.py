@@ -20,8 +20,9 @@ import xarray as xr
 
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
-from headscope.core.accumulators import Estimate, Sums, estimate, ratio
+from headscope.core.accumulators import Sums, ratio
 from headscope.core.head_attention import OFFSETS
+from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
@@ -47,7 +48,7 @@ class Flow(Analysis):
         super().__init__(scope)
         self.methods = check_methods(str(methods).split(","))
         cells = (len(self.methods), scope.layers)
-        self.share, self.cls_share = (self.sums(*cells, len(TARGETS)) for _ in range(2))
+        self.shares, self.cls_share = (self.sums(*cells, len(TARGETS)) for _ in range(2))
         self.effective_tokens, self.examples, self.examples_with_cls = (
             self.sums(*cells) for _ in range(3)
         )
@@ -83,9 +84,9 @@ class Flow(Analysis):
         """share and cls_share[method, layer, target], effective_tokens[method, layer]."""
         dims = ("method", "layer", "target")
         share = "share of a representation that comes from the target"
-        of_all = self._shares(self.share, self.examples)
+        of_all = self._shares(self.shares, self.examples)
         of_cls = self._shares(self.cls_share, self.examples_with_cls)
-        number = self.mean(self.effective_tokens, self.examples)
+        number = self.mean(self.effective_tokens, self.examples, bounds=POSITIVE)
         variables = {
             "share": Variable(of_all, dims, share, "probability", self.source),
             "cls_share": Variable(
@@ -106,13 +107,13 @@ class Flow(Analysis):
         of_cls = (shares * opening[:, None].to(shares.dtype)).sum(-1)  # [example, target]
         number = 1 / product.square().sum(-1)  # [example, query]
         for total, values in (
-            (self.share, batch.mean_over_queries(shares)),
+            (self.shares, batch.mean_over_queries(shares)),
             (self.cls_share, to_float64(of_cls)),
             (self.effective_tokens, batch.mean_over_queries(number)),
             (self.examples, np.ones(len(shares))),
             (self.examples_with_cls, to_float64(opening.any(-1))),
         ):
-            total.add(values, batch.bootstrap, at=at)
+            total.add(values, batch.groups, at=at)
 
     def _shares(self, total: Sums, count: Sums) -> Estimate:
         """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""
@@ -120,7 +121,7 @@ class Flow(Analysis):
         for place, target in enumerate(TARGETS):
             if target in ("cls", "sep") and target not in self.scope.special_tokens:
                 draws[..., place] = np.nan
-        return estimate(draws, documents=self.scope.documents)
+        return estimate(draws, bounds=SHARE)
 
 
 def shares_of(product: torch.Tensor, batch: Batch) -> torch.Tensor:

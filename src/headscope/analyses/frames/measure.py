@@ -13,11 +13,12 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.frames.measure_links import PAIRING, QUANTILES, Links, ScoreBins
-from headscope.core.accumulators import Counts, Estimate, Float64, ratio
+from headscope.core.accumulators import Counts, Float64, ratio
+from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
+from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, checked_options
 
 PERMUTATIONS = 200
 STATISTIC = ("standardised", "score")
@@ -82,14 +83,14 @@ class Frames(Analysis):
         links = self._links
         if links is None or not len(links.rows):
             return
-        maps, weights = layer.measured(self.options["measure"]), batch.bootstrap[links.rows]
+        maps, groups = layer.measured(self.options["measure"]), batch.groups[links.rows]
         if layer.index == 0:
-            self.count.add(np.ones(len(links.rows)), weights)
+            self.count.add(np.ones(len(links.rows)), groups)
         both = [links.largest(maps, reversed_=way == 1) for way in range(len(WAYS))]
         scores = np.stack(both, -1)  # [linked, draw, head, way]
-        self.total.add(scores[:, 0], weights, at=(layer.index,))
+        self.total.add(scores[:, 0], groups, at=(layer.index,))
         by_head = np.moveaxis(scores[:, 1:], 1, -1)  # [linked, head, way, permutation]
-        self.moved.add(by_head, weights, at=(layer.index,))
+        self.moved.add(by_head, groups, at=(layer.index,))
         self.bins.add(self.spread, scores[:, 0, :, 0], layer=layer.index)
 
     def result(self) -> xr.Dataset:
@@ -99,8 +100,8 @@ class Frames(Analysis):
         quantiles are right to within 0.001 (attention) or 2.2 %.
         """
         unit = "probability" if self.options["measure"] == "attention" else "1"
-        moved = ratio(self.moved.sums[0], self.count.sums[0])  # [layer, head, way, permutation]
-        means = self.mean(self.total, self.count)
+        moved = ratio(self.moved.total, self.count.total)  # [layer, head, way, permutation]
+        means = self.mean(self.total, self.count, bounds=bounds_of(self.options["measure"]))
         assert means.draws is not None
         parts = (means.value, means.low, means.high, means.draws)
         above = "share of permutations in which any head stands as high"
@@ -126,7 +127,7 @@ class Frames(Analysis):
                 "quantile over sentences of the largest weight", unit, self.source,
             ),
             "sentences": Variable(
-                int(self.count.sums[0]), (), "sentences with a link", "1", self.source
+                int(self.count.total), (), "sentences with a link", "1", self.source
             ),
         }  # fmt: skip
         coords = {"bin": self.bins.shown.tolist(), "quantile": QUANTILES}

@@ -6,14 +6,16 @@ half of the documents and scored on the other, both ways, and the two scores are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.core.accumulators import Array, Estimate, Float64, Ints, Sums, ratio
+from headscope.core.accumulators import Array, Float64, Ints, Sums, ratio
+from headscope.core.intervals import Estimate, estimate
 from headscope.core.results import Variable
 
+DIFFERENCES = ("advantage",)  # of two shares: no share itself
 WORDS = {
     "best_layer": "layer of the best head",
     "best_head": "the best head within its layer",
@@ -48,9 +50,9 @@ class HeldOutChoice:
 def best(correct: Float64, count: Float64) -> HeldOutChoice:
     """The best candidate of each column, on all data and across halves.
 
-    correct  [replicate + 1, half, *candidate, column] weighted sums of correct answers; replicate 0
+    correct  [replicate + 1, half, *candidate, column] sums of correct answers; replicate 0
              is the data
-    count    [replicate + 1, half, column] weighted sums of questions
+    count    [replicate + 1, half, column] sums of questions
     """
     shape = correct.shape[2:-1]
     correct = correct.reshape(*correct.shape[:2], -1, correct.shape[-1])  # [.., half, unit, column]
@@ -67,39 +69,44 @@ def best(correct: Float64, count: Float64) -> HeldOutChoice:
 def counted(
     rows: Mapping[str, tuple[Array, tuple[str, ...]]],
     words: Mapping[str, str],
-    estimated: Callable[[Float64], Estimate],
+    asked: Float64,
     *,
     source: str,
 ) -> dict[str, Variable]:
     """Variables of unit 1, from values and their dims by name.
 
-    words      what each is, where WORDS do not say it
-    estimated  what becomes of draws: values that have a leading axis beyond their dims
+    rows   values that have a leading axis beyond their dims are draws: shares of right answers, or
+           their differences, whose last axis is the column
+    words  what each is, where WORDS do not say it
+    asked  [replicate + 1, column] questions
     """
     known = {**WORDS, **words}
-    return {
-        name: Variable(
-            estimated(values) if values.ndim > len(dims) else values, dims, known[name], "1", source
-        )
-        for name, (values, dims) in rows.items()
-    }
+    found = {}
+    for name, (values, dims) in rows.items():
+        value: Estimate | Array = values
+        if values.ndim > len(dims):
+            middle = [1] * (values.ndim - 2)
+            questions = asked.reshape(len(asked), *middle, -1)  # [replicate + 1, 1, …, column]
+            value = estimate(values, asked=questions, difference=name in DIFFERENCES)
+        found[name] = Variable(value, dims, known[name], "1", source)
+    return found
 
 
 def add_by_half(
-    sums: Sums, values: Array, half: Array, weights: Float64, *, at: tuple[int, ...] = ()
+    sums: Sums, values: Array, half: Array, groups: Ints, *, at: tuple[int, ...] = ()
 ) -> None:
     """Add a batch to the half of the corpus that each example belongs to.
 
-    sums     [replicate + 1, half, *cell]
+    sums     of cells [half, *cell]
     values   [example, *cell[len(at):]]
     half     [example] 0 or 1, from `halves`
-    weights  [example, replicate + 1] bootstrap weights
+    groups   [example] see `groups_of`
     at       the leading cell indices behind the half, say (layer,)
     """
     for which in (0, 1):
         rows = half == which
         if rows.any():
-            sums.add(values[rows], weights[rows], at=(which, *at))
+            sums.add(values[rows], groups[rows], at=(which, *at))
 
 
 def chosen_where(held_out: Iterable[Estimate]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats, layer_name
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, measured, share

@@ -28,6 +28,7 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import Float64, LogBins, ratio
+from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
@@ -74,8 +75,8 @@ class Mixing(Analysis):
                 there = np.isfinite(ratio_of_token)
                 self._ratios[RANKED.index(method)] += np.where(there, ratio_of_token, 0)
                 self._layers[RANKED.index(method)] += there
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
-        self.count.add(counts, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
+        self.count.add(counts, batch.groups, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:
         """Count every real token that has a ratio under its rank."""
@@ -93,7 +94,7 @@ class Mixing(Analysis):
         """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
         variables = {
             "ratio": Variable(
-                self.mean(self.total, self.count), ("layer", "method"),
+                self.mean(self.total, self.count, bounds=SHARE), ("layer", "method"),
                 "mixing ratio: share of a token's output that comes from other tokens", "1",
                 self.source,
             )
@@ -105,7 +106,7 @@ class Mixing(Analysis):
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse, documents=self.scope.documents), ("method",),
+                around(fine, coarse), ("method",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
                 "frequency rank (1 = most frequent)", "1", self.source,
             )  # fmt: skip

@@ -14,8 +14,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from headscope.core.accumulators import Bools, Estimate
+from headscope.core.accumulators import Bools
 from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval

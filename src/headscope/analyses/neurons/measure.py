@@ -28,7 +28,8 @@ from headscope.analyses.neurons.measure_parts import (
     important,
     mean_overlap,
 )
-from headscope.core.accumulators import Estimate, Float64, Sums, estimate, estimate_by_spread, ratio
+from headscope.core.accumulators import Float64, Sums, ratio
+from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError
 from headscope.model.batch import Batch, to_float64
@@ -37,7 +38,7 @@ from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
 TOP = (1, 4, 16)
-# One number per neuron of every head: standard errors within 15 % of their value, not quantiles.
+# One number per neuron of every head: standard errors within 15 % of their value.
 NEURON_REPLICATES = 24
 VIG = "Vig 2019; the measure is ours"
 
@@ -106,16 +107,16 @@ class Neurons(Analysis):
         running = largest.cumsum(-1) / safe[..., None]
         tops = torch.stack([running[..., min(k, running.shape[-1]) - 1] for k in TOP], -1)
         effective = whole.square() / torch.where(used, size.square().sum(-1), 1)
-        at, weights = (layer,), batch.bootstrap
-        self.count.add(to_float64(used.any(1)), weights, at=at)
-        self.effective.add(to_float64((effective * share).sum(1)), weights, at=at)
-        self.score.add(to_float64((relative.sum(-1) * share).sum(1)), weights, at=at)
-        self.top_share.add(to_float64((tops * share[..., None]).sum(1)), weights, at=at)
+        at, groups = (layer,), batch.groups
+        self.count.add(to_float64(used.any(1)), groups, at=at)
+        self.effective.add(to_float64((effective * share).sum(1)), groups, at=at)
+        self.score.add(to_float64((relative.sum(-1) * share).sum(1)), groups, at=at)
+        self.top_share.add(to_float64((tops * share[..., None]).sum(1)), groups, at=at)
         each = torch.einsum("bqh,bqhd->bhd", share / safe, size)
-        self.importance.add(to_float64(each), weights, at=at)
+        self.importance.add(to_float64(each), groups, at=at)
         overlap, pairs = mean_overlap(important(size, largest, used), used)
-        self.overlap.add(overlap, weights, at=at)
-        self.pair_count.add(pairs, weights, at=at)
+        self.overlap.add(overlap, groups, at=at)
+        self.pair_count.add(pairs, groups, at=at)
         return share
 
     def _separated(
@@ -126,35 +127,35 @@ class Neurons(Analysis):
         each   [example, query, head, neuron] mean contribution of the kind less that of the rest
         there  [example, query] bool
         """
-        weights = batch.bootstrap
+        groups = batch.groups
         mean = torch.einsum("bq,bqhd->bhd", _shares(there, each.dtype), each)
-        self.separation.add(to_float64(mean), weights, at=at)
-        self.separation_score.add(to_float64(mean).sum(-1), weights, at=at)
-        self.separation_count.add(to_float64(there.any(1)), weights, at=at)
+        self.separation.add(to_float64(mean), groups, at=at)
+        self.separation_score.add(to_float64(mean).sum(-1), groups, at=at)
+        self.separation_count.add(to_float64(there.any(1)), groups, at=at)
         whole, square = each.abs().sum(-1), each.square().sum(-1)
         used = there[..., None] & (whole > 0)  # [example, query, head]
         effective = whole.square() / torch.where(used, square, 1)
         effective = (effective * _shares(used, each.dtype)).sum(1)  # [example, head]
-        self.separation_effective.add(to_float64(effective), weights, at=at)
-        self.effective_count.add(to_float64(used.any(1)), weights, at=at)
+        self.separation_effective.add(to_float64(effective), groups, at=at)
+        self.effective_count.add(to_float64(used.any(1)), groups, at=at)
 
     def result(self) -> xr.Dataset:
         """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
         heads, relative = ("layer", "head"), "the attended key's score above the mean key's"
         by_kind, kinds = (*heads, "contrast"), "between keys of the kind and other keys"
         effective, overlap = _over(self.effective, self.count), _over(self.overlap, self.pair_count)
-        seen = self.scope.neurons and self.pair_count.sums[0].any()
+        seen = self.scope.neurons and self.pair_count.total.any()
         rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
             "effective": (
-                self._estimate(effective), heads,
+                estimate(effective, bounds=POSITIVE), heads,
                 f"effective number of neurons that make {relative}", VIG,
             ),
             "top_share": (
-                self._mean(self.top_share, self.count), (*heads, "k"),
+                estimate(_over(self.top_share, self.count), bounds=SHARE), (*heads, "k"),
                 f"share of the k largest neurons in {relative}", VIG,
             ),
             "position_overlap": (
-                self._estimate(overlap), heads,
+                estimate(overlap, bounds=SHARE), heads,
                 f"overlap of the top {SET} neurons between two positions (Jaccard)", VIG,
             ),
             "chance_overlap": (
@@ -162,10 +163,10 @@ class Neurons(Analysis):
                 f"overlap of two random sets of {SET} neurons", "ours",
             ),
             "neuron_importance": (
-                _shares_only(self._mean(self.importance, self.count)), (*heads, "neuron"),
+                estimate(_over(self.importance, self.count), bounds=SHARE), (*heads, "neuron"),
                 f"mean share of each neuron in {relative}", VIG,
             ),
-            "relative_score": (self._mean(self.score, self.count), heads, relative, "ours"),
+            "relative_score": (estimate(_over(self.score, self.count)), heads, relative, "ours"),
             "separation": (
                 self._by_kind(self.separation, self.separation_count), (*by_kind, "neuron"),
                 f"difference of a neuron's contribution {kinds}", VIG,
@@ -175,7 +176,9 @@ class Neurons(Analysis):
                 f"difference of scores {kinds}", "ours",
             ),
             "separation_effective": (
-                self._by_kind(self.separation_effective, self.effective_count), by_kind,
+                self._by_kind(
+                    self.separation_effective, self.effective_count, bounds=POSITIVE
+                ), by_kind,
                 "effective number of neurons that tell keys of the kind from other keys", VIG,
             ),
         }  # fmt: skip
@@ -183,24 +186,15 @@ class Neurons(Analysis):
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()
         }
-        variables |= {"rank_correlation": self.roles.result(effective, overlap)}
+        variables |= {"rank_correlation": self.roles.result(effective[0], overlap[0])}
         variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
         return labelled(variables, coords=coords).assign_attrs(set=SET)
 
-    def _mean(self, total: Sums, count: Sums) -> Estimate:
-        """[layer, head, …] from sums [layer, head, …] and counts [layer, head]."""
-        return self._estimate(_over(total, count))
-
-    def _by_kind(self, total: Sums, count: Sums) -> Estimate:
+    def _by_kind(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """[layer, head, contrast, …] from sums [layer, contrast, head, …] and counts."""
-        return self._estimate(np.moveaxis(_over(total, count), 2, 3))
-
-    def _estimate(self, draws: Float64) -> Estimate:
-        """The interval is by the spread of the replicates where only a few were kept."""
-        few = len(draws) <= self.scope.replicates
-        return (estimate_by_spread if few else estimate)(draws, documents=self.scope.documents)
+        return estimate(np.moveaxis(_over(total, count), 2, 3), bounds=bounds)
 
 
 def falling(size: torch.Tensor, most: int) -> torch.Tensor:
@@ -210,16 +204,10 @@ def falling(size: torch.Tensor, most: int) -> torch.Tensor:
     return torch.from_numpy(np.sort(size.numpy(), axis=-1))[..., -most:].flip(-1)
 
 
-def _shares_only(parts: Estimate) -> Estimate:
-    """The interval cut off below 0 and above 1, where a share cannot be."""
-    low, high = np.maximum(parts.low, 0), np.minimum(parts.high, 1)
-    return Estimate(parts.value, low, high, parts.draws)
-
-
 def _over(total: Sums, count: Sums) -> Float64:
-    """[replicate, *cell of total] total / count, whose cells are the leading ones of total's."""
-    cells = count.sums[: len(total.sums)]
-    return ratio(total.sums, cells.reshape(*cells.shape, *[1] * (total.sums.ndim - cells.ndim)))
+    """[replicate + 1, *cell of total] total / count, where count has the leading cells of total."""
+    draws, cells = total.sums, count.folded(len(total.by_group)).sums
+    return ratio(draws, cells.reshape(*cells.shape, *[1] * (draws.ndim - cells.ndim)))
 
 
 def _shares(used: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import hypergeom, rankdata
+from scipy.stats import hypergeom
 
 from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
-from headscope.core.accumulators import Float64, Sums, correlation, estimate, ratio
+from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS
+from headscope.core.intervals import CORRELATION, estimate, spearman_over_units
 from headscope.core.results import Variable
 from headscope.errors import ModelError
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.embeddings import PARTS
 from headscope.model.layer import LayerView
-from headscope.run.analysis import AnalysisPart, Scope, ratio_of
+from headscope.run.analysis import AnalysisPart, Scope
 
 SET = 8
 _WORD = 64  # bits
@@ -93,7 +94,6 @@ class EmbeddingSources(AnalysisPart):
 
     def __init__(self, scope: Scope) -> None:
         pairs = (len(PARTS), len(PARTS))
-        self.documents = scope.documents
         self.attended = scope.sums(scope.heads, *pairs)
         self.separating = scope.sums(len(CONTRASTS), scope.heads, *pairs)
         self.count = scope.sums(len(CONTRASTS))
@@ -116,29 +116,30 @@ class EmbeddingSources(AnalysisPart):
         queries, keys = queries * layer.scaling, seen.less_mean(keys)
         row = torch.arange(len(top), device=top.device)[:, None, None]
         attended = keys[row, top, :, torch.arange(heads, device=top.device)].transpose(2, 3)
-        self.attended.add(_split(used, queries, attended - seen.mean(keys)), batch.bootstrap)
+        self.attended.add(_split(used, queries, attended - seen.mean(keys)), batch.groups)
         for at, difference, there in seen.contrasts(keys):
             share = there.to(queries) / there.sum(1, keepdim=True).clamp_min(1)
             share = share[..., None].expand_as(used)
-            self.separating.add(_split(share, queries, difference), batch.bootstrap, at=(at,))
-            self.count.add(to_float64(there.any(1)), batch.bootstrap, at=(at,))
+            self.separating.add(_split(share, queries, difference), batch.groups, at=(at,))
+            self.count.add(to_float64(there.any(1)), batch.groups, at=(at,))
 
     def result(self) -> dict[str, Variable]:
         """embedding_share[head, part, part_other], embedding_separation[head, contrast, …]."""
-        whole = Sums(self.attended.sums.sum((-2, -1)))  # [replicate, head]
-        shares = ratio(self.attended.sums, whole.sums[..., None, None])
-        by_contrast = self.separating.sums.transpose(0, 2, 3, 4, 1)  # [replicate, …, contrast]
-        split = ratio_of(Sums(by_contrast), self.count).transpose(0, 1, 4, 2, 3)
+        attended = self.attended.sums  # [replicate + 1, head, part, part_other]
+        shares = ratio(attended, attended.sum((-2, -1), keepdims=True))
+        apart_by = np.moveaxis(self.separating.sums, 1, -1)  # [replicate + 1, …, contrast]
+        split = ratio(apart_by, self.count.sums[:, None, None, None])
+        split = split.transpose(0, 1, 4, 2, 3)  # [replicate + 1, head, contrast, …]
         words = "by part of the query's and of the key's first-layer embedding"
         of_share = f"share of the attended key's score above the mean key's, {words}"
         apart = f"difference of scores between keys of the kind and other keys, {words}"
         pair = ("part", "part_other")
         return {
             "embedding_share": Variable(
-                estimate(shares, documents=self.documents), ("head", *pair), of_share, "1", "ours"
+                estimate(shares), ("head", *pair), of_share, "1", "ours"
             ),
             "embedding_separation": Variable(
-                estimate(split, documents=self.documents), ("head", "contrast", *pair), apart,
+                estimate(split), ("head", "contrast", *pair), apart,
                 "1", "ours",
             ),
         }  # fmt: skip
@@ -168,14 +169,13 @@ def _check_whole(layer: LayerView, batch: Batch, queries: torch.Tensor) -> None:
 
 TARGETS = ("sep", *reversed(NEIGHBOURS))
 QUANTITIES = ("effective", "position_overlap")
-LEAST_HEADS = 4  # of fewer, ranks say nothing
 
 
 class TargetCorrelation(AnalysisPart):
     """Attention of every head to TARGETS, as `surface` has it, to be held against its neurons."""
 
     def __init__(self, scope: Scope) -> None:
-        self.documents, self.has_sep = scope.documents, "sep" in scope.special_tokens
+        self.has_sep = "sep" in scope.special_tokens
         self.total = scope.sums(scope.layers, scope.heads, len(TARGETS))
         self.examples = scope.sums()
 
@@ -191,37 +191,28 @@ class TargetCorrelation(AnalysisPart):
             },
         }
         values = np.stack([to_float64(to[name]) for name in TARGETS], -1)  # [example, head, target]
-        self.total.add(values / batch.lengths[:, None, None], batch.bootstrap, at=(layer.index,))
+        self.total.add(values / batch.lengths[:, None, None], batch.groups, at=(layer.index,))
         if layer.index == 0:
-            self.examples.add(np.ones(len(batch.lengths)), batch.bootstrap)
+            self.examples.add(np.ones(len(batch.lengths)), batch.groups)
 
     def result(self, effective: Float64, overlap: Float64) -> Variable:
-        """rank_correlation[quantity, target] of draws [replicate, layer, head]."""
-        share = ratio(self.total.sums, self.examples.sums[:, None, None, None])
+        """rank_correlation[quantity, target] of numbers [layer, head]; the interval is over heads.
+
+        What is said is of heads in general, so that heads are left out, not documents.
+        """
+        share = ratio(self.total.total, self.examples.total)  # [layer, head, target]
         if not self.has_sep:
             share[..., TARGETS.index("sep")] = np.nan
-        draws = np.stack([
-            [_spearman(quantity, share[..., to]) for to in range(len(TARGETS))]
+        parts = [
+            [
+                spearman_over_units(quantity.ravel(), share[..., to].ravel())
+                for to in range(len(TARGETS))
+            ]
             for quantity in (effective, overlap)
-        ])  # [quantity, target, replicate]  # fmt: skip
+        ]
         return Variable(
-            estimate(np.moveaxis(draws, -1, 0), documents=self.documents), ("quantity", "target"),
+            estimate(np.moveaxis(np.array(parts), -1, 0), bounds=CORRELATION),
+            ("quantity", "target"),
             "Spearman's correlation over heads with the share of attention to the target", "1",
-            "Vig 2019; the measure is ours",
+            "Vig 2019; the measure is ours", "heads",
         )  # fmt: skip
-
-
-def _spearman(one: Float64, other: Float64) -> Float64:
-    """[replicate] over heads, of [replicate, layer, head]; NaN where all have the same number.
-
-    Also where fewer than LEAST_HEADS have both. Replicates in which the same heads do go together.
-    """
-    one, other = (values.reshape(len(values), -1) for values in (one, other))  # [replicate, unit]
-    there = np.isfinite(one) & np.isfinite(other)
-    rho = np.full(len(one), np.nan)
-    for units in np.unique(there, axis=0):
-        if units.sum() >= LEAST_HEADS:
-            rows = (there == units).all(-1)
-            ranks = (rankdata(values[rows][:, units], axis=-1) for values in (one, other))
-            rho[rows] = correlation(*ranks)
-    return rho

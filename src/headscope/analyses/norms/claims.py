@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     SHARED_PART,
@@ -22,6 +21,7 @@ from headscope.core.head_attention import (
     ordinary_attention,
     special_name,
 )
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, group, surely
 from headscope.core.terms import KOBAYASHI20, OURS, Term
 from headscope.core.wording import number, percent
@@ -45,10 +45,10 @@ TERMS = {
         "before any attention weight.", f"{KOBAYASHI20}, Table 1"),
     "value_norm_max": Term("largest value norm",
         "The length of the longest vector that a head would add for any token of the corpus; no "
-        "interval, as no resample of it holds a longer one.", f"{KOBAYASHI20}, Table 1"),
+        "interval, as no part of the corpus holds a longer one.", f"{KOBAYASHI20}, Table 1"),
     "value_norm_min": Term("smallest value norm",
         "The length of the shortest vector that a head would add for any token of the corpus; no "
-        "interval, as no resample of it holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
+        "interval, as no part of the corpus holds a shorter one.", f"{KOBAYASHI20}, Table 1"),
     "spearman_attention_value_norm": Term("cancellation", "Attention and value norm pull against "
         "each other: large weights fall on tokens whose vectors are short, seen as a negative rank "
         "correlation between the two.", f"{KOBAYASHI20}, Table 2"),

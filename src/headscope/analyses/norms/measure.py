@@ -6,8 +6,8 @@ over the keys of the category (attention, weighted norm) or mean over those keys
 over examples. An example without the category counts 0 for what it receives and is left out of the
 mean value norm. Spread of ‖f‖, cancellation and word frequency: see `measure_relations`.
 
-The largest and smallest ‖f‖ of a head have no interval: a resample of the documents can only miss
-them, never exceed them, so that its percentiles would all lie on one side of the value.
+The largest and smallest ‖f‖ of a head have no interval: without some documents they can only be
+missed, never exceeded.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ import torch
 import xarray as xr
 
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
-from headscope.core.accumulators import Estimate, Float64, Largest, estimate, ratio
+from headscope.core.accumulators import Float64, Largest, ratio
+from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, check_option, ratio_of
+
+EVERY = 8  # ours: of so many queries one is looked at, for cancellation
 
 
 class Norms(Analysis):
     """Weights, vector norms and their products, by category of key.
 
     layer_norms   whether ‖Σ_h α f_h‖, the norm over all heads together, is computed too
-    cancellation  "sampled": weight against norm over `rows` queries of every example; "exact": over
-                  all of them
+    cancellation  "sampled": weight against norm over one of `every` queries; "all": over all of
+                  them. Ranks are of bins either way, and the correlation within 1e-3
     """
 
     name: ClassVar[str] = "norms"
@@ -45,10 +48,12 @@ class Norms(Analysis):
         *,
         layer_norms: bool = True,
         cancellation: str = "sampled",
-        rows: int = 4,
+        every: int = EVERY,
     ) -> None:
         super().__init__(scope)
-        check_option("cancellation", cancellation, ("sampled", "exact"))
+        if every < 1:
+            raise ValueError(f"every is {every!r}; wanted 1 or more")
+        check_option("cancellation", cancellation, ("sampled", "all"))
         cells = (scope.layers, scope.heads, len(CATEGORIES))
         self.attention, self.value_norm, self.weighted_norm = (self.sums(*cells) for _ in range(3))
         self.layer_weighted_norm = self.sums(scope.layers, len(CATEGORIES))
@@ -59,34 +64,34 @@ class Norms(Analysis):
         # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
         self.largest, self.negative = (Largest.empty(scope.layers, scope.heads) for _ in range(2))
         self.layer_norms = layer_norms
-        self.cancellation = Cancellation(scope, rows=rows if cancellation == "sampled" else None)
+        self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
         self.frequency = FrequencyRelation(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
-        at, weights, n = (layer.index,), batch.bootstrap, batch.lengths[:, None]
+        at, groups, n = (layer.index,), batch.groups, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         if self.layer_norms:  # first: it has the value norms as a by-product
             summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]
             in_category = (summed @ batch.categories.to(summed.dtype))[:, 0]
-            self.layer_weighted_norm.add(to_float64(in_category) / n, weights, at=at)
+            self.layer_weighted_norm.add(to_float64(in_category) / n, groups, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]
         categories = batch.categories.to(norm.dtype)  # [example, key, category]
-        self.attention.add(to_float64(columns @ categories) / n[..., None], weights, at=at)
+        self.attention.add(to_float64(columns @ categories) / n[..., None], groups, at=at)
         weighted = to_float64((columns * norm) @ categories) / n[..., None]
-        self.weighted_norm.add(weighted, weights, at=at)
+        self.weighted_norm.add(weighted, groups, at=at)
         sizes = to_float64(categories.sum(1))  # [example, category]
         mean = to_float64(norm @ categories) / np.maximum(sizes, 1)[:, None]
-        self.value_norm.add(mean, weights, at=at)
+        self.value_norm.add(mean, groups, at=at)
         powers = [to_float64(norm.sum(-1)), to_float64(norm.double().square().sum(-1))]
-        self.powers.add(np.stack(powers, -1), weights, at=at)
+        self.powers.add(np.stack(powers, -1), groups, at=at)
         self.largest.add(to_float64(norm.amax((0, 2))), at=at)
         real = norm.masked_fill(~batch.mask[:, None], torch.inf)
         self.negative.add(-to_float64(real.amin((0, 2))), at=at)
         if layer.index == 0:
-            self.examples.add(np.ones(len(n)), weights)
-            self.examples_with.add((sizes > 0) * 1.0, weights)
-            self.tokens.add(batch.lengths * 1.0, weights)
+            self.examples.add(np.ones(len(n)), groups)
+            self.examples_with.add((sizes > 0) * 1.0, groups)
+            self.tokens.add(batch.lengths * 1.0, groups)
         self.cancellation.observe(layer, norm, batch)
         self.frequency.observe(layer, norm, columns, batch)
 
@@ -119,8 +124,9 @@ class Norms(Analysis):
         for index, category in enumerate(CATEGORIES):
             if category in ("cls", "sep") and category not in self.scope.special_tokens:
                 draws[..., index] = np.nan
+        bounds = SHARE if units == "probability" else POSITIVE
         dims = ("layer", "head", "category") if draws.ndim == 4 else ("layer", "category")
-        return Variable(self._estimate(draws), dims, name, units, self.source)
+        return Variable(estimate(draws, bounds=bounds), dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
         moments = ratio_of(self.powers, self.tokens)  # [replicate, layer, head, power]
@@ -130,15 +136,12 @@ class Norms(Analysis):
         rows: dict[str, tuple[Estimate | Float64, str]] = {
             "max": (self.largest.seen, "largest ‖f(x)‖ of any token"),
             "min": (-self.negative.seen, "smallest ‖f(x)‖ of any token"),
-            "mean": (self._estimate(mean), f"mean {whole}"),
-            "sd": (self._estimate(sd), f"standard deviation {whole}"),
-            "cv": (self._estimate(ratio(sd, mean)), f"coefficient of variation {whole}"),
+            "mean": (estimate(mean, bounds=POSITIVE), f"mean {whole}"),
+            "sd": (estimate(sd, bounds=POSITIVE), f"standard deviation {whole}"),
+            "cv": (estimate(ratio(sd, mean), bounds=POSITIVE), f"coefficient of variation {whole}"),
         }
         dims, source = ("layer", "head"), f"{self.source}, Table 1"
         return {
             f"value_norm_{name}": Variable(value, dims, words, "1", source)
             for name, (value, words) in rows.items()
         }
-
-    def _estimate(self, draws: Float64) -> Estimate:
-        return estimate(draws, documents=self.scope.documents)

@@ -17,8 +17,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.claim import Claim, LabelRule, claims_where
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, documents, estimate, group, surely
 from headscope.core.terms import KOVALEVA, OURS, Term
 from headscope.core.wording import percent

@@ -18,7 +18,8 @@ import xarray as xr
 
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
-from headscope.core.accumulators import Float64, TopRecords, estimate
+from headscope.core.accumulators import Float64, TopRecords
+from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import TOKENS, folded, places
@@ -75,23 +76,22 @@ class Patterns(Analysis):
         told = self._told(maps)
         label, largest = told.argmax(-1), told.max(-1)  # [example, head]
         is_label = np.arange(len(NAMES)) == label[..., None]  # [example, head, class]
-        weights = batch.bootstrap[rows]
-        self.maps.add(is_label * 1.0, weights, at=(layer.index,))
-        self.sure.add(largest, weights, at=(layer.index,))
+        groups = batch.groups[rows]
+        self.maps.add(is_label * 1.0, groups, at=(layer.index,))
+        self.sure.add(largest, groups, at=(layer.index,))
         if layer.index == 0:
-            self.count.add(np.ones(len(rows)), weights)
+            self.count.add(np.ones(len(rows)), groups)
         for place, row in enumerate(rows.tolist()):
             scores = told[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
     def result(self) -> xr.Dataset:
         """share[layer, head, pattern], confidence[layer, head], and typical maps."""
-        share = self.mean(self.maps, self.count)
+        share = self.share(self.maps, self.count)
         draws = ratio_of(self.maps, self.count)
-        by_layer, whole = (
-            estimate(draws.mean(axes), documents=self.scope.documents) for axes in (2, (1, 2))
-        )
-        sure, told = self.mean(self.sure, self.count), "share of maps that are of the class"
+        by_layer, whole = (estimate(draws.mean(axes), bounds=SHARE) for axes in (2, (1, 2)))
+        sure = self.mean(self.sure, self.count, bounds=SHARE)
+        told = "share of maps that are of the class"
         rows = {
             "share": (share, ("layer", "head", "pattern"), told),
             "layer_share": (by_layer, ("layer", "pattern"), f"{told}, mean over heads"),

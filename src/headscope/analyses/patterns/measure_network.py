@@ -32,7 +32,7 @@ from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d, conv2d
 from headscope.analyses.patterns.classes import NAMES
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
-from headscope.model.kernels import EXACT, threaded
+from headscope.model.kernels import threaded
 from headscope.model.layer import compiled
 
 SIDE = 64
@@ -61,7 +61,7 @@ def seen_bytes(maps: npt.NDArray[np.floating]) -> Seen:
     return pictures
 
 
-@threaded(EXACT)
+@threaded
 def _pool(maps: npt.NDArray[np.float32], side: int, out: npt.NDArray[np.float32]) -> None:
     """Both pictures of every map: every root once, then down the columns and along the rows.
 

@@ -18,6 +18,7 @@ from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
 from headscope.core.head_attention import OFFSETS, WORD_KINDS
+from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -70,10 +71,10 @@ class Surface(Analysis):
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
         values = np.stack([_share(per_query[t], queries[t]) for t in self.targets], -1)
-        self.total.add(values, batch.bootstrap, at=(layer.index,))
+        self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
             counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
-            self.count.add(counted * 1.0, batch.bootstrap)
+            self.count.add(counted * 1.0, batch.groups)
         self.segments.observe(layer, batch)
 
     def result(self) -> xr.Dataset:
@@ -81,7 +82,7 @@ class Surface(Analysis):
 
         And what `SegmentShares` gives; NaN where no input has two segments.
         """
-        mean = self.mean(self.total, self.count)
+        mean = self.mean(self.total, self.count, bounds=SHARE)
         for index, target in enumerate(self.targets):
             token = target.partition("_")[0]
             if token in ("cls", "sep") and token not in self.scope.special_tokens:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.core.accumulators import Float64, Sums, estimate, ratio
+from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.head_attention import WORD_KINDS
+from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
@@ -29,7 +30,6 @@ class SegmentShares(AnalysisPart):
     """Attention of words to words of WORD_KINDS, the same if uniform, and how even it is."""
 
     def __init__(self, scope: Scope) -> None:
-        self.documents = scope.documents
         kinds = len(WORD_KINDS)
         self.total = scope.sums(scope.layers, scope.heads, kinds)
         self.uniform, self.count = (scope.sums(scope.layers, kinds) for _ in range(2))
@@ -42,21 +42,21 @@ class SegmentShares(AnalysisPart):
         number, uniform = self._counted(layer, batch)  # [example, query, kind]
         if not number.any():
             return
-        at, weights = (layer.index,), batch.bootstrap
+        at, groups = (layer.index,), batch.groups
         given = to_float64(_given(layer.attention, _runs(batch), batch))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
-        self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), weights, at=at)
-        self.uniform.add(np.einsum("bqw,bqw->bw", uniform, one), weights, at=at)
-        self.count.add(np.asarray(there.any(1) * 1.0), weights, at=at)
+        self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)
+        self.uniform.add(np.einsum("bqw,bqw->bw", uniform, one), groups, at=at)
+        self.count.add(np.asarray(there.any(1) * 1.0), groups, at=at)
         own, nats = given[..., 0], given[..., -1]  # [example, head, query]
         used = (number[..., 0] > 1)[:, None] & (own > 0)
         within = nats / np.where(used, own, 1) + np.log(np.where(used, own, 1))
         even = within / np.log(np.maximum(number[..., 0], 2))[:, None]
         queries = used.sum(-1)  # [example, head]
         even = (np.clip(even, 0, 1) * used).sum(-1) / np.maximum(queries, 1)
-        self.even.add(np.asarray(even), weights, at=at)
-        self.even_count.add((queries > 0) * 1.0, weights, at=at)
+        self.even.add(np.asarray(even), groups, at=at)
+        self.even_count.add((queries > 0) * 1.0, groups, at=at)
 
     def _counted(self, layer: LayerView, batch: Batch) -> tuple[Float64, Float64]:
         """[example, query, kind] the keys of each kind that a query sees; their share of all seen.
@@ -77,7 +77,7 @@ class SegmentShares(AnalysisPart):
         words = "mean attention of words to words of the kind"
 
         def mean(total: Sums, count: Float64) -> Any:
-            return estimate(ratio(total.sums, count), documents=self.documents)
+            return estimate(ratio(total.sums, count), bounds=SHARE)
 
         return {
             "word_attention": Variable(

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.accumulators import REPLICATES
 from headscope.core.results import printable
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
@@ -54,7 +55,7 @@ class AblationSettings:
     pairs         also every two of so many heads: those that change the loss most when alone
     max_length    tokens of an example at most
     batch_tokens  tokens of one forward pass, all variants in it included
-    replicates    of the bootstrap
+    replicates    groups of examples at most, for intervals
     """
 
     replacement: str = "uniform"
@@ -62,7 +63,7 @@ class AblationSettings:
     pairs: int = 0
     max_length: int = 128
     batch_tokens: int = BATCH_TOKENS
-    replicates: int = 1000
+    replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -1,11 +1,10 @@
 """Measures how much a score changes when heads are off, and tests whether that is more than chance.
 
-Every variant answers the same examples as the whole model, so differences are paired. Intervals are
-the bootstrap's over examples. That a difference is none is tested exactly where the score is an
-accuracy (McNemar 1947: of the answers that changed in rightness, is one direction rarer than a fair
-coin would have it?), and by the bootstrap's standard deviation elsewhere; as many heads are looked
-at, p is corrected by Benjamini and Hochberg (1995): of the heads called helpful or harmful, 5 % are
-expected not to be.
+Every variant answers the same examples as the whole model, so differences are paired; intervals are
+over examples. That a difference is none is tested exactly where the score is an accuracy (McNemar
+1947: of the answers that changed in rightness, is one direction rarer than a fair coin would have
+it?), and by Student's t elsewhere; as many heads are looked at, p is corrected by Benjamini and
+Hochberg (1995): of the heads called helpful or harmful, 5 % are expected not to be.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
-from scipy.stats import binomtest, false_discovery_control, norm
+from scipy.special import log_softmax, stdtr
+from scipy.stats import binomtest, false_discovery_control
 
-from headscope.core.accumulators import CONFIDENCE, Array, Estimate, Float64, estimate, spread
-from headscope.tasks.metrics import predicted, resampled
+from headscope.core.accumulators import Array, Float64, left_out, ratio
+from headscope.core.intervals import Estimate, estimate, moves_of, spread
+from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
 Answers = npt.NDArray[np.floating[Any]]
 LEVEL = 0.05  # of the false discovery rate
-_WITHIN = float(norm.ppf(0.5 + CONFIDENCE / 2))
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Effects:
     """What becomes of the score and the loss in each variant.
 
     score, loss      [variant] with the heads off
-    difference       [variant] score less that of the whole model, paired bootstrap
-    loss_difference  [variant] likewise; normal approximation
+    difference       [variant] score less that of the whole model, by the same examples
+    loss_difference  [variant] likewise
     p, loss_p        [variant] that the difference in score, in loss, is none
     lost, gained     [variant] right answers that became wrong, and wrong ones that became right;
                      NaN in a regression
@@ -77,9 +76,7 @@ class Effects:
         return Effects(**kept)
 
 
-def effects(
-    task: Task, labels: Array, answers: Answers, *, replicates: int, seed: int = 0
-) -> Effects:
+def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> Effects:
     """Compares every variant with the whole model.
 
     labels   [example]
@@ -88,7 +85,7 @@ def effects(
     given = numbers_told(task, answers)
     losses = np.stack([losses_of(task, labels, a) for a in given])  # [variant + 1, example]
     draws = np.stack(
-        [resampled(task, labels, a, replicates=replicates, seed=seed) for a in given], 1
+        [draws_of(task, labels, a, replicates=replicates) for a in given], 1
     )  # [replicate + 1, variant + 1]
     apart = draws[:, 1:] - draws[:, :1]  # [replicate + 1, variant]
     if task.is_regression:
@@ -106,16 +103,16 @@ def effects(
             for fell, many in zip(lost, moved, strict=True)
         ])  # fmt: skip
     else:
-        p = _two_sided(apart[0], spread(apart[1:]))
+        p = _two_sided(apart[0], *spread(moves_of(apart)))
     more = losses[1:] - losses[:1]  # [variant, example]
-    mean, error = more.mean(1), np.full(len(more), np.nan)
-    if len(labels) > 1:
-        error = more.std(1, ddof=1) / np.sqrt(len(labels))
+    kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
+    loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
     return Effects(
-        score=draws[0, 1:], difference=estimate(apart, documents=len(labels)),
+        score=draws[0, 1:], difference=estimate(apart),
         loss=losses[1:].mean(1),
-        loss_difference=Estimate(mean, mean - _WITHIN * error, mean + _WITHIN * error),
-        p=p, loss_p=_two_sided(mean, error), lost=lost, gained=gained,
+        loss_difference=estimate(loss_draws),
+        p=p, lost=lost, gained=gained,
+        loss_p=_two_sided(loss_draws[0], *spread(moves_of(loss_draws))),
     )  # fmt: skip
 
 
@@ -152,7 +149,7 @@ def corrected(p: Float64) -> Float64:
     return out
 
 
-def _two_sided(differences: Float64, errors: Float64) -> Float64:
-    """Normal approximation; 1 where the difference is 0, NaN where it has no error."""
-    z = np.divide(differences, errors, out=np.full_like(differences, np.nan), where=errors > 0)
-    return np.where(differences == 0, 1.0, 2 * norm.sf(np.abs(z)))
+def _two_sided(differences: Float64, errors: Float64, freedom: Float64) -> Float64:
+    """Student's t; 1 where the difference is 0, NaN where it has no error."""
+    t = np.divide(differences, errors, out=np.full_like(differences, np.nan), where=errors > 0)
+    return np.where(differences == 0, 1.0, 2 * stdtr(freedom, -np.abs(t)))

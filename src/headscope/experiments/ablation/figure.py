@@ -15,7 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, estimate, needed
 from headscope.core.wording import capital, fixed
 from headscope.draw import head_grid
@@ -67,7 +67,7 @@ def caption(tree: xr.DataTree) -> str:
         f"vermillion where it falls. Marked are heads whose change is more than chance (q < 0.05, "
         f"corrected for {many} heads by Benjamini and Hochberg): {terms.verdict_text(ablation)}. "
         "(b) The score without each whole layer, bars from the score of the whole model "
-        f"({terms.score_text(ablation)}); 95 % intervals of the difference, paired bootstrap over "
+        f"({terms.score_text(ablation)}); 95 % intervals of the difference, paired over "
         f"examples; n = {n:,} examples. After Kovaleva et al. (2019), Figures 8 and 9."
     )
 
@@ -175,7 +175,7 @@ def pruning_caption(tree: xr.DataTree) -> str:
         f"least needed first, in orders found on {on}{grey}. Dashed: {allowed} below the whole "
         f"model; a ring marks where each order last reaches it: {can_go} of "
         f"{pruning.attrs['heads']} heads. The coloured band is the 95 % interval of the difference "
-        f"({terms.ORDERS.get(best, best)}), paired bootstrap; n = {pruning.attrs['examples']:,} "
+        f"({terms.ORDERS.get(best, best)}), paired; n = {pruning.attrs['examples']:,} "
         "examples. (b) The place of each head in that order: those nearest to the page’s colour go "
         "first. After Michel et al. (2019)."
     )

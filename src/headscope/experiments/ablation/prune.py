@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import REPLICATES, Float64
 from headscope.errors import InputError
 from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
@@ -46,7 +46,7 @@ class PruningSettings:
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones
     draws       how many random orders
-    replicates  of the bootstrap
+    replicates  groups of examples at most, for intervals
     """
 
     orders: tuple[str, ...] = ("greedy", "alone", "random")
@@ -56,7 +56,7 @@ class PruningSettings:
     draws: int = 3
     max_length: int = 128
     batch_tokens: int = BATCH_TOKENS
-    replicates: int = 1000
+    replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:

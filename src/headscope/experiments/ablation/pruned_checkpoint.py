@@ -22,8 +22,8 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 import headscope
-from headscope.core.accumulators import Estimate
 from headscope.core.card_part import named_ends
+from headscope.core.intervals import Estimate
 from headscope.core.results import at, estimate, head_name, json_number
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError

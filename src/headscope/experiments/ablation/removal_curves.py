@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Array, Estimate, Float64, estimate, generator, halves
+from headscope.core.accumulators import Array, Float64, generator, halves
+from headscope.core.intervals import Estimate, estimate
 from headscope.core.results import Variable, labelled, printable
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import losses_of, numbers_told
@@ -28,7 +29,7 @@ from headscope.experiments.ablation.pruned_checkpoint import disabled
 from headscope.experiments.ablation.variant_answers import Way, answering, small_batches, sweep
 from headscope.experiments.ablation.variants import Head, StandIn, Variant
 from headscope.model.linears import linears
-from headscope.tasks.metrics import main_score, resampled
+from headscope.tasks.metrics import draws_of, main_score
 from headscope.tasks.predict import EncodedTask, outputs
 from headscope.tasks.task import Task
 from headscope.tasks.task_model import TaskModel
@@ -157,10 +158,10 @@ def pruning_result(curves: Curves, *, allowance: float, replicates: int, seed: i
     """
     task, labels = curves.task, curves.labels
     draws = np.stack([
-        np.stack([resampled(task, labels, a, replicates=replicates, seed=seed) for a in points], 1)
+        np.stack([draws_of(task, labels, a, replicates=replicates) for a in points], 1)
         for points in curves.answers
     ], 1)  # [replicate + 1, order, point]  # fmt: skip
-    apart = estimate(draws - draws[..., :1], documents=len(labels))
+    apart = estimate(draws - draws[..., :1])
     can_go = _most(apart.value, curves.removed, allowance)
     in_half, held_out = _held_out(curves, allowance=allowance, replicates=replicates, seed=seed)
     turns = np.full((*curves.shape, len(curves.orders)), np.nan)  # [layer, head, order]
@@ -217,10 +218,10 @@ def _held_out(
     can_go = _most(scores - scores[:, :1], curves.removed, allowance)
 
     def drawn(answers: Float64) -> Float64:
-        return resampled(task, labels[second], answers[second], replicates=replicates, seed=seed)
+        return draws_of(task, labels[second], answers[second], replicates=replicates)
 
     apart = [
         drawn(points[list(curves.removed).index(count)]) - drawn(points[0])
         for points, count in zip(curves.answers, can_go.astype(int).tolist(), strict=True)
     ]
-    return can_go, estimate(np.stack(apart, 1), documents=int(second.sum()))
+    return can_go, estimate(np.stack(apart, 1))

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Array, Estimate, estimate
+from headscope.core.accumulators import Array
+from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Variable, group, head_name, labelled, printable
 from headscope.experiments.ablation.effects import (
     Answers,
@@ -24,7 +25,7 @@ from headscope.experiments.ablation.effects import (
     losses_of,
     numbers_told,
 )
-from headscope.tasks.metrics import predicted, resampled
+from headscope.tasks.metrics import draws_of, predicted, score_estimate
 from headscope.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def ablation_result(
     ids, texts  [example] what was read
     about       further attributes: the replacement, how the variants were run
     """
-    how: dict[str, Any] = {"replicates": replicates, "seed": seed}
-    every, given = effects(task, labels, answers, **how), numbers_told(task, answers)
-    baseline = estimate(resampled(task, labels, given[0], **how), documents=len(labels))
+    every = effects(task, labels, answers, replicates=replicates)
+    given = numbers_told(task, answers)
+    scores = draws_of(task, labels, given[0], replicates=replicates)
+    baseline = score_estimate(task, scores, len(labels))
     loss = float(losses_of(task, labels, given[0]).mean())
     # [variant + 1, example] the class, as a small number, or the number that was told
     told = np.stack([predicted(task, a) for a in given])

@@ -148,7 +148,7 @@ def orders_table(pruning: xr.Dataset) -> Table:
         f"The most heads of {int(pruning.attrs['heads'])} that are gone at a point of the curve "
         f"where {metric_name(pruning)} is at most {allowed} lower. To choose a point by the "
         "examples that it is scored on flatters it: so it is also chosen by one half of them and "
-        "scored on the other. 95 % intervals, paired bootstrap over examples."
+        "scored on the other. 95 % intervals, paired over examples."
     )
     return Table("Heads that can go", columns, [Rows(rows)], caption)
 
@@ -226,7 +226,7 @@ def _effects_caption(ablation: xr.Dataset) -> str:
     unit = "in percentage points" if in_percent(ablation) else "on its own scale"
     return (
         f"Change of {metric_name(ablation)} on {terms.task_name(ablation)}, {unit}, and of the "
-        "loss; 95 % intervals, paired over examples (bootstrap; of the loss normal); q: p "
+        "loss; 95 % intervals, paired over examples; q: p "
         "corrected by Benjamini and Hochberg. A loss that rises is a model that is worse."
     )
 

@@ -21,7 +21,7 @@ import torch
 import xarray as xr
 from torch.nn.utils.rnn import pad_sequence
 
-from headscope.core.accumulators import Float64, Ints
+from headscope.core.accumulators import REPLICATES, Float64, Ints
 from headscope.corpus.document import Example
 from headscope.corpus.files import described
 from headscope.corpus.packing import batches
@@ -49,7 +49,7 @@ def align(
     *,
     output: str | Path | None = None,
     limit: int | None = None,
-    replicates: int = 1000,
+    replicates: int = REPLICATES,
     seed: int = 0,
     execution: Execution | None = None,
 ) -> Run:
@@ -85,7 +85,7 @@ def align(
         state = {key: np.concatenate([s[key] for s in states]) for key in states[0]}
         ids = [one.pair.id for one in fitting]
         scores = scores_of(state, ids, replicates=replicates, seed=seed)
-        return {"alignment": alignment_result(scores, pairs=len(fitting))}
+        return {"alignment": alignment_result(scores)}
 
     return run_experiment(request, compute, output=output, execution=execution or STOCK)
 

@@ -2,27 +2,27 @@
 
 The alignment error rate of links A against sure links S and possible links P ⊇ S, all pooled over
 the corpus: AER = 1 − (|A∩P| + |A∩S|) / (|A| + |S|) (Och and Ney 2003). Beside it, whether long
-vectors tell which heads are right. Everything is computed on the data and on every bootstrap
-resample of the pairs: arrays begin with [replicate + 1].
+vectors tell which heads are right. Everything is computed on all pairs and without each group of
+them: arrays begin with [replicate + 1]. Correlations over heads leave out heads instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from scipy.stats import rankdata
 
-from headscope.core.accumulators import (
-    Float64,
-    Ints,
-    bootstrap_weights,
-    correlation,
+from headscope.core.accumulators import Float64, Ints, correlation, halves, left_out, ratio
+from headscope.core.intervals import (
+    CORRELATION,
+    POSITIVE,
+    SHARE,
+    Bounds,
     estimate,
-    halves,
-    ratio,
+    spearman_over_units,
 )
 from headscope.core.results import Variable, labelled
 from headscope.run.store import State
@@ -34,7 +34,7 @@ MEASURES = ("weight", "norm")
 NORM = MEASURES.index("norm")
 
 
-def alignment_result(scores: AlignmentScores, *, pairs: int) -> xr.Dataset:
+def alignment_result(scores: AlignmentScores) -> xr.Dataset:
     """The group `alignment`; intervals are over the pairs of sentences.
 
     setting  AWO: a link is of the word that is generated; AWI: of the word that is read
@@ -57,9 +57,11 @@ def alignment_result(scores: AlignmentScores, *, pairs: int) -> xr.Dataset:
         ),
         "mean_norm": (scores.norm, ("layer", "head"), "mean weighted norm ‖αf(x)‖"),
         "spearman": (
-            scores.correlation("spearman"), setting, together.format("Spearman’s ρ"),
+            scores.correlation(spearman_over_units), setting, together.format("Spearman’s ρ"),
         ),
-        "pearson": (scores.correlation("pearson"), setting, together.format("Pearson’s r")),
+        "pearson": (
+            scores.correlation(pearson_over_units), setting, together.format("Pearson’s r"),
+        ),
         "held_out": (
             scores.held_out, both,
             f"{rate} of the best layer, chosen on one half and scored on the other",
@@ -67,7 +69,12 @@ def alignment_result(scores: AlignmentScores, *, pairs: int) -> xr.Dataset:
     }  # fmt: skip
     variables = {
         name: Variable(
-            estimate(draws, documents=pairs), dims, text, "1", OURS if name == "held_out" else PAPER
+            estimate(draws, bounds=_bounds(name)),
+            dims,
+            text,
+            "1",
+            OURS if name == "held_out" else PAPER,
+            "heads" if name in ("spearman", "pearson") else "",
         )
         for name, (draws, dims, text) in rows.items()
     }
@@ -114,17 +121,23 @@ class AlignmentScores:
         by_unit = self.head.reshape(rows, -1, *self.head.shape[3:])
         return _of_highest(by_unit, self.norm.reshape(rows, -1))  # [replicate + 1, unit, …]
 
-    def correlation(self, coefficient: str) -> Float64:
-        """[replicate + 1, setting] of the heads' error rates by norms with their mean norms.
+    def correlation(self, over: Callable[[Float64, Float64], Float64]) -> Float64:
+        """[head + 1, setting] of the heads' error rates by norms with their mean norms."""
+        norm, aer = self.norm[0].ravel(), self.head[0, ..., NORM]
+        settings = [over(norm, aer[..., at].ravel()) for at in range(aer.shape[-1])]
+        return np.stack(settings, -1)  # [unit + 1, setting]
 
-        coefficient  "spearman" or "pearson"
-        """
-        norm = self.norm.reshape(len(self.norm), 1, -1)  # [replicate + 1, 1, unit]
-        aer = self.head[..., NORM].reshape(*norm.shape[::2], -1)  # [replicate + 1, unit, setting]
-        aer = np.swapaxes(aer, 1, 2)  # [replicate + 1, setting, unit]
-        if coefficient == "spearman":
-            norm, aer = (rankdata(x, axis=-1, nan_policy="propagate") for x in (norm, aer))
-        return correlation(norm, aer)
+
+def pearson_over_units(one: Float64, other: Float64) -> Float64:
+    """[unit + 1] Pearson's r over units: of all, then without each."""
+    kept = [np.delete(np.stack([one, other]), at, 1) for at in ((), *range(len(one)))]
+    return np.array([correlation(*pairs) for pairs in kept])
+
+
+def _bounds(name: str) -> Bounds:
+    if name in ("spearman", "pearson"):
+        return CORRELATION
+    return POSITIVE if name == "mean_norm" else SHARE
 
 
 def _of_highest(rates: Float64, norm: Float64) -> Float64:
@@ -139,7 +152,7 @@ def scores_of(state: State, ids: list[str], *, replicates: int, seed: int) -> Al
 
     state  as `align.counts_of`, of pairs with these ids
     """
-    weights = bootstrap_weights(ids, replicates=replicates, seed=seed)  # [pair, replicate + 1]
+    weights = left_out(ids, replicates=replicates)  # [pair, replicate + 1]
     wanted, layer = state["wanted"], state["layer"]
     norm = ratio(
         np.einsum("pr,plh->rlh", weights, state["norm"]),
@@ -162,7 +175,7 @@ def error_rate(counts: npt.NDArray[np.int32], wanted: Ints, weights: Float64) ->
 
     counts   [pair, …, COUNTED]
     wanted   [pair] sure links
-    weights  [pair, replicate + 1] how often each pair occurs
+    weights  [pair, replicate + 1] whether each pair is left in
     """
     pooled = np.tensordot(weights, counts.astype(np.float64), (0, 0))  # [replicate + 1, …, COUNTED]
     sure = (weights.T @ wanted).reshape(-1, *[1] * (pooled.ndim - 2))  # [replicate + 1, 1, …]

@@ -65,7 +65,7 @@ def _table(alignment: xr.Dataset) -> Table:
         Column("Layer of highest norm", "%", "mean_norm"), Column("Head of highest norm", "%"),
     ]  # fmt: skip
     caption = (
-        "Alignment error rates as in Kobayashi et al. (2020), Table 3; 95 % intervals, bootstrap "
+        "Alignment error rates as in Kobayashi et al. (2020), Table 3; 95 % intervals "
         "over sentence pairs. Held out: a layer chosen on one half of the pairs, scored on the "
         "other, both ways. Every layer and head: tables/alignment."
     )
@@ -105,7 +105,7 @@ def caption(tree: xr.DataTree) -> str:
         "Alignment error rate (0 % is perfect) of cross-attention. (a, b) Of each layer: links by "
         "the mean weight of its heads, and by the norm of the sum of their weighted vectors. "
         "(c, d) Of each head by norms, against its mean norm ‖αf(x)‖, and Spearman’s ρ. Bands, "
-        "whiskers and brackets: 95 % intervals, bootstrap over sentence pairs; "
+        "whiskers and brackets: 95 % intervals over sentence pairs; "
         f"{over(tree)}. After Kobayashi et al. (2020), Table 3."
     )
 

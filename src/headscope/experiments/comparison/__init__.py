@@ -12,10 +12,10 @@ TERMS = {
         "attends, as in the authors’ notebook.", f"{KOVALEVA}, §4.3"),
     "model_difference": Term("difference of two models",
         "A number in the second model minus the same in the first, on the same documents; its "
-        "interval is of the difference in each resample (paired bootstrap).", OURS),
+        "interval is of the difference over the same documents.", OURS),
     "sure": Term("rose or fell for sure",
         "The difference is outside the interval that holds all heads of a number together in 95 % "
-        "of resamples, so that looking at all of them finds none by chance.", ROMANO),
+        "of corpora drawn anew, so that looking at all of them finds none by chance.", ROMANO),
     "gradient_norm": Term("gradient of a layer", "The length of the gradient of all parameters of "
         "a layer, before it is cut, mean over the steps of the training.", OURS),
     "relative_change": Term("move of a layer’s weights", "The length of the difference between a "

@@ -1,10 +1,10 @@
 """Tests which numbers of which heads change by more than the choice of documents explains.
 
-Both models were asked the same of the same documents, and replicate k of both is the same resample.
-So the difference of their replicates is the difference in a resample: its interval is that of the
-paired bootstrap. Whoever looks at all heads finds some outside any 95 % interval; a head counts as
-changed only outside the simultaneous one, which holds all heads of a number together in 95 % of
-resamples (the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
+Both models were asked the same of the same documents, and draw k of both is without the same ones.
+So the difference of their draws is the difference without these documents: its interval is that of
+pairs. Whoever looks at all heads finds some outside any 95 % interval; a head counts as changed
+only outside the simultaneous one, which holds all heads of a number together in 95 of 100 corpora
+(the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
 """
 
 from __future__ import annotations
@@ -16,24 +16,28 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import (
-    ALONE,
-    CONFIDENCE,
-    Estimate,
-    Float64,
-    estimate,
-    estimate_by_spread,
-    ratio,
-    spread,
-)
+from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_metrics import HeadMetric, head_metrics
+from headscope.core.intervals import (
+    ANY,
+    CONFIDENCE,
+    FEWEST,
+    SHARE,
+    Bounds,
+    Estimate,
+    drawn_anew,
+    estimate,
+    moves_of,
+)
 from headscope.core.results import DRAWS, LIMITS, Variable, group, head_name, labelled, pick, shape
+from headscope.core.results import estimate as results_estimate
 
 GRID = ("quantity", "layer", "head")
 SIDES = {
     "before": "in the first model", "after": "in the second", "difference": "second - first",
 }  # fmt: skip
 Results = Mapping[str, xr.Dataset]
+ONE_CELL = 1.959964  # how far 95 % of the draws of one cell reach
 
 
 @dataclass(frozen=True)
@@ -41,21 +45,17 @@ class Quantity:
     """One number per head in both models.
 
     sides  before, after, difference: [replicate + 1, layer, head]; replicates of both models are
-           of the same documents
-    few    whether there are too few replicates for tail quantiles
+           without the same documents
+    stored before, after [layer, head], with their intervals as the results hold them
     """
 
     metric: HeadMetric
     sides: Mapping[str, Float64]
-    few: bool
-
-    def estimate(self, draws: Float64) -> Estimate:
-        """The number on the data, with its interval."""
-        return (estimate_by_spread if self.few else estimate)(draws, documents=self.metric.n)
+    stored: Mapping[str, Estimate]
 
 
 def change_of(
-    before: Results, after: Results, *, shape: tuple[int, int], documents: int, replicates: int
+    before: Results, after: Results, *, shape: tuple[int, int], documents: int
 ) -> xr.Dataset | None:
     """What changes from one model's results to the other's; None where no head has a number.
 
@@ -66,11 +66,11 @@ def change_of(
                    (NaN without an interval); layer_… [quantity, layer] and model_… [quantity],
                    means over heads; rose, fell [quantity], how many heads are sure
     """
-    found = list(quantities(before, after, shape, documents=documents, replicates=replicates))
+    found = list(quantities(before, after, shape, documents=documents))
     if not found:
         return None
     variables = _estimates(found)
-    both = [simultaneous(one.sides["difference"], documents=one.metric.n) for one in found]
+    both = [simultaneous(one.sides["difference"]) for one in found]
     low, high = (np.stack(ends) for ends in zip(*both, strict=True))  # [quantity, layer, head]
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
     for name, end in (("simultaneous_low", low), ("simultaneous_high", high)):
@@ -90,9 +90,9 @@ def change_of(
 
 
 def quantities(
-    before: Results, after: Results, shape: tuple[int, int], *, documents: int, replicates: int
+    before: Results, after: Results, shape: tuple[int, int], *, documents: int
 ) -> Iterator[Quantity]:
-    """Every number per head that both models have, with its replicates."""
+    """Every number per head that both models have, with its draws."""
     root = xr.Dataset(attrs={"layers": shape[0], "heads": shape[1], "documents": documents})
     mine, theirs = (
         {m.key: m for m in head_metrics(xr.DataTree.from_dict({"/": root, **results}))}
@@ -104,25 +104,40 @@ def quantities(
         first, second = (_draws(results, metric) for results in (before, after))
         if first is not None and second is not None and first.shape == second.shape:
             sides = {"before": first, "after": second, "difference": second - first}
-            yield Quantity(metric, sides, few=len(first) <= replicates)
+            stored = {"before": _stored(before, metric), "after": _stored(after, metric)}
+            yield Quantity(metric, sides, stored)
 
 
-def simultaneous(draws: Float64, *, documents: int) -> tuple[Float64, Float64]:
-    """Intervals that in 95 % of resamples hold all cells at once; NaN as in `estimate`.
+def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
+    """Intervals that in 95 of 100 corpora hold all cells at once; NaN where `estimate` has none.
 
     draws    [replicate + 1, *cell]
-    returns  low and high [*cell]: value ± c · spread, where c is the 95 % point, over resamples, of
-             the largest |draw - value| / spread of any cell
+    returns  low and high [*cell]: those of `estimate`, widened by how much farther the largest
+             |draw - value| / spread of any cell reaches than that of one cell
     """
+    alone = _estimate(draws)
+    others = drawn_anew(draws) - draws[0]  # [draw, *cell]
+    away = np.abs(ratio(others, np.sqrt((moves_of(draws) ** 2).sum(0))))  # NaN: never moves
+    away[:, np.isnan(alone.low)] = 0
+    largest = np.nan_to_num(away).reshape(len(away), -1).max(1, initial=0)  # [draw]
+    wider = max(1.0, float(np.quantile(largest, CONFIDENCE)) / ONE_CELL)
     value = draws[0]
-    if documents < 2 or len(draws) < 3:
-        return np.full_like(value, np.nan), np.full_like(value, np.nan)
-    size = spread(draws[1:])
-    absent = np.isnan(value) | (np.isnan(draws[1:]).mean(0) > ALONE)
-    away = np.abs(ratio(np.where(absent, np.nan, draws[1:] - value), size))  # NaN: never differs
-    largest = np.nan_to_num(away).reshape(len(away), -1).max(1, initial=0)  # [replicate]
-    reach = np.quantile(largest, CONFIDENCE) * size
-    return np.where(absent, np.nan, value - reach), np.where(absent, np.nan, value + reach)
+    return value - wider * (value - alone.low), value + wider * (alone.high - value)
+
+
+def _bounds(one: Quantity, side: str) -> Bounds:
+    return SHARE if one.metric.unit == "probability" and side != "difference" else ANY
+
+
+def _stored(results: Results, metric: HeadMetric) -> Estimate:
+    name, variable, choice = metric.place
+    return results_estimate(results[name].transpose("layer", "head", ...), variable, **choice)
+
+
+def _estimate(draws: Float64, bounds: Bounds = ANY) -> Estimate:
+    """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
+    found, same = estimate(draws, bounds=bounds), (draws == 0).all(0) & (len(draws) > FEWEST)
+    return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
 def over_heads(draws: Float64) -> Float64:
@@ -142,7 +157,10 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
             (f"layer_{side}", layers, ", mean over heads"),
             (f"model_{side}", whole, ", mean over all heads"),
         ):
-            parts = [one.estimate(draws) for one, draws in zip(found, drawn, strict=True)]
+            parts = [
+                one.stored[name] if name in one.stored else _estimate(draws, _bounds(one, side))
+                for one, draws in zip(found, drawn, strict=True)
+            ]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
             value = Estimate(*map(np.stack, ends))  # [quantity, …]
             variables[name] = _variable(value, f"{words}{mean}", GRID[: value.value.ndim])

@@ -196,7 +196,6 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
         )
     changed = change_of(
         before, after, shape=(scope.layers, scope.heads), documents=scope.documents,
-        replicates=scope.replicates,
     )  # fmt: skip
     results = {name: _as_in_atlas(found, job.tuned) for name, found in after.items()}
     records = merged.similarity.most.records

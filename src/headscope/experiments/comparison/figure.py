@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from headscope.core.accumulators import Estimate
 from headscope.core.dictionary import unit_label
 from headscope.core.head_metrics import chosen_keys
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import capital, fixed, plain
 from headscope.draw import marks
@@ -128,7 +128,7 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
     else:
         marks.value_axis(axes, label, top=top)
     rho, low, high = at(estimate(similarity, f"{name}_correlation"))
-    low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no resample changes
+    low = np.nan if fixed(low, 2) == fixed(high, 2) else low  # ranks that no document changes
     p = float(similarity[f"{name}_p"].values)
     chance = f", {findings.chance_text(p)}" if np.isfinite(p) else ""
     axes.annotate(
@@ -153,9 +153,9 @@ def change_caption(tree: xr.DataTree) -> str:
         f"How numbers of heads change from {findings.base_name(tree)} to "
         f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
         "the value at the end of each key; shares of attention and of maps differ by percentage "
-        "points. A head is coloured only if its change is sure: outside the interval that in 95 % "
-        "of resamples holds all heads of the grid together; bootstrap over documents, the same "
-        f"documents for both models; {over(tree)}. {findings.sure_finding(tree)}"
+        "points. A head is coloured only if its change is sure: outside the interval that in 95 "
+        "of 100 corpora holds all heads of the grid together; over documents, the same "
+        f"for both models; {over(tree)}. {findings.sure_finding(tree)}"
     )
 
 

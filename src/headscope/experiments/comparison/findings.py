@@ -11,8 +11,8 @@ import math
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Estimate
 from headscope.core.head_attention import LOOK, SPREAD
+from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, group, shape, title_name, token_names
 from headscope.core.wording import fixed, number
 from headscope.draw.caption_words import special
@@ -52,7 +52,7 @@ def depth_finding(tree: xr.DataTree) -> str:
     most = ", then ".join(f"layer {at + 1} ({fixed(change[at], 3)})" for at in places.tolist())
     beginning = f"Attention changed most in {most}"
     share = float(similarity["last_are_first"].values)
-    sure = "" if math.isnan(share) else f", in {fixed(100 * share, 0)} % of resamples"
+    sure = "" if math.isnan(share) else f", in {fixed(100 * share, 0)} % of corpora drawn anew"
     if set(places.tolist()) == set(range(len(change) - LAST, len(change))):
         beginning += f": the last two layers{sure}"
     else:

@@ -120,6 +120,7 @@ class PairReader:
         scope, model, tokens = self.job.scope, self.job.base, self.job.padded_to
         batch = Batch.of(
             examples, model.vocabulary, replicates=scope.replicates, seed=scope.seed,
+            listed=scope.listed,
             device=model.device,
         )  # fmt: skip
         if tokens is None:

@@ -21,7 +21,8 @@ import torch
 import xarray as xr
 from scipy.stats import permutation_test, rankdata
 
-from headscope.core.accumulators import Float64, Ints, Sums, correlation, estimate, generator
+from headscope.core.accumulators import Float64, Ints, Sums, correlation, generator
+from headscope.core.intervals import FEWEST, drawn_anew, estimate
 from headscope.core.results import Variable, labelled
 from headscope.errors import ModelError
 from headscope.experiments.comparison.paired_inputs import MostChanged
@@ -72,19 +73,19 @@ class Similarity(Analysis):
                 f"attention of layer {layer + 1} is not a number in one of the two models; wanted "
                 "weights that are finite"
             )
-        self.cosine.add(found[..., COSINE], batch.bootstrap, at=(layer,))
-        self.js.add(found[..., JS], batch.bootstrap, at=(layer,))
+        self.cosine.add(found[..., COSINE], batch.groups, at=(layer,))
+        self.js.add(found[..., JS], batch.groups, at=(layer,))
         if self.padded is not None:
             whole = np.full_like(batch.lengths, before.shape[-1])
             cosine = alike(before, after, whole)[..., COSINE]
-            self.padded.add(cosine, batch.bootstrap, at=(layer,))
+            self.padded.add(cosine, batch.groups, at=(layer,))
         change = (1 - found[..., COSINE]).mean(1)  # [example]
         self._change = change if layer == 0 or self._change is None else self._change + change
 
     def finish_batch(self, batch: Batch, *, shard: int, rows: Sequence[int]) -> None:
         """Conclude a batch: the examples at these rows of a shard."""
         assert self._change is not None
-        self.examples.add(np.ones(len(rows)), batch.bootstrap)
+        self.examples.add(np.ones(len(rows)), batch.groups)
         change = self._change / self.scope.layers
         self.most.add(batch.examples, change, shard=shard, rows=rows)
 
@@ -99,21 +100,20 @@ class Similarity(Analysis):
             words = "cosine of the padded maps, rows of padding included"
             variables |= self._means("cosine_padded", words, "1", self.padded)
         change = 1 - ratio_of(self.cosine, self.examples).mean(2)  # [replicate, layer]
-        documents = self.scope.documents
-        variables |= by_depth(change, documents=documents)
+        variables |= by_depth(change)
         if training is not None:
-            variables |= beside_training(change, training, documents=documents)
+            variables |= beside_training(change, training)
         return labelled(variables)
 
     def _means(self, name: str, words: str, units: str, total: Sums) -> dict[str, Variable]:
-        draws, documents = ratio_of(total, self.examples), self.scope.documents
+        draws = ratio_of(total, self.examples)
         kinds = {
             name: (draws, ("layer", "head"), words),
             f"layer_{name}": (draws.mean(2), ("layer",), f"{words}, mean over heads"),
             f"model_{name}": (draws.mean((1, 2)), (), f"{words}, mean over all heads"),
         }
         return {
-            key: Variable(estimate(drawn, documents=documents), dims, long_name, units, SOURCE)
+            key: Variable(estimate(drawn), dims, long_name, units, SOURCE)
             for key, (drawn, dims, long_name) in kinds.items()
         }
 
@@ -154,7 +154,7 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
 # --- depth and training -----------------------------------------------------------------------
 
 
-def by_depth(change: Float64, *, documents: int) -> dict[str, Variable]:
+def by_depth(change: Float64) -> dict[str, Variable]:
     """What says whether change grows with depth; nothing for fewer than three layers.
 
     change  [replicate + 1, layer] 1 - cosine, mean over heads
@@ -175,12 +175,13 @@ def by_depth(change: Float64, *, documents: int) -> dict[str, Variable]:
         ),
     }
     found = {
-        name: Variable(estimate(drawn, documents=documents), (), words, "1", source)
+        name: Variable(estimate(drawn), (), words, "1", source)
         for name, (drawn, words) in draws.items()
     }
-    first = (last.min(1) > other.max(1))[1:]  # [replicate]
-    share = float(first.mean()) if documents > 1 and len(first) else float("nan")
-    words = "share of resamples in which the last layers change most"
+    anew = drawn_anew(change)  # [draw, layer]
+    first = anew[:, -LAST:].min(1) > anew[:, :-LAST].max(1)
+    share = float(first.mean()) if len(change) > FEWEST else float("nan")
+    words = "share of corpora drawn anew in which the last layers change most"
     return found | {"last_are_first": Variable(share, (), words, "probability", source)}
 
 
@@ -216,7 +217,7 @@ def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
     return found
 
 
-def beside_training(change: Float64, training: Training, *, documents: int) -> dict[str, Variable]:
+def beside_training(change: Float64, training: Training) -> dict[str, Variable]:
     """The numbers of the training, and how they go with the change of attention over layers.
 
     change   [replicate + 1, layer] 1 - cosine, mean over heads
@@ -234,7 +235,7 @@ def beside_training(change: Float64, training: Training, *, documents: int) -> d
         found[name] = Variable(values, ("layer",), words, "1", "ours")
         if name == "learning_rate":
             continue
-        together = estimate(rank_correlation(change, values), documents=documents)
+        together = estimate(rank_correlation(change, values))
         by_chance, with_depth = chance_of(change[0], values), rank_correlation(values, depth)
         for key, value, told in (
             ("correlation", together, "rank correlation with 1 - cosine over layers"),

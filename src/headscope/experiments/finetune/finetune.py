@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
 import headscope
+from headscope.core.accumulators import REPLICATES
 from headscope.core.results import json_number
 from headscope.core.whole_file import put_folder, replaceable, told
 from headscope.errors import InputError, RunStopped
@@ -33,7 +33,7 @@ from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.settings import fingerprint
 from headscope.run.store import RunFolder
-from headscope.tasks.metrics import resampled, score
+from headscope.tasks.metrics import draws_of, score, score_estimate
 from headscope.tasks.predict import MAX_LENGTH, EncodedTask, encode, outputs
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
@@ -43,7 +43,6 @@ INSTEAD = (
     "it is an unfinished training: give its settings to go on, delete it, or choose another folder "
     "with -o"
 )
-REPLICATES = 1000  # of the bootstrap over dev examples
 Record = dict[str, Any]
 
 
@@ -143,10 +142,9 @@ def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
     """
     found = outputs(model, encoded)
     values = score(model.task, encoded.labels, found)
-    drawn = resampled(model.task, encoded.labels, found, replicates=REPLICATES)[1:]
-    there = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(there, [0.025, 0.975]) if len(there) else (np.nan, np.nan)
-    values |= {"ci_low": low, "ci_high": high}
+    draws = draws_of(model.task, encoded.labels, found, replicates=REPLICATES)
+    main = score_estimate(model.task, draws, len(encoded.labels))
+    values |= {"ci_low": float(main.low), "ci_high": float(main.high)}
     return {name: json_number(value) for name, value in values.items()}
 
 

@@ -2,8 +2,7 @@
 
 Each importance is held against the true effect of switching every head off, from a run of
 `headscope ablate`: Spearman's rank correlation over heads, and how many of the top heads are the
-same. Intervals are over heads (resampled with replacement): both runs look at the same examples,
-and an ablation keeps no replicates of its losses.
+same. Intervals are over heads, each left out in turn: what is said is of heads in general.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from scipy.stats import rankdata
 
-from headscope.core.accumulators import Float64, estimate, generator
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import CORRELATION, estimate, spearman_over_units
 from headscope.core.results import Variable, labelled, title_name
 from headscope.errors import InputError
 from headscope.model.model import Model
@@ -78,9 +77,7 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
     )  # fmt: skip
 
 
-def correlations(
-    importance: xr.Dataset, effect: Effect, *, replicates: int, seed: int
-) -> xr.Dataset:
+def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
     """How each method's importances go with each effect.
 
     importance  the group; its head_importance[layer, head, method]
@@ -99,14 +96,16 @@ def correlations(
     x = given.values.reshape(heads, -1)  # [unit, method]
     loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
     y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
-    rng, top, over = generator(seed, "heads"), max(1, round(TOP * heads)), ("method", "effect")
-    drawn = [np.arange(heads), *(rng.integers(0, heads, heads) for _ in range(replicates))]
-    rho = estimate(np.stack([_spearman(x[at], y[at]) for at in drawn]), documents=heads)
+    top, over = max(1, round(TOP * heads)), ("method", "effect")
+    rho = estimate(np.stack([
+        np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T
+    ], 1), bounds=CORRELATION)  # fmt: skip
     tops = [np.argsort(-values, axis=0, kind="stable")[:top].T for values in (x, y)]
     shared = np.array([[np.isin(a, b).sum() / top for b in tops[1]] for a in tops[0]])
     variables = {
         "rho": Variable(
-            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE
+            rho, over, "rank correlation over heads with the effect of switching off", "1", SOURCE,
+            "heads",
         ),
         "overlap": Variable(
             shared, over, "share of the top heads that are top by effect", "1", SOURCE
@@ -121,12 +120,3 @@ def correlations(
         replacement=effect.replacement, metric=effect.metric, top=top, heads=heads,
         ablation_note=effect.note,
     )  # fmt: skip
-
-
-def _spearman(x: Float64, y: Float64) -> Float64:
-    """[method, effect] rank correlation; NaN where one of the two does not vary."""
-    a, b = (rankdata(values, axis=0) for values in (x, y))
-    a, b = a - a.mean(0), b - b.mean(0)
-    norms = np.sqrt((a**2).sum(0))[:, None] * np.sqrt((b**2).sum(0))
-    rho: Float64 = np.divide(a.T @ b, norms, out=np.full(norms.shape, np.nan), where=norms > 0)
-    return rho

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core.accumulators import REPLICATES
 from headscope.core.results import printable
 from headscope.corpus import Corpus
 from headscope.corpus.document import Example
@@ -60,7 +61,7 @@ class ImportanceSettings:
     segment_ids   of text, as `atlas`
     limit         documents of a corpus at most
     batch_tokens  tokens of one forward pass, copies of an example included
-    replicates    of the bootstrap
+    replicates    groups of examples at most, for intervals
     """
 
     methods: tuple[str, ...] | None = None
@@ -70,7 +71,7 @@ class ImportanceSettings:
     segment_ids: str = "auto"
     limit: int | None = None
     batch_tokens: int = BATCH_TOKENS
-    replicates: int = 1000
+    replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -178,7 +179,7 @@ class ImportanceRun:
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         """The groups `gradients` and `importance`."""
         settings, network = self.settings, self.model.network
-        totals = result.ImportanceTotals(settings.replicates, settings.seed)
+        totals = result.ImportanceTotals(settings.replicates)
         meter = Meter(len(self.examples), self.progress)
         result.check_gradients(self.model, self.examples, self.objective)
         everything = range(len(self.examples))
@@ -191,8 +192,7 @@ class ImportanceRun:
         gradients = result.gradients_result(totals, self.objective).assign_attrs(self.notes)
         found = result.importance_result(totals, self.methods, self.objective, steps=settings.steps)
         if self.effect is not None:
-            chance = {"replicates": settings.replicates, "seed": settings.seed}
-            against = correlations(found, self.effect, **chance)
+            against = correlations(found, self.effect)
             found = xr.merge([found, against], join="exact", combine_attrs="no_conflicts")
         return {"gradients": gradients, "importance": found}
 

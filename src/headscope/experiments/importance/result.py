@@ -13,7 +13,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.core.accumulators import Float64, Sums, bootstrap_weights, estimate, ratio
+from headscope.core.accumulators import Float64, Sums, groups_of, ratio
+from headscope.core.intervals import ANY, SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
@@ -156,25 +157,25 @@ def check_gradients(model: Model, examples: Sequence[Example], objective: Object
 
 @dataclass
 class ImportanceTotals:
-    """Weighted sums over all examples; each name is an array of what one example gives.
+    """Sums over all examples; each name is an array of what one example gives.
 
-    sums       by name, [replicate + 1, *cell]
-    documents  ids seen
+    sums       by name
+    documents  ids seen, and their places
     """
 
     replicates: int
-    seed: int
     sums: dict[str, Sums] = field(default_factory=dict)
-    documents: set[str] = field(default_factory=set)
+    documents: dict[str, int] = field(default_factory=dict)
 
     def add(self, state: State, documents: Sequence[str]) -> None:
         """Add what some examples gave: arrays [example, *cell] by name."""
-        weights = bootstrap_weights(documents, replicates=self.replicates, seed=self.seed)
-        self.documents.update(documents)
+        for document in documents:
+            self.documents.setdefault(document, len(self.documents))
+        groups = groups_of(documents, replicates=self.replicates, listed=self.documents)
         for name, values in {**state, "one": np.ones(len(documents))}.items():
             if name not in self.sums:
                 self.sums[name] = Sums.zeros(*values.shape[1:], replicates=self.replicates)
-            self.sums[name].add(values, weights)
+            self.sums[name].add(values, groups)
 
     def __getitem__(self, name: str) -> Float64:
         """[replicate + 1, *cell] of one name."""
@@ -240,7 +241,7 @@ def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Datas
     }  # fmt: skip
     variables = {
         name: Variable(
-            estimate(draws, documents=len(totals.documents)), dims, text, units,
+            estimate(draws, bounds=SHARE if units == "probability" else ANY), dims, text, units,
             OURS if name == "loss" else CLARK,
         )
         for name, (draws, dims, text, units) in rows.items()
@@ -257,7 +258,7 @@ def importance_result(
     totals: ImportanceTotals, methods: Sequence[str], objective: Objective, *, steps: int
 ) -> xr.Dataset:
     """The group `importance`, without the comparison with an ablation."""
-    draws = estimate(draws_of(totals, methods), documents=len(totals.documents))
+    draws = estimate(draws_of(totals, methods))
     source = "; ".join(dict.fromkeys(SOURCES[name] for name in methods))
     dims, text = ("layer", "head", "method"), "importance of the head"
     variables = {"head_importance": Variable(draws, dims, text, "1", source)}

@@ -170,7 +170,7 @@ def importance_table(importance: xr.Dataset) -> Table:
     ]
     caption = (
         f"The {len(rows)} most important heads by {method_name(methods[0])}, with 95 % intervals, "
-        "bootstrap over examples. All heads: table of heads, and tables/importance."
+        "over examples. All heads: table of heads, and tables/importance."
     )
     columns = [Column("Head"), *(Column(capital(method_name(m)), "", m) for m in methods)]
     return Table("Most important heads", columns, [Rows(rows)], caption)

@@ -19,7 +19,7 @@ COMPARED = (
     ("attention_words", "distances_words", "Attention with words gives"),
     ("attention_words", "random_words", "The trained model gives"),
 )
-INTERVALS = "95 % intervals, bootstrap over test sentences"
+INTERVALS = "95 % intervals over test sentences"
 ARROWS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 HEAD_COLUMNS = ["layer", "head", "name", "direction", "weight", "spread", "influence", "label"]
 BESIDE = {

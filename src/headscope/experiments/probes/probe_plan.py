@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headscope.core.accumulators import generator
+from headscope.core.accumulators import REPLICATES, generator
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
@@ -61,7 +61,7 @@ class ProbeSettings:
     limit: int | None = None
     test_limit: int | None = None
     batch_tokens: int = 2048
-    replicates: int = 1000
+    replicates: int = REPLICATES
     seed: int = 0
 
     def __post_init__(self) -> None:

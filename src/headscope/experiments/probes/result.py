@@ -1,7 +1,7 @@
 """Scores what the probes of a run answer, and labels the numbers.
 
-Words, arcs and sentences of the test set are counted for the data and for every bootstrap resample
-of its sentences: arrays of draws are [replicate + 1, …], 0 the data.
+Words, arcs and sentences of the test set are counted in all sentences, and without each group of
+them: arrays of draws are [replicate + 1, …], 0 the data.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core import accumulators
-from headscope.core.accumulators import Array, Bools, Float64, Ints
+from headscope.core.accumulators import Array, Bools, Float64, Ints, left_out, ratio
+from headscope.core.intervals import ANY, CORRELATION, SHARE, estimate
 from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
 from headscope.experiments.probes.trees import TreeSentence, gold_edges
@@ -42,9 +42,7 @@ def probe_result(
     structural  by layer, see `structural.judged`
     """
     settings = plan.settings
-    marks = TreeAccuracy(
-        plan.splits[2].sentences, replicates=settings.replicates, seed=settings.seed
-    )
+    marks = TreeAccuracy(plan.splits[2].sentences, replicates=settings.replicates)
     largest = {name: _largest(trials, name) for name in plan.names if name != "structural"}
     variables = _scores(marks, largest) | _curve(marks, list(largest), trials)
     variables |= _heads(plan, largest, spread) | _structural(plan, marks, structural)
@@ -123,7 +121,7 @@ def _curve(
     sizes = _sizes(trials)
     if len(sizes) < 2:
         return {}
-    draws = np.full((marks.replicates + 1, len(names), len(sizes)), np.nan)
+    draws = np.full((marks.weights.shape[1], len(names), len(sizes)), np.nan)
     for job, state in trials.items():
         if job.size and job.seed == 0:
             of_words = marks.of_words(state["head"] == marks.head)
@@ -176,7 +174,7 @@ def _structural(
     }  # fmt: skip
     found = {}
     for name, (text, of) in rows.items() if states else ():
-        draws = np.full((marks.replicates + 1, plan.model.shape.layers), np.nan)
+        draws = np.full((marks.weights.shape[1], plan.model.shape.layers), np.nan)
         for layer, state in states.items():
             draws[:, layer] = of(state)
         found[f"structural_{name}"] = marks.variable(draws, ("layer",), text, HEWITT)
@@ -212,12 +210,12 @@ class TreeAccuracy:
     scored     [word] whether it counts without punctuation
     relation   [word] index into `relations`, the most frequent first
     count      [relation] words asked for
-    units      the sentences of the treebank, which are resampled; windows of one belong together
-    weights    [unit, replicate + 1] how often each is drawn
+    units      the sentences of the treebank, which are left out; windows of one belong together
+    weights    [unit, replicate + 1] whether each is left in
     """
 
-    def __init__(self, sentences: Sequence[TreeSentence], *, replicates: int, seed: int) -> None:
-        self.sentences, self.replicates = sentences, replicates
+    def __init__(self, sentences: Sequence[TreeSentence], *, replicates: int) -> None:
+        self.sentences = sentences
         self.head: Ints = np.concatenate([s.head for s in sentences])
         self.asked: Bools = self.head >= 0
         self.scored: Bools = np.concatenate([s.scored for s in sentences])
@@ -231,15 +229,16 @@ class TreeAccuracy:
         self.unit, units = pd.factorize(np.array([s.example.document for s in sentences], object))
         self.units = units.tolist()
         self.of_word = np.repeat(self.unit, self.lengths)  # [word] its unit
-        self.weights = accumulators.bootstrap_weights(self.units, replicates=replicates, seed=seed)
+        self.weights = left_out(self.units, replicates=replicates)
 
     def variable(
         self, draws: Float64, dims: Sequence[str], text: str, source: str = OURS
     ) -> Variable:
         """The value and its interval from [replicate + 1, …], labelled."""
-        return Variable(
-            accumulators.estimate(draws, documents=len(self.units)), dims, text, "1", source
-        )
+        bounds = ANY if text.startswith("UAS of the first less") else CORRELATION
+        if "ρ" not in text and bounds is CORRELATION:
+            bounds = SHARE
+        return Variable(estimate(draws, bounds=bounds), dims, text, "1", source)
 
     def of_words(self, right: Array, *, punctuation: bool = False) -> Float64:
         """The share of words whose head is right: UAS.
@@ -269,12 +268,12 @@ class TreeAccuracy:
         """The mean over LENGTHS of the means over sentences of that length."""
         there = [length for length in LENGTHS if (self.lengths == length).any()]
         if not there:
-            return np.full(self.replicates + 1, np.nan)
+            return np.full(self.weights.shape[1], np.nan)
         table = np.stack([
             self.of_sentences(np.where(self.lengths == length, values, np.nan)) for length in there
         ])  # fmt: skip  # [length, replicate + 1]
         known = ~np.isnan(table)
-        return accumulators.ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
+        return ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
         """[replicate + 1, *cells] Σ part / Σ whole of words or sentences that lie in these cells of
@@ -283,4 +282,4 @@ class TreeAccuracy:
         shape = (len(self.units), *cells)
         sums = [np.bincount(cell, x.astype(np.float64), np.prod(shape)).reshape(shape)
                 for x in (part, whole)]  # fmt: skip
-        return accumulators.ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])
+        return ratio(self.weights.T @ sums[0], self.weights.T @ sums[1])

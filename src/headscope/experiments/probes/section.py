@@ -28,7 +28,7 @@ def _scores(probes: xr.Dataset) -> Table | None:
         for n in names
     ]
     columns = [Column("Probe"), *(Column(words[x], "%", x) for x in shown)]
-    caption = f"95 % intervals, bootstrap over test sentences; {findings.sentences_text(probes)}."
+    caption = f"95 % intervals over test sentences; {findings.sentences_text(probes)}."
     return Table("Scores of the probes", columns, [Rows(rows)], caption)
 
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from headscope.analyses.dependency.relation_heads import RelationHead
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.draw.caption_words import INTERVALS, clipped
 from headscope.draw.marks import faint_grid

@@ -12,8 +12,9 @@ import math
 import numpy as np
 
 from headscope.analyses.dependency.relation_heads import RelationHead, relation_heads
-from headscope.core.accumulators import Estimate, Float64, ratio
+from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS, POSITION
+from headscope.core.intervals import Estimate
 from headscope.core.relation_names import LEAST_WORDS
 from headscope.core.results import at, documents, place_name, shape, token_names
 from headscope.core.wording import fixed, p_words, percent
@@ -128,7 +129,9 @@ def position_heads(run: PaperRun, offset: int) -> Measured:
         deep = depths(layers)[there[:, 0]]
         first, last = (fixed(float(at), 2) for at in (deep.min(), deep.max()))
         words += f", depth {first}" + (f" to {last}" if first != last else "")
-    return run.measured((share > POSITION).sum((1, 2)).astype(np.float64), detail=words)
+    return run.jumping(
+        share, lambda drawn: (drawn > POSITION).sum((1, 2)).astype(np.float64), detail=words
+    )
 
 
 @reads(MODEL_RUN)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from headscope.analyses.dependency.tables import best_heads
-from headscope.core.accumulators import Estimate
+from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent

@@ -148,6 +148,6 @@ def _facts(zoo: ZooOutcome) -> dict[str, str]:
     return {
         "Corpus": printable(tree.attrs["corpus"]),
         "Read": f"{read} document{'s' if documents[-1] != 1 else ''}",
-        "Intervals": f"95 %, bootstrap over documents, {tree.attrs['replicates']} replicates",
+        "Intervals": f"95 %, over documents, in {tree.attrs['replicates']} groups at most",
         "Spec fingerprint": str(zoo.manifest.get("fingerprint", ""))[:16],
     }  # fmt: skip

@@ -1,0 +1,207 @@
+"""How often does a 95 % interval hold the true value?
+
+python -m benchmarks.coverage TREEBANK.conllu … [--draws N] [--seed N]
+
+A corpus of which every document is known is the truth. From it documents are drawn, with
+replacement, 5 to 100 at a time; each draw gives an interval, by the very function that a run uses,
+and we count how many hold the true value. The populations are the documents of a treebank as the
+bundled model reads them (the shares of words whose head an attention head finds, mean attention,
+entropy over that of uniform attention, the difference of two heads), and made ones: shares with
+documents that differ, skewed means and ratios, correlations over heads.
+
+A cell is one number of one head. Of shares only cells with 20 expected events count: as many right
+answers, and as many wrong ones, in the documents that are drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import multivariate_normal, rankdata
+
+import headscope as hs
+from headscope.core.accumulators import Float64, correlation, ratio
+from headscope.core.intervals import (
+    ANY,
+    CORRELATION,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    estimate,
+    spearman_over_units,
+)
+from headscope.run.atlas import frequency_ranks, scope_of
+from headscope.run.compute import Computer, ShardJob
+from headscope.run.plan import make_plan
+
+DOCUMENTS = (5, 14, 30, 100)
+LEAST_EVENTS = 20
+SHORT = 0.9
+POPULATION = 2000  # documents of a made corpus
+BOUNDS: dict[str, Bounds] = {
+    "share": SHARE, "mean": SHARE, "ratio": POSITIVE, "difference": ANY, "correlation": CORRELATION,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A corpus of which all is known; the number is Σ above / Σ below over documents.
+
+    kind   one of BOUNDS
+    above  [document]; of a difference [2, document], of a correlation [2, head]
+    below  [document] questions, examples, …
+    """
+
+    kind: str
+    where: str
+    above: Float64
+    below: Float64
+
+    @property
+    def truth(self) -> float:
+        """The number on the whole corpus."""
+        if self.kind == "correlation":
+            return float(correlation(*rankdata(self.above, axis=-1)))
+        parts = np.atleast_2d(self.above).sum(-1) / self.below.sum()
+        return float(parts[0] - parts[1:].sum())
+
+    def events(self, documents: int) -> float:
+        """The right answers, or wrong ones, to be expected: the fewer of both."""
+        rate = documents / len(self.below)
+        return rate * float(min(self.above.sum(), self.below.sum() - self.above.sum()))
+
+
+def covered(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float, float]:
+    """The share of the intervals that hold the truth, and that of draws that have an interval."""
+    random = np.random.default_rng([seed, documents])
+    at = random.integers(0, cell.above.shape[-1], (draws, documents))
+    if cell.kind == "correlation":
+        drawn = np.stack([spearman_over_units(*cell.above[:, some]) for some in at], -1)
+        found = estimate(drawn, bounds=CORRELATION)
+    else:
+        below = _left_out(cell.below[at])
+        parts = [ratio(_left_out(part[at]), below) for part in np.atleast_2d(cell.above)]
+        asked = below if cell.kind == "share" else None
+        found = estimate(parts[0] - sum(parts[1:]), bounds=BOUNDS[cell.kind], asked=asked)
+    there = np.isfinite(found.low)
+    held = (found.low <= cell.truth) & (cell.truth <= found.high)
+    return float(ratio(held[there].sum() + 0.0, there.sum() + 0.0)), float(there.mean())
+
+
+def _left_out(values: Float64) -> Float64:
+    """[document + 1, draw] sums over all documents, then without each, of [draw, document]."""
+    whole = values.sum(1)
+    return np.concatenate([whole[None], whole - values.T])
+
+
+# --- corpora of which all is known --------------------------------------------------------------
+
+
+def made_cells(seed: int = 0) -> Iterator[Cell]:
+    """Shares of documents that differ (beta-binomial), skewed means and ratios, correlations."""
+    random = np.random.default_rng(seed)
+    for where, sizes in (
+        ("made, equal", np.full(POPULATION, 40)),
+        ("made, unequal", 1 + random.lognormal(3, 1, POPULATION).astype(np.int64)),
+    ):
+        for share in (0.02, 0.1, 0.5, 0.9, 0.98):
+            for alike in (0.02, 0.2):  # correlation of two answers of a document
+                a, b = np.array([share, 1 - share]) * (1 / alike - 1)
+                right = random.binomial(sizes, random.beta(a, b, POPULATION))
+                yield Cell("share", where, right + 0.0, sizes + 0.0)
+        for skew in (0.2, 0.7):
+            of_document = random.lognormal(-2, skew, POPULATION)
+            yield Cell("mean", where, np.minimum(of_document, 1) * sizes, sizes + 0.0)
+            other = random.lognormal(0, skew, POPULATION) * sizes
+            yield Cell("ratio", where, of_document * other, other)
+    for rho in (0.0, 0.4, 0.8):
+        pairs = multivariate_normal([0, 0], [[1, rho], [rho, 1]]).rvs(POPULATION, random)
+        yield Cell("correlation", "made, over heads", pairs.T, np.ones(POPULATION))
+
+
+def treebank_cells(files: Sequence[Path]) -> Iterator[Cell]:
+    """What the bundled model's heads do in each document of a treebank."""
+    sums, relations = _by_document(files)
+    asked = sums["dependency/asked"].sum(1)  # [document, relation]
+    right = sums["dependency/correct"].sum(1)  # [document, layer, head, direction, relation]
+    right = right.reshape(len(right), -1, right.shape[-1])  # [document, unit, relation]
+    order = (-right.sum(0)).argsort(0)
+    for relation in range(relations):
+        of_relation = right[:, order[[0, 20, 80], relation], relation].T  # [3, document]
+        for above in of_relation:
+            yield Cell("share", "treebank", above, asked[:, relation])
+        yield Cell("difference", "treebank", of_relation[:2], asked[:, relation])
+    entropy, uniform = sums["entropy/total"], sums["entropy/uniform"]
+    attention, count = sums["surface/total"], sums["surface/count"]
+    for layer, head in np.ndindex(attention.shape[1:3]):
+        if (layer + head) % 3:
+            continue
+        cells = [Cell("ratio", "treebank", entropy[:, layer, head, 0], uniform)]
+        cells += [
+            Cell("mean", "treebank", attention[:, layer, head, target], count[:, target])
+            for target in range(attention.shape[-1])
+        ]
+        for cell in cells:
+            yield cell
+            size = np.maximum(cell.below, 1)
+            even = replace(cell, where="treebank, equal", above=cell.above / size)
+            yield replace(even, below=cell.below / size)
+
+
+def _by_document(files: Sequence[Path]) -> tuple[dict[str, Any], int]:
+    """The sums of every document, by analysis and accumulator; and the number of relations."""
+    model, corpus = hs.load("demo"), hs.TreebankCorpus(files)
+    settings = hs.Settings(analyses=("dependency", "entropy", "surface"), replicates=1 << 20)
+    plan = make_plan(model, corpus, settings)
+    scope = scope_of(model, plan, settings, frequency_ranks(plan, None, model))
+    job = ShardJob(corpus, settings, scope, settings.analyses, model.shape.stack, "stock", 1)
+    computer, sums = Computer(model, job), dict[str, Any]()
+    for shard in plan.shards:
+        for name, part in computer.compute(shard).items():
+            sums[name] = sums.get(name, 0) + part
+    return sums, len(scope.relations) + 2
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[str]:
+    """Lines of Markdown: lowest, median and highest coverage of the cells of each kind."""
+    yield "| number | corpus | documents | cells | lowest | median | highest | below 0.90 | shown |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for kind, where in dict.fromkeys((cell.kind, cell.where) for cell in cells):
+        own = [cell for cell in cells if (cell.kind, cell.where) == (kind, where)]
+        for documents in DOCUMENTS:
+            some = [c for c in own if kind != "share" or c.events(documents) >= LEAST_EVENTS]
+            found = np.array([covered(c, documents, draws=draws, seed=seed) for c in some])
+            found = found[found[:, 1] > 0.5] if len(found) else found  # else mostly not shown
+            if not len(found):
+                continue
+            three = [np.min(found[:, 0]), np.median(found[:, 0]), np.max(found[:, 0])]
+            ends = " | ".join(f"{value:.2f}" for value in three)
+            low = int((found[:, 0] < SHORT).sum())
+            shown = f"{100 * found[:, 1].mean():.0f} %"
+            yield f"| {kind} | {where} | {documents} | {len(found)} | {ends} | {low} | {shown} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
+    parser.add_argument("treebank", type=Path, nargs="*", help="files in CoNLL-U")
+    parser.add_argument("--draws", type=int, default=1000, help="of documents, for each cell")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    cells = list(made_cells(given.seed))
+    if given.treebank:
+        cells += treebank_cells(given.treebank)
+    for line in table(cells, draws=given.draws, seed=given.seed):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
