@@ -13,9 +13,9 @@ import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
-from headscope.core.accumulators import CONFIDENCE
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name as term_name
+from headscope.core.intervals import TAIL
 from headscope.core.results import Floats, estimate, group, printable, shape
 from headscope.core.terms import CLARK, OURS
 
@@ -67,7 +67,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 
 def _corrected_low(dataset: xr.Dataset, system: str, tests: int) -> Floats:
     """[kind] the lower end of the advantage over a rule, for the largest of so many tests."""
-    advantage, tail = estimate(dataset, "advantage", system=system), (1 - CONFIDENCE) / 2
+    advantage = estimate(dataset, "advantage", system=system)
     at = NormalDist().inv_cdf
-    stretch = at(tail / tests) / at(tail)
+    stretch = at(TAIL / tests) / at(TAIL)
     return np.asarray(advantage.value - stretch * (advantage.value - advantage.low))
