@@ -14,7 +14,11 @@ CATEGORIES = ["cls", "sep", "punctuation", "other"]
 # group: {variable: (dims, units, whether it is an estimate with an interval)}
 CONTRACT = {
     "surface": {"attention": ((*GRID, "target"), "probability", True)},
-    "entropy": {"entropy": ((*GRID, "query"), "nats", True), "uniform": ((), "nats", True)},
+    "entropy": {
+        "entropy": ((*GRID, "query"), "nats", True),
+        "uniform": ((), "nats", True),
+        "relative_entropy": ((*GRID, "query"), "1", True),
+    },
     "norms": {
         "attention": ((*GRID, "category"), "probability", True),
         "value_norm": ((*GRID, "category"), "1", True),
@@ -45,7 +49,7 @@ CONTRACT = {
         "silhouette_by_k": (("method", "k"), "1", True),
         "reference_silhouette": (("draw", "k"), "1", False),
         "k_share": (("k",), "probability", False),
-        "stability": (("method",), "1", True),
+        "stability": (("method",), "1", False),
         "layer_js": (("pairs",), "nats", True),
         "layer_js_ratio": ((), "1", True),
         "layer_js_p": ((), "1", False),
@@ -181,7 +185,8 @@ def test_a_group_has_its_variables_dims_units_and_intervals(whole, group):
             assert low.dims == high.dims == dims
             assert bool(((low <= high) | low.isnull()).all())
             assert bool((low.isnull() == high.isnull()).all())
-            assert int(low.notnull().sum()) > 0, name
+            if name != "cluster_silhouette":  # its clusters have fewer than five heads
+                assert int(low.notnull().sum()) > 0, name
 
 
 def test_every_variable_says_what_it_is_in_what_unit_from_where(whole):

@@ -12,6 +12,7 @@ import xarray as xr
 from headscope.core.control import controls
 from headscope.core.head_labels import untrained_words
 from headscope.core.intervals import FEWEST
+from headscope.core.precision import precision_in_words
 from headscope.core.results import printable, shape
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
@@ -49,6 +50,7 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
         Fact("Control", _control(tree)),
         Fact("Intervals", _intervals(attrs)),
+        Fact("Precision", precision_in_words(_dtype(manifest))),
         Fact("Linear layers", _text(manifest.get("linears"))),
         Fact("Made", ", ".join(filter(None, [date, f"headscope {version}" if version else ""]))),
         Fact("Spec fingerprint", _text(fingerprint), code=True),
@@ -82,6 +84,10 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
 
 def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
     return [Fact(_text(label), _text(value), code=True) for label, value in rows]
+
+
+def _dtype(manifest: Manifest) -> str:
+    return _text(_part(_part(manifest, "spec"), "model").get("dtype"))
 
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:

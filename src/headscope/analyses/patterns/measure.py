@@ -89,7 +89,9 @@ class Patterns(Analysis):
         """share[layer, head, pattern], confidence[layer, head], and typical maps."""
         share = self.share(self.maps, self.count)
         draws = ratio_of(self.maps, self.count)
-        by_layer, whole = (estimate(draws.mean(axes), bounds=SHARE) for axes in (2, (1, 2)))
+        maps = self.count.sums * self.scope.heads  # [replicate + 1] of a layer
+        by_layer = estimate(draws.mean(2), asked=maps[:, None, None])
+        whole = estimate(draws.mean((1, 2)), asked=maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
         told = "share of maps that are of the class"
         rows = {
