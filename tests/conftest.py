@@ -45,6 +45,19 @@ def coarse_pictures():
     saving.RESOLUTION = fine
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_control():
+    """Our models are random: held against a control, nothing would be said of them.
+
+    Tests of the control ask for one.
+    """
+    from headscope.run.atlas import atlas
+
+    usual, atlas.__kwdefaults__["control"] = atlas.__kwdefaults__["control"], "none"
+    yield usual
+    atlas.__kwdefaults__["control"] = usual
+
+
 @pytest.fixture
 def fine_pictures(coarse_pictures, monkeypatch):
     """For tests that look at the dots."""

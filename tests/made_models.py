@@ -12,12 +12,12 @@ from headscope.model.checkpoint import demo_place, quietly
 LAYERS, HEADS, NEURONS = 2, 4, 32
 
 
-def small_bert(folder: Path) -> Path:
+def small_bert(folder: Path, layers: int = LAYERS) -> Path:
     """A BERT with random weights and sharp attention, and the demo's tokenizer; saved."""
     with quietly():
         tokenizer = AutoTokenizer.from_pretrained(demo_place())
     config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=HEADS * NEURONS, num_hidden_layers=LAYERS,
+        vocab_size=len(tokenizer), hidden_size=HEADS * NEURONS, num_hidden_layers=layers,
         num_attention_heads=HEADS, intermediate_size=48,
     )  # fmt: skip
     with torch.random.fork_rng():

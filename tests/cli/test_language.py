@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
@@ -344,6 +345,12 @@ def test_doctor_says_which_parsers_there_are(headscope, monkeypatch):
     done = headscope("doctor")
     assert done.code == 0
     assert 'note  annotation of text    no parser: pip install "headscope[annotate]"' in done.out
+
+
+def test_doctor_says_what_half_precision_was_seen_to_cost(headscope):
+    done = headscope("doctor", "--dtype", "bfloat16")
+    assert re.search(r"note  precision +bfloat16: a head’s mean entropy .* 0\.018 nats", done.out)
+    assert "precision" not in headscope("doctor").out
 
 
 def test_doctor_reads_annotated_corpora(headscope, texts):

@@ -15,7 +15,7 @@ from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rule
 from headscope.heads.tables import head_table, label_table, write_tables
 from report.synthetic import make_tree
 from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language, make_language_tree
+from report.synthetic_language import add_language, make_language_tree, with_weaker_rules
 from report.synthetic_patterns import add_patterns
 
 NONE = np.nan
@@ -320,7 +320,7 @@ def test_labels_come_strongest_first_a_handful_at_most_and_always_the_same():
 
 
 def test_every_label_passes_its_rule_by_its_lower_end():
-    tree = add_patterns(add_language(make_tree()))
+    tree = with_weaker_rules(add_patterns(add_language(make_tree())))
     kinds = set()
     for found in head_labels(tree).values():
         for label in found.labels:
@@ -355,7 +355,7 @@ def test_views_call_a_head_by_its_labels_in_short():
 def test_short_labels_are_short():
     shorts = {
         label.kind: label.short
-        for found in head_labels(add_language(make_tree())).values()
+        for found in head_labels(with_weaker_rules(add_language(make_tree()))).values()
         for label in found.labels
     }
     sink = next(

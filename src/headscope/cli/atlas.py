@@ -20,6 +20,11 @@ class _AtlasOptions(options.CorpusRunOptions):
     frequency: Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.", before="chance"
     )
+    control: str = option(
+        "What the heads are held against: random, networks that have learned nothing; a folder "
+        "with a model of the same shape; none.",
+        "random", metavar="random|none|FOLDER", before="chance",
+    )  # fmt: skip
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
 
 
@@ -53,7 +58,7 @@ def atlas_command(given: _AtlasOptions) -> None:
         execution = options.execution_of(progress, given, given.batches, given.how)
         run = atlas(
             loaded, corpus, output=given.output, settings=settings, execution=execution,
-            frequency=given.frequency,
+            frequency=given.frequency, control=given.control,
         )  # fmt: skip
     options.conclude(
         run, given.how, lines=_measured(run, progress, notes),

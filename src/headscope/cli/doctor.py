@@ -12,6 +12,7 @@ import click
 from headscope.cli.options import CorpusOptions, ModelOptions, json_flag, read_corpus
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, group, typed_command
+from headscope.core.precision import precision_in_words
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"
@@ -124,6 +125,9 @@ def _model(findings: Findings, given: _DoctorOptions) -> Any:
             for s in loaded.shapes.values()
         )
         say(f"read through {fallback}; {stacks}; at most {loaded.limit} tokens")
+    if told := precision_in_words(str(loaded.network.dtype).removeprefix("torch.")):
+        with _check(findings, "precision") as say:
+            say(told, verdict=WARN)
     with _check(findings, "output identity") as say:
         error = loaded.identity_error()
         if error is None:

@@ -147,7 +147,7 @@ def _runs(
     settings = options.settings_from(Settings, given, analyses=("patterns",), options=own)
     for name, corpus in corpora.items():
         folder = given.output / "runs" / f"{_plain(model)}--{_plain(name)}"
-        yield name, atlas(loaded, corpus, output=folder, settings=settings)
+        yield name, atlas(loaded, corpus, output=folder, settings=settings, control=None)
 
 
 def _plain(name: str) -> str:

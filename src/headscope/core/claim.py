@@ -40,6 +40,7 @@ class Claim:
     replaces   kind of claim about the same head that this one says better
     brief      for where there is little room, instead of the name
     counted    whether its number is added there
+    control    largest value of such a claim about a head of the run's control; NaN without any
     """
 
     layer: int
@@ -59,6 +60,12 @@ class Claim:
     replaces: str = ""
     brief: str = ""
     counted: bool = True
+    control: float = math.nan
+
+    @property
+    def departs(self) -> bool:
+        """Whether its number lies above that of every head of the control."""
+        return not self.surely <= self.control
 
     @property
     def surely(self) -> float:

@@ -1,25 +1,30 @@
 """The labels of every head, each with its evidence, and the heads that tell most of the model.
 
 Questions make claims about heads (`Question.claims`). A claim that passes the rule of its kind
-(`Question.rules`) is a label. Report, tables, views and the card of a head take their words from
-here.
+(`Question.rules`) is a label, if its number departs from what the control of the run shows: the
+lower end of its interval lies above the value of every head of every network without training,
+which corrects for how many heads are looked at. Report, tables, views and the card of a head take
+their words from here.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, rank
-from headscope.core.question import parts
+from headscope.core.control import controls
+from headscope.core.question import in_run, parts
 from headscope.core.results import derived, shape
 
 UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
 IN_VIEWS = 2  # labels of a head where there is little room
+NEARLY_NOTHING = 0.05  # of all heads: chance alone labels as many
 REPEAT = 0.85  # ours: what a label counts after one of its kind is taken
 
 
@@ -29,7 +34,7 @@ class HeadLabels:
 
     labels   the strongest first, MOST at most; none: the head is unlabelled
     closest  of a head without labels, or with one about its maps alone: the strongest claim that
-             passes no rule
+             passes no rule, or does not depart from the control
     """
 
     labels: tuple[Claim, ...] = ()
@@ -53,10 +58,17 @@ def label_rules() -> dict[str, LabelRule]:
 
 @derived
 def all_claims(tree: xr.DataTree) -> list[Claim]:
-    """The claims of all questions, several per head, without those that another one replaces."""
+    """The claims of all questions, several per head, without those that another one replaces; each
+    with the largest value of the same claim among the heads of the control.
+    """
     claims = [claim for claims_of in parts("claims") for claim in claims_of(tree)]
     replaced = {(claim.layer, claim.head, claim.replaces) for claim in claims if claim.replaces}
-    return [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]
+    kept = [claim for claim in claims if (claim.layer, claim.head, claim.kind) not in replaced]
+    most = dict[tuple[str, str], float]()
+    for claim in (claim for network in controls(tree) for claim in all_claims(network)):
+        said = claim.kind, claim.name
+        most[said] = max(most.get(said, claim.value), claim.value)
+    return [replace(one, control=most.get((one.kind, one.name), math.nan)) for one in kept]
 
 
 @derived
@@ -81,6 +93,22 @@ def run_labels(tree: xr.DataTree) -> list[list[str]]:
     ]
 
 
+def untrained_words(tree: xr.DataTree) -> str:
+    """How many heads depart from the control, in a sentence; '' where none was asked or read."""
+    if not controls(tree) or not any(question.claims for question in in_run(tree)):
+        return ""
+    found = head_labels(tree).values()
+    labelled, of = sum(bool(one.labels) for one in found), len(found)
+    does = "does" if labelled == 1 else "do"
+    what = "that no head of a network without training does on the same inputs"
+    if labelled <= NEARLY_NOTHING * of:
+        many = labelled or "none"
+        return (
+            f"This looks like an untrained model: {many} of its {of} heads {does} anything {what}."
+        )
+    return f"{labelled} of its {of} heads {does} something {what}."
+
+
 def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
     """The strongest labels of the `count` most telling heads, most telling first; one per head,
     fewer if fewer are labelled.
@@ -102,7 +130,10 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:
-    passing = [claim for claim in claims if rules[claim.kind].passes(claim)]
+    def is_label(claim: Claim) -> bool:
+        return rules[claim.kind].passes(claim) and claim.departs
+
+    passing = list(filter(is_label, claims))
     kinds = {claim.kind for claim in passing}
     telling = {kind for kind in kinds if not rules[kind].last}
     kept, taken = list[Claim](), Counter[str]()
@@ -114,5 +145,5 @@ def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabe
             taken[claim.kind] += 1
     if telling:
         return HeadLabels(tuple(kept[:MOST]))
-    failing = (claim for claim in claims if not rules[claim.kind].passes(claim))
+    failing = (claim for claim in claims if not is_label(claim))
     return HeadLabels(tuple(kept), next(failing, None))

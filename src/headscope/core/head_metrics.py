@@ -10,9 +10,10 @@ import numpy as np
 import xarray as xr
 
 from headscope.core import dictionary
+from headscope.core.control import controls
 from headscope.core.intervals import Estimate
 from headscope.core.question import Question, questions
-from headscope.core.results import derived, documents, estimate, estimates
+from headscope.core.results import Floats, derived, documents, estimate, estimates
 
 SHARES = ("accuracy", "accuracy_strict")  # written as percentages, though their unit is 1
 _NOT_OF_HEADS = {"neuron", "rank"}  # dimensions of variables that are no menu of numbers per head
@@ -49,6 +50,17 @@ def head_metrics(tree: xr.DataTree) -> list[HeadMetric]:
         for metric in _metrics_of(tree, name, variable, known.get(name))
     ]
     return [metric for metric in metrics if np.isfinite(metric.estimate.value).any()]
+
+
+@derived
+def control_ranges(tree: xr.DataTree) -> dict[str, tuple[float, float]]:
+    """Key of a number per head -> its least and its largest value over all heads of the control."""
+    values: dict[str, list[Floats]] = {}
+    for metric in (metric for network in controls(tree) for metric in head_metrics(network)):
+        values.setdefault(metric.key, []).append(metric.estimate.value)
+    return {
+        key: (float(np.nanmin(all_of)), float(np.nanmax(all_of))) for key, all_of in values.items()
+    }
 
 
 def chosen_metrics(metrics: Sequence[HeadMetric], place: str) -> list[HeadMetric]:

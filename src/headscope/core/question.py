@@ -60,6 +60,7 @@ class Question:
     opening   of an experiment: how its page opens (`page.sections.OpeningPlan`)
     compared  heading of its numbers where two models are compared; "" where they are not
     withheld  starts of the names of numbers that do not stand there
+    controlled  whether a run's control is asked it too, though it makes no claims of heads
     slow      whether a comparison of two models leaves it out unless it is named
     """
 
@@ -86,6 +87,7 @@ class Question:
     opening: Any = None
     compared: str = ""
     withheld: tuple[str, ...] = ()
+    controlled: bool = False
     slow: bool = False
 
     def part(self, kind: str, otherwise: Any = None) -> Any:

@@ -135,6 +135,8 @@ def _marks(axes: Axes, number: RankedNumber) -> None:
     low, high = min(*there, *ends), max(*there, *ends)
     axes.set_axis_off()
     axes.set(ylim=(0, 1), xlim=(low, high if high > low else low + 1))
+    if number.control:
+        axes.hlines(0.04, *number.control, color=color("ink"), lw=1.0, alpha=0.6)
     axes.vlines(there, 0.25, 0.75, color=color("ink"), lw=0.5, alpha=0.3)
     if not number.rank:
         return

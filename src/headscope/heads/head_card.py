@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +16,7 @@ import xarray as xr
 
 from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
-from headscope.core.head_metrics import HeadMetric, head_metrics
+from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
@@ -42,6 +42,7 @@ class RankedNumber:
     ends        value, and the ends of its interval
     rank        1 = the largest of `of` heads; 0 where the head has no such number
     percentile  share of the other heads below it, equal ones by half, in percent; NaN likewise
+    control     least and largest such number of the heads of the control; None without any
     """
 
     metric: HeadMetric
@@ -49,6 +50,7 @@ class RankedNumber:
     rank: int
     of: int
     percentile: float
+    control: tuple[float, float] | None = None
 
     @property
     def analysis(self) -> str:
@@ -89,10 +91,14 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
             f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}"
         )
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
+    untrained = control_ranges(tree)
     return HeadCard(
         layer=layer, head=head, name=head_name(layer * heads + head, heads),
         labels=head_labels(tree)[layer, head],
-        numbers=[number_of(metric, layer, head) for metric in head_metrics(tree)],
+        numbers=[
+            replace(number_of(metric, layer, head), control=untrained.get(metric.key))
+            for metric in head_metrics(tree)
+        ],
         lines={part.title: list(part.lines(*place)) for part in added},
         data={name: value for part in added for name, value in part.data(*place).items()},
         first=[end for part in added for end in part.numbers(*place)], maps=maps.of(layer, head),
@@ -143,6 +149,7 @@ def _number(number: RankedNumber) -> dict[str, Any]:
         "key": metric.key, "analysis": number.analysis, "label": metric.label, "unit": metric.unit,
         **named_ends(number.ends), "rank": number.rank or None, "of": number.of,
         "percentile": number.percentile, "n": metric.n,
+        **({"control": list(number.control)} if number.control else {}),
     }  # fmt: skip
 
 
@@ -208,6 +215,9 @@ def _numbers(card: HeadCard) -> list[str]:
         f"Numbers: value with its 95 % interval, rank among {of} heads (1 = largest), share of the",
         "other heads below it, and its place (●) from smallest to largest (|: the median head)",
     ]
+    if any(row.control for row in card.numbers):
+        lines[-1] += ";"
+        lines.append("at the end: from the smallest to the largest of heads without training")
     for analysis, rows in groupby(card.numbers, key=lambda number: number.analysis):
         title = _cut(printable(title_of(analysis)))
         lines.append(f"\n{title:<{LONGEST + 2}} {'value':<{wide}} rank below")
@@ -216,9 +226,15 @@ def _numbers(card: HeadCard) -> list[str]:
             below = f"{row.percentile:.0f} %" if np.isfinite(row.percentile) else MISSING
             name = _cut(printable(row.metric.label).removeprefix("attention "))
             value = values[id(row)]
-            line = f"  {name:<{LONGEST}} {value:<{wide}} {rank:>4} {below:>5}  {_strip(row)}"
+            place = f"{_strip(row)}{_untrained(row)}"
+            line = f"  {name:<{LONGEST}} {value:<{wide}} {rank:>4} {below:>5}  {place}"
             lines.append(line.rstrip())
     return lines
+
+
+def _untrained(row: RankedNumber) -> str:
+    ends = [by_unit(end, math.nan, math.nan, row.metric.unit) for end in row.control or ()]
+    return "  " + " to ".join(ends) if ends else ""
 
 
 def _cut(text: str) -> str:

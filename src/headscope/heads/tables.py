@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.core.control import controls
 from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
@@ -122,16 +123,19 @@ def label_table(tree: xr.DataTree) -> pd.DataFrame:
 
     returns  model, revision, layer, head, rank (1 = strongest), kind, label (without numbers), text
              (with them), sentence; value, ci_low, ci_high and reference as shares of 1; effect, n
-             (documents), analysis
+             (documents), analysis; in a run with a control, `control`: the largest value of such a
+             claim about a head of it, missing where no claim of its heads is made
     """
-    columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS]
+    more = ["control"] if controls(tree) else []
+    columns = [*_model(tree), "layer", "head", *LABEL_COLUMNS, *more]
     rows = [
         {**_model(tree), "layer": _own(tree, layer), "head": head, "rank": place, **label.row}
+        | dict.fromkeys(more, label.control)
         for (layer, head), one in head_labels(tree).items()
         for place, label in enumerate(one.labels, start=1)
     ]
     whole = dict.fromkeys(("layer", "head", "rank", "n"), "int64")  # also where there is no row
-    shares = dict.fromkeys(("value", "ci_low", "ci_high", "reference", "effect"), "float64")
+    shares = dict.fromkeys(("value", "ci_low", "ci_high", "reference", "effect", *more), "float64")
     return pd.DataFrame(rows, columns=columns).astype(whole | shares)
 
 

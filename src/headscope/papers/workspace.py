@@ -306,7 +306,7 @@ class Workspace:
         with keeping_draws():
             return atlas(
                 self.model, corpus, output=self.place(name), settings=settings,
-                execution=self.execution, frequency=frequency,
+                execution=self.execution, frequency=frequency, control=None,
             )  # fmt: skip
 
 

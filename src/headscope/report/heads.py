@@ -13,7 +13,13 @@ from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
 from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
-from headscope.core.head_metrics import HeadMetric, chosen_metrics, first_metrics, head_metrics
+from headscope.core.head_metrics import (
+    HeadMetric,
+    chosen_metrics,
+    control_ranges,
+    first_metrics,
+    head_metrics,
+)
 from headscope.core.question import in_run, parts, title_of
 from headscope.core.results import Floats, counted, head_name, layer_numbers, shape
 from headscope.core.wording import by_unit, fixed, plain
@@ -46,7 +52,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
-        "metrics": [_metric(metric) for metric in head_metrics(tree)], "map": _places(tree),
+        "metrics": [_metric(tree, metric) for metric in head_metrics(tree)], "map": _places(tree),
     }  # fmt: skip
 
 
@@ -157,13 +163,14 @@ def _telling(claim: Claim, heads: int, further: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _metric(metric: HeadMetric) -> dict[str, object]:
+def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     parts = metric.estimate
     signed = bool(np.nanmin(parts.value) < 0)
     ends = np.stack([parts.value, parts.low, parts.high])  # [end, layer, head]
     top, reach = (
         float(np.nanmax(np.abs(part) if signed else part)) for part in (parts.value, ends)
     )
+    untrained = control_ranges(tree).get(metric.key)
     share = metric.unit == "probability"
     unit = "" if share else unit_label(metric.unit)
     # The text at the end of a key; small differences have three decimals.
@@ -175,6 +182,7 @@ def _metric(metric: HeadMetric) -> dict[str, object]:
         "value": _flat(parts.value), "low": _flat(parts.low), "high": _flat(parts.high),
         "text": [_words(metric, unit) for unit in range(parts.value.size)],
         "rank": _ranks(parts.value.ravel()),  # [unit]
+        **({"control": list(map(_rounded, untrained))} if untrained else {}),
     }  # fmt: skip
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.control import controls
+from headscope.core.head_labels import untrained_words
 from headscope.core.intervals import FEWEST
+from headscope.core.precision import precision_in_words
 from headscope.core.results import printable, shape
 from headscope.draw.caption_words import over
 from headscope.page.shell import template
@@ -45,7 +48,9 @@ def facts(tree: xr.DataTree, manifest: Manifest) -> list[Fact]:
         Fact("Read", _read(counts, attrs)),
         Fact("Left out", _left_out(counts, attrs)),
         Fact("Analyses", ", ".join(map(str, manifest.get("analyses") or tree.children))),
+        Fact("Control", _control(tree)),
         Fact("Intervals", _intervals(attrs)),
+        Fact("Precision", precision_in_words(_dtype(manifest))),
         Fact("Linear layers", _text(manifest.get("linears"))),
         Fact("Made", ", ".join(filter(None, [date, f"headscope {version}" if version else ""]))),
         Fact("Spec fingerprint", _text(fingerprint), code=True),
@@ -71,7 +76,7 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
         model=printable(tree.attrs.get("model", "a model")), size=rows["Architecture"],
-        n=over(tree), analyses=rows.get("Analyses", ""),
+        n=over(tree), untrained=untrained_words(tree), analyses=rows.get("Analyses", ""),
         findings=[] if opening is None else opening.findings(tree),
         telling=heads.telling(tree, count=SUMMED_UP),
     )  # fmt: skip
@@ -79,6 +84,10 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
 
 def _coded(rows: Iterable[tuple[object, object]]) -> list[Fact]:
     return [Fact(_text(label), _text(value), code=True) for label, value in rows]
+
+
+def _dtype(manifest: Manifest) -> str:
+    return _text(_part(_part(manifest, "spec"), "model").get("dtype"))
 
 
 def _architecture(model: Manifest, attrs: Manifest, layers: int, heads: int) -> str:
@@ -109,6 +118,14 @@ def _left_out(counts: Manifest, attrs: Manifest) -> str:
         return "nothing"
     words = f"{skipped:,} skipped" + (f" ({', '.join(parts)})" if parts and skipped else "")
     return f"{words}; {windowed:,} cut into windows because too long"
+
+
+def _control(tree: xr.DataTree) -> str:
+    networks = controls(tree)
+    if not networks:
+        return ""
+    tokens = int(networks[0].attrs["tokens"])
+    return f"{' and '.join(str(one.attrs['model']) for one in networks)}, over {tokens:,} tokens"
 
 
 def _intervals(attrs: Manifest) -> str:

@@ -26,6 +26,7 @@ from headscope.run.analysis import (
     known_analyses,
 )
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
+from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
@@ -83,6 +84,7 @@ def atlas(
     settings: Settings | None = None,
     execution: Execution | None = None,
     frequency: str | Path | None = None,
+    control: str | Path | None = RANDOM,
     **more: Any,
 ) -> Run:
     """Run all analyses over a corpus in one pass.
@@ -91,10 +93,13 @@ def atlas(
     settings   what to compute; its fields may be given as keywords instead: atlas(..., limit=10)
     execution  how to run it
     frequency  file of lines "rank count token-id"; None: ranks are counted in the corpus
+    control    networks without training that read a sample of the inputs, so that nothing is said
+               of heads that is true of these: "random", or a model of the same shape; "none"
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(settings, more), execution or Execution()
     names = possible_analyses(model, settings)
+    held_against = control_of(model, control)
     folder = RunFolder(output) if output is not None else None
     if folder is not None:
         folder.check()
@@ -106,6 +111,8 @@ def atlas(
         stored_tokens=tuple(model.tokens(e.input_ids) for e in plan.stored_inputs),
     )
     spec = spec_of(model, plan, settings, names, frequency)
+    if held_against is not None:
+        spec["control"] = dict(held_against.spec)
 
     def manifest() -> Manifest:
         inputs = longest_inputs(model, corpus, plan, settings)
@@ -125,7 +132,7 @@ def atlas(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
-        return _computed(run, model, job, plan, execution)
+        return _computed(run, model, job, plan, execution, control=held_against)
 
 
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
@@ -191,19 +198,23 @@ def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings)
 
 
 def _computed(
-    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution
-) -> Run:
+    run: RunInProgress, model: Model, job: ShardJob, plan: Plan, execution: Execution, *,
+    control: Control | None,
+) -> Run:  # fmt: skip
     meter = Meter(len(plan.shards), execution.progress)
     meter.advance(len(run.done))
     if (finished := run.finished()) is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
-    if not (numbers := model.shape.numbers):
-        return run.finish(results, title="headscope atlas")
-    results = {name: own_layers(one, numbers) for name, one in results.items()}
-    own = " ".join(map(str, numbers))
-    return run.finish(results, title="headscope atlas", layer_numbers=own)
+    own: dict[str, str] = {}
+    if numbers := model.shape.numbers:
+        results = {name: own_layers(one, numbers) for name, one in results.items()}
+        own = {"layer_numbers": " ".join(map(str, numbers))}
+    if control is not None:
+        tokens = control.tokens(plan.counts.tokens)
+        results |= control_results(control, job, plan.sample.within(tokens))
+    return run.finish(results, title="headscope atlas", **own)
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

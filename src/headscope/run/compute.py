@@ -63,13 +63,16 @@ class Computer:
         The next shard overwrites the arrays: tens of megabytes allocated for each shard would leave
         holes in memory.
         """
+        analyses = self.read(self.reader.examples(shard))
+        return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
+
+    def read(self, examples: Sequence[Example]) -> list[Analysis]:
+        """All analyses after these examples alone."""
         for analysis in self._analyses:
             analysis.reset()
         with threads_of(self.job.threads):
-            self._run(self.reader.examples(shard))
-        return {
-            f"{a.name}/{key}": array for a in self._analyses for key, array in a.state().items()
-        }
+            self._run(examples)
+        return self._analyses
 
     def _run(self, examples: Sequence[Example]) -> None:
         network, job = self.model.network, self.job

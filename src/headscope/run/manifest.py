@@ -19,6 +19,7 @@ import torch
 import xarray as xr
 
 import headscope
+from headscope.core.precision import precision_of
 from headscope.core.results import json_number, printable
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
@@ -79,7 +80,7 @@ def new_manifest(
             "name": model.name, "revision": model.revision, "sha256": model.sha256,
             "architecture": model.architecture, "layers": model.shape.layers,
             "heads": model.shape.heads, "stack": model.shape.stack,
-            "special_tokens": model.special_tokens,
+            "special_tokens": model.special_tokens, **precision_of(identity_of(model)["dtype"]),
             **({"size": model.shape.size} if model.shape.others else {}),
         },
         "corpus": dict(corpus),

@@ -21,6 +21,7 @@ from scipy.stats import rankdata
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
+from headscope.corpus.input_sample import InputSample
 from headscope.corpus.stored_inputs import StoredInputChoice
 from headscope.errors import CorpusError, InputError
 from headscope.model.model import Model
@@ -29,6 +30,7 @@ from headscope.run.settings import Settings
 # Tokens of an input at most where --max-length is not given: the maps of a layer grow with its
 # square, and published measurements use at most 512.
 USUAL_LIMIT = 512
+MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Plan:
     stored_inputs      a few inputs whose maps are shown
     listed        the first documents' places by their ids, as many as there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
+    sample        inputs for the control of the run
     """
 
     shards: tuple[Shard, ...]
@@ -61,6 +64,7 @@ class Plan:
     stored_inputs: tuple[Example, ...]
     listed: Mapping[str, int]
     digest: str
+    sample: InputSample
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -101,6 +105,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     token_counts = np.zeros(len(model.tokenizer), np.int64)
     digest = hashlib.sha256()
     annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
+    sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
     shards: list[Shard] = []
     listed: dict[str, int] = {}
     first = tokens = read = 0
@@ -112,6 +117,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
             annotations.add(example)
             stored_inputs.consider(example)
+            sample.consider(example)
             if len(listed) <= settings.replicates:
                 listed.setdefault(example.document, len(listed))
             _feed(digest, example)
@@ -127,7 +133,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         )
     return Plan(
         tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
-        listed, digest.hexdigest(),
+        listed, digest.hexdigest(), sample,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ import numpy as np
 import xarray as xr
 
 import headscope
+from headscope.core.control import CONTROL
 from headscope.core.whole_file import DRAFT, file_sha256, write_whole
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
@@ -227,7 +228,7 @@ def open_run(path: str | Path) -> Run:
 class Run:
     """The results of a run, one xarray Dataset per analysis.
 
-    tree      the whole, an xarray DataTree
+    tree      the whole, an xarray DataTree; with its control, if it has one
     manifest  what was asked and found; empty if only atlas.nc was left of the folder
     path      the run folder, or None if the run was in memory
     """
@@ -238,15 +239,15 @@ class Run:
 
     def __getitem__(self, name: str) -> xr.Dataset:
         if name not in self.tree.children:
-            there = ", ".join(self.tree.children)
+            there = ", ".join(self)
             raise KeyError(f"no analysis called {name!r} in this run; there are {there}")
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.tree.children)
+        return (str(name) for name in self.tree.children if name != CONTROL)
 
     def __len__(self) -> int:
-        return len(self.tree.children)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         return name in self.tree.children

@@ -8,7 +8,7 @@ import xarray as xr
 from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.head_metrics import HeadMetric
-from headscope.core.relation_names import arrow, frequent_relations
+from headscope.core.relation_names import LEAST_WORDS, arrow, frequent_relations
 from headscope.core.results import documents, estimate, group, needed, printable
 from headscope.core.terms import CLARK, OURS
 
@@ -17,7 +17,9 @@ RULES = {
         "syntactic relation",
         number="words of a relation whose head, or dependent, gets the most attention", least=0.0,
         source=f"{OURS}, after {CLARK}, §4.2", most=2, words=True,
-        asks=HELD_OUT.format(what="the relation", rival="the best fixed offset"),
+        asks=HELD_OUT.format(
+            what="the relation", rival="the best fixed offset", least=LEAST_WORDS, corrected=""
+        ),
     ),
 }  # fmt: skip
 NAME = "dependency"
@@ -36,7 +38,11 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         words = arrow(printable(labels[at]), str(direction))
         return words, f"{words}, {share}{by_norm(dataset)}, baseline {baseline}"
 
-    return best_head_claims(tree, NAME, frequent_relations(dataset), say, about=labels)
+    return best_head_claims(
+        tree, NAME, frequent_relations(dataset), say, about=labels,
+        baseline=estimate(dataset, "baseline").value,
+        ahead=estimate(dataset, "advantage").low > 0,
+    )  # fmt: skip
 
 
 def metrics(tree: xr.DataTree, variable: str) -> list[HeadMetric] | None:

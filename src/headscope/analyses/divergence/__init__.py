@@ -40,6 +40,6 @@ TERMS = {
 }  # fmt: skip
 QUESTION = Question(
     name="divergence", package=__name__, slow=True, place=80, measure="measure:Divergence",
-    figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS,
+    controlled=True, figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS,
     tables="clusters:tables", card="clusters:CARD", places="figure:places",
 )  # fmt: skip

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from headscope.analyses.divergence.against_control import CLEAR, clusters_of_control
 from headscope.analyses.divergence.clustering import average_tree, labels_by
 from headscope.analyses.divergence.clusters import Cluster, clusters, divergences, most
 from headscope.analyses.divergence.figure_clusters import (
@@ -26,7 +27,6 @@ from headscope.analyses.divergence.figure_clusters import (
     runs,
     spread,
 )
-from headscope.analyses.divergence.figure_layers import CLEAR
 from headscope.core.accumulators import Ints
 from headscope.core.results import Floats, at, estimate, group, needed, shape
 from headscope.core.wording import fixed, p_words, percent, plain
@@ -85,6 +85,12 @@ def verdict(tree: xr.DataTree) -> str:
         return (
             f"Heads without clusters would stand out as much ({p_words(p)}): the {count} clusters "
             f"({mean}) divide what is one cloud."
+        )
+    if np.isfinite(untrained := clusters_of_control(tree)):
+        return (
+            f"The {count} clusters of heads ({mean}) are no clearer than those of a network "
+            f"without training (silhouette {fixed(untrained, 2)}): they tell nothing of what was "
+            "learned."
         )
     clear = "clear" if value >= 0.5 else "fuzzy" if value < 0.25 else "fair"
     return f"Heads do fall into clusters ({p_words(p)}), {clear} ones ({mean})."

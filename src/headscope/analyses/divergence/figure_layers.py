@@ -15,6 +15,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
+from headscope.analyses.divergence.against_control import CLEAR, layers_of_control
 from headscope.analyses.divergence.head_clusters import PERMUTATIONS
 from headscope.core.accumulators import generator
 from headscope.core.head_labels import head_labels
@@ -25,7 +26,6 @@ from headscope.draw.marks import band_line, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 
-CLEAR = 0.05  # of p
 FEWEST_PAIRS = 5  # ours: of labelled heads in neighbouring layers
 LAYER_VARIABLES = {"layer_js", "layer_js_p", "nearest_layer", "nearest_chance", "nearest_p"}
 ROWS = ("same layer", "neighbouring layer", "farther layer")
@@ -107,6 +107,13 @@ def layers_verdict(tree: xr.DataTree) -> str:
     within, between = (_three(*at(both, pairs)) for pairs in (0, 1))
     unit = str(divergence["layer_js"].attrs.get("units", "nats"))
     less, clear = percent(1 - float(both.value[0] / both.value[1])), p <= CLEAR
+    untrained = layers_of_control(tree) if clear else np.nan
+    if np.isfinite(untrained):
+        return (
+            f"Heads of one layer differ by {within} {unit} on average against {between} between "
+            f"layers ({less} less), but heads of a network without training do too "
+            f"({percent(untrained)} less): this tells nothing of what was learned."
+        )
     first = (
         f"Heads of one layer are {'' if clear else 'not clearly '}more alike than heads of "
         f"different layers: they differ by {within} {unit} on average against {between} between "

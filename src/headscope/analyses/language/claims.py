@@ -11,36 +11,38 @@ from collections.abc import Callable, Sequence
 
 import xarray as xr
 
+from headscope.core.accumulators import Bools
 from headscope.core.claim import LEAST_EFFECT, Claim, effects
-from headscope.core.results import at, documents, estimate, needed
+from headscope.core.results import Floats, at, documents, estimate, needed
 from headscope.core.wording import percent
 
 HELD_OUT = (
-    "the head is the best of all for {what}, of 25 or more, and on documents that it was not "
-    "chosen on it beats {rival}: the interval of the advantage lies above 0; effect above 0.05"
+    "the head is the best of all for {what}, of {least} or more, and on documents that it was not "
+    "chosen on it beats {rival}: the interval of the advantage{corrected} lies above 0; effect "
+    "above 0.05"
 )
 
 
 def best_head_claims(
     tree: xr.DataTree, analysis: str, cells: Sequence[int],
-    say: Callable[[int, str, str], tuple[str, str]], *,
-    about: Sequence[str] = (), brief: str = "", **rival: str,
+    say: Callable[[int, str, str], tuple[str, str]], *, baseline: Floats, ahead: Bools,
+    about: Sequence[str] = (), brief: str = "",
 ) -> list[Claim]:  # fmt: skip
     """Claims about the best heads of those cells of one dimension where they beat their baseline.
 
-    say    cell, its share and the baseline in words -> the claim's name, and its sentence
-    about  what the claims are about, by cell
-    rival  which baseline, where there are several
+    say       cell, its share and the baseline in words -> the claim's name, and its sentence
+    baseline  [cell] share without a model
+    ahead     [cell] whether heads are surely above it where they were not chosen
+    about     what the claims are about, by cell
     """
     dataset = needed(tree, analysis)
-    share, baseline = estimate(dataset, "best_accuracy"), estimate(dataset, "baseline", **rival)
-    ahead = estimate(dataset, "advantage", **rival).low > 0
-    size, n = effects(share, baseline.value), documents(tree, dataset["accuracy"])
+    share = estimate(dataset, "best_accuracy")
+    size, n = effects(share, baseline), documents(tree, dataset["accuracy"])
     claims = []
     for cell in cells:
         if ahead[cell] and size[cell] > LEAST_EFFECT:
             layer, head = (int(dataset[f"best_{part}"][cell]) for part in ("layer", "head"))
-            ends, ordinary = at(share, cell), float(baseline.value[cell])
+            ends, ordinary = at(share, cell), float(baseline[cell])
             what, sentence = say(cell, percent(*ends), percent(ordinary))
             claims.append(
                 Claim(

@@ -177,7 +177,7 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     with keeping_draws():
         run = atlas(
             model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
-            execution=job.execution,
+            execution=job.execution, control=None,
         )  # fmt: skip
     if job.reports and not run.has_report:
         run.report()

@@ -127,7 +127,7 @@ function numbersPart(unit) {
     }
     table.tBodies[table.tBodies.length - 1].append(numberRow(metric, unit));
   }
-  const note = "Value with its 95 % interval; rank: 1 is the largest. Thin marks: all heads, from the smallest value to the largest; thick mark and band: this head and its interval.";
+  const note = "Value with its 95 % interval; rank: 1 is the largest. Thin marks: all heads, from the smallest value to the largest; thick mark and band: this head and its interval." + (data.metrics.some((metric) => metric.control) ? " Thin line below: the heads of networks without training." : "");
   return element("section", {}, element("h3", {}, "Numbers"), table, element("p", { class: "caption" }, note));
 }
 
@@ -148,6 +148,7 @@ function strip(metric, unit) {
   if (!(high > low)) return svg;
   const x = (number) => Math.min(Math.max((100 * (number - low)) / (high - low), 0), 100).toFixed(1);
   svg.append(drawing("path", { class: "heads", d: there.map((value) => `M${x(value)} 2.5V7.5`).join("") }));
+  if (metric.control) svg.append(drawing("path", { class: "control", d: `M${x(metric.control[0])} 9.5H${x(metric.control[1])}` }));
   if (metric.value[unit] === null) return svg;
   if (metric.low[unit] !== null) {
     svg.append(drawing("path", { class: "interval", d: `M${x(metric.low[unit])} 5H${x(metric.high[unit])}` }));

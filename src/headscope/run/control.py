@@ -1,0 +1,173 @@
+"""The control of a run: what its analyses find in networks that know nothing.
+
+What a run says of heads may be said of the heads of any network: attention of an untrained one is
+broad, or rests on few tokens, by the scale of its weights alone. So each atlas reads a sample of
+its inputs with networks of the same architecture that have learned nothing. By default these are
+
+    untrained   weights as the architecture draws them before it is trained
+    shuffled    the run's own weights, the entries of each tensor dealt out anew: the scales that
+                training gave them, and nothing of what it taught; of small models several such
+
+A folder is read in their place: a model of the same shape, say of before the training.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import torch
+import xarray as xr
+from torch import nn
+from transformers import PreTrainedModel
+
+from headscope.core.control import CONTROL
+from headscope.core.question import questions
+from headscope.core.results import with_token_names
+from headscope.corpus.document import Example
+from headscope.errors import InputError, ModelError
+from headscope.model.model import Model, evaluating, load
+from headscope.run.compute import Computer, ShardJob
+from headscope.run.plan import MOST_SAMPLED
+
+NONE, RANDOM = "none", "random"
+SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
+LEAST = 1024  # ours: tokens that each of them reads, where the run has as many
+LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Control:
+    """The networks that a run is held against.
+
+    kind      "random", or "model" for one of a folder
+    networks  by name; each is made when it is read, and let go
+    spec      what decides their numbers
+    """
+
+    kind: str
+    networks: Mapping[str, Callable[[], Model]]
+    spec: Mapping[str, Any]
+
+    def tokens(self, of_run: int) -> int:
+        """How many tokens each network reads at most, where the run has so many."""
+        return max(LEAST, min(MOST_SAMPLED, int(SHARE * of_run / len(self.networks))))
+
+
+def control_of(model: Model, wish: str | Path | None) -> Control | None:
+    """The control of a run of a model.
+
+    wish    "random", "none" (or None), or the folder of a model
+    raises  ModelError for a folder that holds no model, or one of another shape
+    """
+    if wish is None or str(wish) == NONE:
+        return None
+    if str(wish) == RANDOM:
+        networks = {"untrained": _maker(model, untrained)}
+        for at in range(ceil(LEAST_HEADS / (model.shape.layers * model.shape.heads))):
+            name = f"shuffled {at + 1}" if at else "shuffled"
+            networks[name] = _maker(model, partial(shuffled, seed=SEED + at))
+        return Control(RANDOM, networks, {"kind": RANDOM, "seed": SEED})
+    other = load(wish, tokenizer=model.tokenizer, dtype=_dtype(model), device=str(model.device))
+    _check_shape(model, other, str(wish))
+    return Control("model", {"model": lambda: other}, {"kind": "model", "sha256": other.sha256})
+
+
+def controlled(names: list[str]) -> list[str]:
+    """Of the analyses of a run those that its control is asked too."""
+    asked = {q.name for q in questions() if q.claims is not None or q.controlled}
+    return [name for name in names if name in asked]
+
+
+def control_results(
+    control: Control, job: ShardJob, examples: tuple[Example, ...]
+) -> Iterator[tuple[str, xr.Dataset]]:
+    """(group, dataset) of the control: the numbers of each of its networks, and what was read."""
+    names = tuple(controlled(list(job.names)))
+    counts = {
+        "documents": len({example.document for example in examples}), "examples": len(examples),
+        "tokens": sum(map(len, examples)),
+    }  # fmt: skip
+    yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
+    scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0)
+    for name, make in control.networks.items():
+        model = make()
+        own = {
+            "model": name, "layers": job.scope.layers, "heads": job.scope.heads,
+            "cls_token": model.special_tokens.get("cls", ""),
+            "sep_token": model.special_tokens.get("sep", ""), "seed": job.scope.seed,
+        }  # fmt: skip
+        yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
+        with evaluating(model.network):
+            computer = Computer(model, replace(job, names=names, scope=scope))
+            for analysis in computer.read(examples):
+                result = with_token_names(analysis.result(), model.tokens)
+                yield f"{CONTROL}/{name}/{analysis.name}", result
+
+
+def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
+    """A network of the same architecture, with weights as it begins its training."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return type(network)(copy.deepcopy(network.config))
+
+
+def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
+    """A network whose tensors hold the same numbers, in an order that means nothing."""
+    other, random = untrained(network), torch.Generator().manual_seed(seed)
+    dealt = {}
+    for name, tensor in network.state_dict().items():
+        flat = tensor.detach().cpu().reshape(-1)
+        if tensor.is_floating_point():
+            flat = flat[torch.randperm(flat.numel(), generator=random)]
+        dealt[name] = flat.reshape(tensor.shape)
+    other.load_state_dict(dealt)
+    return other
+
+
+def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> Callable[[], Model]:
+    def made() -> Model:
+        try:
+            network = make(model.network)
+            network.train(False)
+            nn.Module.to(network, model.device, model.network.dtype)
+        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+            raise ModelError(
+                f"no control of {model.name!r} can be made ({str(error)[:200]}); wanted a network "
+                "of the same architecture without training: --control none, or a folder with one"
+            ) from error
+        return Model(network, model.tokenizer, model.name, "", "")
+
+    return made
+
+
+def _check_shape(model: Model, other: Model, place: str) -> None:
+    one, two = (
+        {
+            "layers": each.shape.layers, "heads": each.shape.heads, "stack": each.shape.stack,
+            "neurons of a query": each.shape.neurons,
+        }
+        for each in (model, other)
+    )  # fmt: skip
+    differ = [name for name in one if one[name] != two[name]]
+    if differ:
+        found, wanted = (", ".join(f"{name} {of[name]}" for name in differ) for of in (two, one))
+        raise ModelError(
+            f"the control {place!r} has {found}; wanted the shape of {model.name!r}: {wanted}; "
+            "give a model of that shape, --control random, or --control none"
+        )
+    if other.limit < model.limit:
+        raise InputError(
+            f"the control {place!r} reads inputs of at most {other.limit} tokens; wanted "
+            f"{model.limit}, as {model.name!r}: give another model, or --max-length {other.limit}"
+        )
+
+
+def _dtype(model: Model) -> str:
+    return str(model.network.dtype).removeprefix("torch.")

@@ -1,0 +1,127 @@
+"""A run is held against networks without training: what is true of them is said of no head."""
+
+import pytest
+import xarray as xr
+
+import headscope as hs
+from headscope.cli.main import group
+from headscope.core.control import CONTROL, controls
+from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.head_metrics import control_ranges
+from headscope.errors import ModelError
+from headscope.heads.head_card import card_text, head_card
+from headscope.heads.tables import label_table, tidy
+from headscope.report.build import render
+from headscope.run.control import shuffled, untrained
+from headscope.run.store import open_run
+from made_models import small_bert
+
+QUICK = {"analyses": ("surface", "entropy"), "limit": 3, "replicates": 10}
+STOCK = hs.Execution(linears="stock", threads=1)
+
+
+def read(model, **more):
+    return hs.atlas(model, hs.demo_corpus(), execution=STOCK, **QUICK, **more)
+
+
+@pytest.fixture(scope="module")
+def unknowing(tmp_path_factory):
+    """Six layers of four heads with random weights."""
+    return hs.load(str(small_bert(tmp_path_factory.mktemp("unknowing") / "model", layers=6)))
+
+
+@pytest.fixture(scope="module")
+def held(unknowing):
+    return read(unknowing, control="random")
+
+
+@pytest.fixture(scope="module")
+def free(unknowing):
+    return read(unknowing, control="none")
+
+
+def labelled(run):
+    return [bool(one.labels) for one in head_labels(run.tree).values()]
+
+
+def test_an_atlas_has_a_control_by_default(no_control):
+    assert no_control == "random"
+
+
+def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
+    assert sum(labelled(free)) > 0.8 * len(labelled(free))
+    assert sum(labelled(held)) <= 0.05 * len(labelled(held))
+    page = render(held.tree, held.manifest)
+    assert '<p class="lede">This looks like an untrained model: ' in page
+    assert "untrained model" not in render(free.tree, free.manifest)
+    assert head_labels(held.tree)[0, 0].closest  # what it would have been called
+
+
+def test_a_trained_model_keeps_the_labels_that_are_its_own(demo):
+    run = read(demo, control="random")
+    kinds = {label.kind for one in head_labels(run.tree).values() for label in one.labels}
+    assert {"previous", "next", "cls"} <= kinds
+    assert "broad" not in kinds
+    assert "untrained model" not in untrained_words(run.tree)
+
+
+def test_without_a_control_nothing_changes(held, free):
+    assert CONTROL not in free.tree.children
+    for name in free:
+        xr.testing.assert_identical(free[name], held[name])
+    assert "control" not in free.manifest["spec"]
+    assert "control" not in label_table(free.tree)
+    assert not untrained_words(free.tree)
+
+
+def test_the_control_lies_in_a_group_that_no_reader_takes_for_an_analysis(held, free):
+    assert list(held) == list(free)
+    assert len(held) == len(free)
+    assert set(tidy(held.tree)) == set(tidy(free.tree))
+    names = [network.attrs["model"] for network in controls(held.tree)]
+    assert names[:3] == ["untrained", "shuffled", "shuffled 2"]  # there are few heads in each
+    assert set(controls(held.tree)[0].children) == {"surface", "entropy"}
+
+
+def test_a_head_stands_beside_the_heads_of_the_control(held, free):
+    low, high = control_ranges(held.tree)["entropy.entropy.all"]
+    assert 0 < low < high
+    told = card_text(held.tree, head_card(held.tree, 0, 0))
+    assert "heads without training" in told
+    assert "heads without training" not in card_text(free.tree, head_card(free.tree, 0, 0))
+
+
+def test_the_control_is_the_same_again_and_kept_in_the_folder(unknowing, held, tmp_path):
+    read(unknowing, control="random", output=tmp_path / "run")
+    kept = open_run(tmp_path / "run")
+    for network, again in zip(controls(held.tree), controls(kept.tree), strict=True):
+        xr.testing.assert_identical(network.to_dataset(), again.to_dataset())
+        xr.testing.assert_identical(network["entropy"].to_dataset(), again["entropy"].to_dataset())
+
+
+def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
+    own = tiny.network.state_dict()
+    for name, tensor in shuffled(tiny.network).state_dict().items():
+        assert tensor.flatten().sort().values.equal(own[name].flatten().sort().values)
+    drawn = untrained(tiny.network).state_dict()
+    weights = [name for name in own if own[name].ndim > 1 and own[name].is_floating_point()]
+    assert not any(drawn[name].equal(own[name]) for name in weights)
+
+
+def test_a_model_held_against_itself_looks_untrained(tiny, tiny_place):
+    run = read(tiny, control=tiny_place)
+    assert not any(labelled(run))
+    assert [network.attrs["model"] for network in controls(run.tree)] == ["model"]
+
+
+def test_a_control_of_another_shape_is_refused(tiny, tmp_path):
+    other = small_bert(tmp_path / "other", layers=3)
+    with pytest.raises(ModelError, match=r"has layers 3; wanted .*: layers 2; give a model of"):
+        read(tiny, control=other)
+
+
+def test_the_command_takes_a_control(tiny_place, tmp_path):
+    out = tmp_path / "run"
+    how = ["--demo", "--limit", "1", "--analyses", "entropy", "--no-report", "--quiet"]
+    group(["atlas", str(tiny_place), *how, "-o", str(out)], standalone_mode=False)
+    assert CONTROL in open_run(out).tree.children

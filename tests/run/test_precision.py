@@ -1,0 +1,50 @@
+"""Do runs in half precision say what that was seen to cost, and is it no more on another text?"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from headscope.core.precision import HALF, precision_in_words, precision_of
+from headscope.report.run_facts import facts
+
+
+@pytest.fixture(scope="module")
+def entropies():
+    """dtype -> [layer, head] mean entropies of the demo model on two documents."""
+
+    def of(dtype):
+        given = {"analyses": ("entropy",), "limit": 2, "replicates": 0}
+        run = hs.atlas(hs.load("demo", dtype=dtype), hs.demo_corpus(), **given)
+        return run.tree["entropy"].to_dataset().entropy.sel(query="all").values
+
+    return {dtype: of(dtype) for dtype in ("float32", *HALF)}
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_entropies_err_by_no_more_than_is_said(entropies, dtype):
+    """6e-3 nats were promised for bfloat16, and more was seen."""
+    error = np.abs(entropies[dtype] - entropies["float32"]).max()
+    assert 0 < error <= HALF[dtype][0]
+
+
+def test_wide_numbers_have_nothing_to_say():
+    for dtype in ("float32", "float64"):
+        assert precision_of(dtype) == {}
+        assert not precision_in_words(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", *HALF])
+def test_manifest_and_report_say_it_of_half_precision_alone(tmp_path, dtype):
+    given = {"analyses": ("entropy",), "limit": 1, "replicates": 0, "output": tmp_path / "run"}
+    run = hs.atlas(hs.load("demo", dtype=dtype), hs.demo_corpus(), **given)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    told = {fact.label: fact.value for fact in facts(run.tree, manifest)}
+    half = dtype in HALF
+    assert ("Precision" in told) == half == ("head_entropy_error_nats" in manifest["model"])
+    if half:
+        assert told["Precision"].startswith(f"{dtype}: ")
+        assert f"up to {HALF[dtype][0]:g} nats" in told["Precision"]
