@@ -283,7 +283,7 @@ def test_the_loops_leave_torch_its_number_of_threads(
 DIGESTS = """
 import hashlib, json
 import numpy as np
-from headscope.model import kernels
+from headscope.model import kernels, kernels_of_words
 
 draw = np.random.default_rng(0)
 maps = draw.random((3, 4, 37, 37), dtype=np.float32) ** 4
@@ -302,6 +302,7 @@ out = {
     "summed_norms": (np.zeros((3, 37, 37), np.float32),),
     "nearness": (np.zeros((37, 37), np.float32),),
     "part_norms": (np.zeros((5, 300), np.float32),),
+    "word_sums": (np.zeros((3, 4, 37, 4), np.float32),),
     "word_maps": (np.zeros((3, 4, 19, 19), np.float32),),
     "largest": (np.full((3, 4, 19), -1), np.full((3, 4, 19), -1)),
     "pair_sums": (np.zeros((4, 4)),),
@@ -313,6 +314,7 @@ given = {
     "summed_norms": (maps, gram, lengths),
     "nearness": (maps[0], draw.standard_normal((4, 48, 37), dtype=np.float32), whole),
     "part_norms": (own, output, bias, residual, scale),
+    "word_sums": (maps, lengths, np.int32(classes), draw.integers(0, 9, (3, 37), np.int32)),
     "word_maps": (maps, place, np.tile(rows, (3, 1, 1)), np.minimum(count, 18)),
     "largest": (maps[:, :, :19, :19].copy(), np.ones((3, 19), bool), np.minimum(count, 19)),
     "pair_sums": (maps[0], 37),
@@ -321,7 +323,8 @@ given = {
 }
 found = {}
 for name, arrays in given.items():
-    getattr(kernels, name)(*arrays, *out[name])
+    loop = getattr(kernels, name, None) or getattr(kernels_of_words, name)
+    loop(*arrays, *out[name])
     found[name] = [hashlib.sha256(array.tobytes()).hexdigest() for array in out[name]]
 print(json.dumps(found))
 """

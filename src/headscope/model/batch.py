@@ -19,7 +19,7 @@ import torch
 from headscope.core.accumulators import Float64, Ints, groups_of
 from headscope.corpus.document import Example
 from headscope.corpus.packing import padded_length
-from headscope.model import kernels
+from headscope.model import kernels_of_words
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
@@ -244,7 +244,7 @@ class Words:
         if of is not None:
             rows, count = rows[row, np.maximum(of, 0)], (of >= 0).sum(1)  # [example, row, 2]
         out = np.zeros((*attention.shape[:2], rows.shape[1], self.most), np.float32)
-        kernels.word_maps(attention.contiguous().numpy(), self.of_token, rows, count, out)
+        kernels_of_words.word_maps(attention.contiguous().numpy(), self.of_token, rows, count, out)
         return torch.from_numpy(out)
 
     def _torch_maps(self, attention: torch.Tensor, pieces: str) -> torch.Tensor:
@@ -280,7 +280,7 @@ def largest(maps: torch.Tensor, words: Words) -> tuple[Ints, Ints]:
     to = np.full(maps.shape[:3], -1, np.int64)
     from_ = np.full(maps.shape[:3], -1, np.int64)
     if maps.device.type == "cpu" and maps.dtype == torch.float32:
-        kernels.largest(maps.contiguous().numpy(), words.real, words.count, to, from_)
+        kernels_of_words.largest(maps.contiguous().numpy(), words.real, words.count, to, from_)
         return to, from_
     real = torch.from_numpy(words.real).to(maps.device)
     usable = real[:, :, None] & real[:, None, :]

@@ -164,17 +164,29 @@ def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-d
     for row in prange(attention.shape[0] * heads):
         b = row // heads
         h = row - b * heads
-        for i in range(lengths[b]):
-            a, mine, me = attention[b, h, i], run[b, i], token[b, i]
-            if mine > 0:
-                own = words = same = bits = np.float32(0)
-                for j in range(lengths[b]):
-                    own += a[j] if run[b, j] == mine else np.float32(0)
-                    words += a[j] if run[b, j] > 0 else np.float32(0)
-                    same += a[j] if token[b, j] == me else np.float32(0)
-                    bits -= _xlog2x(a[j] if run[b, j] == mine else _ONE)
-                o = out[b, h, i]
-                o[0], o[1], o[2], o[3] = own, words - own, same - a[i], bits
+        n = lengths[b]
+        lanes = np.empty(_LANES, np.float32)
+        parts = np.zeros((4, -(-n // _LANES) * _LANES), np.float32)
+        for i in range(n):
+            a, mine, me, total = attention[b, h, i], run[b, i], token[b, i], out[b, h, i]
+            if mine == 0:
+                continue
+            for j in range(n):
+                parts[0, j] = a[j] if run[b, j] == mine else np.float32(0)
+                parts[1, j] = a[j] if run[b, j] > 0 else np.float32(0)
+                parts[2, j] = a[j] if token[b, j] == me else np.float32(0)
+                parts[3, j] = -_xlog2x(a[j] if run[b, j] == mine else _ONE)
+            for c in range(4):
+                lanes[:] = np.float32(0)
+                for j in range(0, parts.shape[1], _LANES):
+                    for k in range(_LANES):
+                        lanes[k] += parts[c, j + k]
+                for half in (8, 4, 2, 1):
+                    for k in range(half):
+                        lanes[k] += lanes[k + half]
+                total[c] = lanes[0]
+            total[1] -= total[0]
+            total[2] -= a[i]
 
 
 @threaded
@@ -332,64 +344,6 @@ def part_norms(  # type: ignore[no-untyped-def]  # noqa: PLR0917
             kept_normed += with_x * with_x
         out[0, i], out[1, i], out[2, i] = np.sqrt(far), np.sqrt(near), np.sqrt(kept)
         out[3, i], out[4, i] = np.sqrt(far_normed), np.sqrt(kept_normed)
-
-
-@threaded
-def word_maps(attention, of_token, rows, count, out):  # type: ignore[no-untyped-def]
-    """Token-level maps added up to word-level ones.
-
-    attention   [example, head, query, key] float32
-    of_token    [example, token] int64     place of each key; -1 for padding, which comes last
-    rows        [example, place, 2] int64  first query of each place, and the one behind its last
-    count       [example] int64            places of each example
-    out         [example, head, place, place] float32 out, added to: mean over the queries of a
-                place, sum over the keys
-    """
-    examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
-    for row in prange(examples * heads):
-        b = row // heads
-        h = row - b * heads
-        for u in range(count[b]):
-            target = out[b, h, u]
-            share = _ONE / np.float32(rows[b, u, 1] - rows[b, u, 0])
-            for i in range(rows[b, u, 0], rows[b, u, 1]):
-                a = attention[b, h, i]
-                for j in range(tokens):
-                    place = of_token[b, j]
-                    if place < 0:
-                        break
-                    target[place] += a[j] * share
-
-
-@threaded
-def largest(maps, real, count, to, origin):  # type: ignore[no-untyped-def]
-    """The largest weight of every row and of every column, the diagonal left out.
-
-    maps    [example, head, place, place] float32
-    real    [example, place] bool     places that take part
-    count   [example] int64           places of each example
-    to      [example, head, place] int64 out: column of each row's largest weight; starts at -1
-    origin  [example, head, place] int64 out: row of each column's largest weight; starts at -1
-    """
-    examples, heads = maps.shape[0], maps.shape[1]
-    for row in prange(examples * heads):
-        b = row // heads
-        h = row - b * heads
-        n = count[b]
-        top = np.zeros(n, np.float32)
-        for i in range(n):
-            if not real[b, i]:
-                continue
-            a = maps[b, h, i]
-            most, where = np.float32(0), -1
-            for j in range(n):
-                if j != i and real[b, j]:
-                    if a[j] > most:
-                        most, where = a[j], j
-                    if a[j] > top[j]:
-                        top[j] = a[j]
-                        origin[b, h, j] = i
-            to[b, h, i] = where
 
 
 @threaded
