@@ -51,11 +51,14 @@ def no_control():
 
     Tests of the control ask for one.
     """
+    from headscope.cli.atlas import atlas_command
     from headscope.run.atlas import atlas
 
-    usual, atlas.__kwdefaults__["control"] = atlas.__kwdefaults__["control"], "none"
+    option = next(p for p in atlas_command.params if p.name == "control")
+    usual, option.default = option.default, "none"
+    atlas.__kwdefaults__["control"] = "none"
     yield usual
-    atlas.__kwdefaults__["control"] = usual
+    atlas.__kwdefaults__["control"] = option.default = usual
 
 
 @pytest.fixture

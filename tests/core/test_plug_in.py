@@ -68,7 +68,7 @@ from headscope.cli.main import group
 model, run = sys.argv[1:]
 options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
 asked = {
-    "atlas": ["atlas", model, *options, "--linears", "stock", "--output", run],
+    "atlas": ["atlas", model, *options, "--linears", "stock", "--control", "none", "--output", run],
     "analyses": ["analyses"],
     "doctor": ["doctor", model],
     "text": ["head", run, "L1H1"],

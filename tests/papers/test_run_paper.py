@@ -17,7 +17,11 @@ from tasks.made import checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = '<img src=x onerror=alert(1)>&"'
-TEXT = "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n"
+# Six documents: with fewer than five there are no intervals.
+TEXT = "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n\n"
+TEXT *= 2
+    "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n\n" * 2
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +65,7 @@ def test_lines_hold_numbers_with_intervals_and_what_they_need(done):
     assert mean["ci_low"] <= mean["ours"] <= mean["ci_high"]
     assert mean["published"][0]["difference"] == pytest.approx(mean["ours"] - 0.22)
     assert lines["alignment-0"]["status"].startswith("not run: needs alignment: ")
-    assert lines["data-inputs"]["ours"] == 3
+    assert lines["data-inputs"]["ours"] == 6
 
 
 def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):
