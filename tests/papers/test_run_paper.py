@@ -20,8 +20,6 @@ HOSTILE = '<img src=x onerror=alert(1)>&"'
 # Six documents: with fewer than five there are no intervals.
 TEXT = "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n\n"
 TEXT *= 2
-    "the cat a b . the cats , a b .\nthe cat .\n\na cat , the cat a b .\n\nb the cats a .\n\n" * 2
-)
 
 
 @pytest.fixture(scope="module")
