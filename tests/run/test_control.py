@@ -120,8 +120,10 @@ def test_a_control_of_another_shape_is_refused(tiny, tmp_path):
         read(tiny, control=other)
 
 
-def test_the_command_takes_a_control(tiny_place, tmp_path):
+def test_the_command_takes_a_control(tiny_place, tmp_path, no_control):
     out = tmp_path / "run"
+    assert no_control == "random"  # the command's own default
     how = ["--demo", "--limit", "1", "--analyses", "entropy", "--no-report", "--quiet"]
+    how += ["--control", no_control]
     group(["atlas", str(tiny_place), *how, "-o", str(out)], standalone_mode=False)
     assert CONTROL in open_run(out).tree.children
