@@ -31,6 +31,7 @@ class Vocabulary:
 
     cls, sep      id of the opening and of the separating special token; None where there is none
     punctuation   ids of the tokens that are exactly "." or ","
+    marks         ids of all tokens of punctuation and symbols alone (Unicode's P and S)
     pad           id to fill with (any: it is masked)
     """
 
@@ -38,6 +39,7 @@ class Vocabulary:
     sep: int | None
     punctuation: tuple[int, ...]
     pad: int = 0
+    marks: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
