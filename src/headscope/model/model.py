@@ -7,8 +7,6 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from transformers import AutoModel, PreTrainedModel
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.model.batch import PUNCTUATION, Batch, Vocabulary
+from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
     Checkpoint,
@@ -41,8 +39,6 @@ from headscope.model.token_mixing import mixes_beside_attention
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_LETTERS = re.compile("[A-Za-z0-9]")
-MOST_BYTES = 4  # of a character in UTF-8
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
 _UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
 
@@ -134,7 +130,7 @@ class Model:
             sep=closing if closing in added else None,
             punctuation=tuple(sorted(set(marks))),
             pad=t.pad_token_id if t.pad_token_id is not None else 0,
-            marks=_marks(t),
+            marks=marks_of(t, MARKERS),
         )
 
     @cached_property
@@ -249,22 +245,6 @@ class Model:
         )
         name = escape(self.name.encode("utf-8", "replace").decode())
         return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
-
-
-def _marks(tokenizer: Any) -> frozenset[int]:
-    """Ids of the tokens that are punctuation or symbols and nothing else, whatever their script."""
-    names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
-    marks = []
-    for token, name in enumerate(names):
-        text = (name or "").lstrip(MARKERS)
-        text = text[2:] if text[:2] == "##" and len(text) > 2 else text
-        if not text or _LETTERS.search(text):
-            continue
-        if not text.isascii() and len(text) <= MOST_BYTES:  # byte-level names are no text
-            text = tokenizer.convert_tokens_to_string([name]).strip()
-        if text and all(unicodedata.category(letter)[0] in "PS" for letter in text):
-            marks.append(token)
-    return frozenset(marks)
 
 
 def _positions(network: PreTrainedModel) -> int | None:
