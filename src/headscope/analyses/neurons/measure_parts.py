@@ -13,9 +13,10 @@ head's attention that goes to separators, to the next and the previous token.
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import torch
-from scipy.stats import hypergeom
 
 from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
 from headscope.core.accumulators import Float64, ratio
@@ -82,7 +83,8 @@ def chance(neurons: int) -> float:
     """The expected overlap of two sets drawn at random."""
     size = min(SET, neurons)
     common = np.arange(size + 1)
-    drawn = hypergeom(neurons, size, size).pmf(common)
+    ways = [comb(size, both) * comb(neurons - size, size - both) for both in range(size + 1)]
+    drawn = np.array([way / comb(neurons, size) for way in ways])  # hypergeometric
     return float((drawn * common / (2 * size - common)).sum())
 
 
