@@ -42,7 +42,7 @@ def test_dots_are_those_of_matplotlib() -> None:
     assert ours.shape == theirs.shape
     for part in np.split(np.abs(ours - theirs), 2):
         for quarter in np.split(part, 2, axis=1):
-            assert quarter.mean() < 0.5  # of 255; a kind of artist that is not drawn gives more than 1
+            assert quarter.mean() < 0.5  # of 255; an artist that is not drawn gives more than 1
 
 
 def test_both_files_are_drawn_from_the_figure_as_it_was() -> None:
