@@ -191,12 +191,15 @@ def cells(
     """
     steps = ramp()
     shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)
+    paths, colors = [], []
     for level in range(1, RAMP_STEPS):
         boxes = _boxes(shade == level, x_edges, y_edges, merge=gap == 0)
         if boxes:
-            path = Path.make_compound_path(*(box_path(*box, gap) for box in boxes))
-            look = {"facecolors": steps[level], "edgecolors": steps[level]}
-            axes.add_collection(PathCollection([path], linewidths=0.0 if gap else 0.25, **look))
+            paths.append(Path.make_compound_path(*(box_path(*box, gap) for box in boxes)))
+            colors.append(steps[level])
+    if paths:
+        look = {"facecolors": colors, "edgecolors": colors, "linewidths": 0.0 if gap else 0.25}
+        axes.add_collection(PathCollection(paths, **look), autolim=False)
     axes.set_xlim(x_edges[0], x_edges[-1])
     axes.set_ylim(y_edges[0], y_edges[-1])
 

@@ -124,7 +124,7 @@ class Divergence(Analysis):
 
 
 def _padded(keys: int) -> int:
-    """The length of a row that whole vectors of a processor fill; what it has beyond keys counts for nothing."""
+    """The length of a row of whole vectors; what it has beyond its keys counts for nothing."""
     return -(-keys // kernels.LANES) * kernels.LANES
 
 
