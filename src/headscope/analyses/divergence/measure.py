@@ -8,6 +8,7 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -112,15 +113,15 @@ class Divergence(Analysis):
     def _buffer(self, like: torch.Tensor) -> torch.Tensor:
         """[example, unit, query, key] room for all maps of a batch, kept between batches."""
         examples, _, queries, keys = like.shape
-        size = examples * self.units * queries * keys
+        size = examples * self.units * queries * _padded(keys)
         if self._maps is None or self._maps.numel() < size or self._maps.dtype != like.dtype:
             self._maps = like.new_empty(size)
-        return self._view(examples, keys)
+        return self._view(examples, keys)[..., :keys]
 
     def _view(self, examples: int, tokens: int) -> torch.Tensor:
         assert self._maps is not None
-        size = examples * self.units * tokens * tokens
-        return self._maps[:size].view(examples, self.units, tokens, tokens)
+        shape = (examples, self.units, tokens, _padded(tokens))
+        return self._maps[: prod(shape)].view(shape)
 
     def _square(self, pairs: Float64) -> Float64:
         """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
@@ -128,6 +129,11 @@ class Divergence(Analysis):
         if pairs.size and np.isnan(pairs).all():
             square[:] = np.nan
         return np.minimum(square, LN2) if self.reduction == "mean" else square
+
+
+def _padded(keys: int) -> int:
+    """The length of a row of whole vectors; what it has beyond its keys counts for nothing."""
+    return -(-keys // kernels.LANES) * kernels.LANES
 
 
 def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
