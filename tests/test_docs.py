@@ -178,7 +178,7 @@ def _write_zoo(folder: Path) -> None:
 
 def test_the_pages_show_commands() -> None:
     assert len(HEADSCOPE) >= 6
-    assert WHOLE <= set(HEADSCOPE)
+    assert set(HEADSCOPE) >= WHOLE
 
 
 @pytest.mark.parametrize("line", HEADSCOPE)
