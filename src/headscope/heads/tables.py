@@ -188,8 +188,10 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
 
 
 def _spread(array: xr.DataArray, dim: str) -> list[object]:
-    along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
-    flat: list[object] = along.values.reshape(-1).tolist()  # [row]
+    own = [-1 if name == dim else 1 for name in array.dims]  # its shape among the other axes
+    flat: list[object] = (
+        np.broadcast_to(array[dim].values.reshape(own), array.shape).ravel().tolist()
+    )
     return flat
 
 
