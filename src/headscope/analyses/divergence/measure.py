@@ -24,7 +24,14 @@ from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LN2, LayerView, compiled
-from headscope.run.analysis import Analysis, Scope, check_option, check_smoothing, ratio_of
+from headscope.run.analysis import (
+    Analysis,
+    Scope,
+    check_option,
+    check_smoothing,
+    ratio_of,
+    sizes_of,
+)
 
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
@@ -90,7 +97,8 @@ class Divergence(Analysis):
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
-        mean = estimate(draws, bounds=(0, LN2) if self.reduction == "mean" else POSITIVE)
+        bounds = (0, LN2) if self.reduction == "mean" else POSITIVE
+        mean = estimate(draws, bounds=bounds, sizes=sizes_of(self.total, self.count))
         square = Estimate(*(self._square(a) for a in (mean.value, mean.low, mean.high)))
         places, stress = head_map(square.value)
         unit = "nats" if self.reduction == "mean" else "nats·tokens"

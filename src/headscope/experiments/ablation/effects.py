@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax, stdtr
 
 from headscope.core.accumulators import Array, Float64, left_out, ratio
-from headscope.core.intervals import Estimate, estimate, moves_of, spread
+from headscope.core.intervals import Estimate, estimate, moves_of, standard_error
 from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
@@ -104,7 +104,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
             for fell, many in zip(lost, moved, strict=True)
         ])  # fmt: skip
     else:
-        p = _two_sided(apart[0], *spread(moves_of(apart)))
+        p = _two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
     more = losses[1:] - losses[:1]  # [variant, example]
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
     loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
@@ -113,7 +113,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
         p=p, lost=lost, gained=gained,
-        loss_p=_two_sided(loss_draws[0], *spread(moves_of(loss_draws))),
+        loss_p=_two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
     )  # fmt: skip
 
 
