@@ -26,20 +26,24 @@ from headscope.model.checkpoint import (
     DEMO_PACKAGE,
     Checkpoint,
     device_of,
-    parameters_sha256,
     quietly,
-    refuse_incomplete,
-    weights_sha256,
 )
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.token_mixing import mixes_beside_attention
+from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
+# A tokenizer that knows most of none of these is an empty one.
+PROBES = (
+    "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
+    "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
+)  # fmt: skip
+MOST_UNKNOWN = 0.5  # ours: share of a probe
 _UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
 
 
@@ -246,6 +250,14 @@ class Model:
         return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
 
 
+def _unknown_share(tokenizer: Any) -> float:
+    """Share of a text that the tokenizer does not know, in the script that it knows best."""
+    if tokenizer.unk_token_id is None:
+        return 0.0
+    texts = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROBES)
+    return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
+
+
 def _positions(network: PreTrainedModel) -> int | None:
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -332,7 +344,7 @@ def load(
     if tokenizer is None:
         again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
         again |= {"dtype": dtype, "device": device}
-    digest = weights_sha256(source.place, network)
+    digest = source.weights_sha256(network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
@@ -348,6 +360,7 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
             "pass it too: load(model, tokenizer=tokenizer)"
         )
     name = getattr(network.config, "_name_or_path", "") or type(network).__name__
+    refuse_not_finite(name, network)
     return checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
 
 
@@ -369,6 +382,12 @@ def checked(model: Model) -> Model:
         raise ModelError(
             f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
             "alignment; give the fast one (tokenizer.json)"
+        )
+    if (unknown := _unknown_share(model.tokenizer)) > MOST_UNKNOWN:
+        raise ModelError(
+            f"{model.name!r}: the tokenizer has {len(model.tokenizer)} tokens and knows none of "
+            f"several scripts ({unknown:.0%} of a probe text is {model.tokenizer.unk_token}); "
+            "wanted the tokenizer that the model was trained with, all of its files"
         )
     try:
         _ = model.shape  # runs the network once: an unreadable family is refused here, by name
