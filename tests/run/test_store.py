@@ -101,6 +101,17 @@ def test_a_strange_file_among_the_shards_is_no_shard(folder):
     assert folder.finished_shards() == set()
 
 
+def test_a_shard_of_another_run_is_not_taken(folder):
+    """Its name and hash are right; only its run is another."""
+    folder.owner = "another"
+    folder.put_shard(0, STATE)
+    folder.owner = "mine"
+    folder.write_manifest({"fingerprint": "mine", "spec": {}})
+    with pytest.raises(HeadscopeError, match=r"is damaged; run the command again"):
+        folder.shard(0)
+    assert folder.finished_shards() == set()
+
+
 def test_shards_without_a_manifest_belong_to_nobody(folder):
     folder.put_shard(0, STATE)
     folder.prepare(overwrite=False)
@@ -142,6 +153,17 @@ def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
 def test_a_damaged_manifest_is_named(folder, content):
     (folder.path / "manifest.json").write_bytes(content)
     with pytest.raises(RunFolderError, match=r"manifest\.json is no manifest"):
+        folder.manifest()
+
+
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
+def test_a_manifest_that_was_changed_is_named(folder, at):
+    folder.write_manifest({"fingerprint": "f", "spec": {"seed": 0}, "threads": 1, "counts": [1, 2]})
+    file = folder.path / "manifest.json"
+    content = bytearray(file.read_bytes())
+    content[int(at * len(content))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"manifest\.json is (no manifest|damaged, or was)"):
         folder.manifest()
 
 
