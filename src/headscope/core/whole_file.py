@@ -8,11 +8,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from headscope.errors import HeadscopeError, RunFolderError
 
 DRAFT = ".part-"
+_NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
 
 def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
@@ -36,7 +38,20 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+    if (noted := _NOTED.get()) is not None:
+        noted.add(path)
     return path
+
+
+@contextmanager
+def noting_written() -> Iterator[set[Path]]:
+    """Inside the context every file that `write_whole` writes is noted in the set."""
+    noted: set[Path] = set()
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 def file_sha256(path: Path) -> str:

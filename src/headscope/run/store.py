@@ -15,10 +15,9 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,11 @@ import xarray as xr
 
 import headscope
 from headscope.core.control import CONTROL
-from headscope.core.whole_file import DRAFT, file_sha256, write_whole
+from headscope.core.whole_file import DRAFT, file_sha256, noting_written, write_whole
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+LIST = ".written"  # names of the tables, figures and pages that the run wrote
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
 State = dict[str, np.ndarray[Any, Any]]
 
@@ -75,13 +75,14 @@ class RunFolder:
             checksum = manifest.pop(CHECKSUM)
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
-                f"{file} is no manifest of a run ({str(error)[:200]}); use another folder or "
-                "--overwrite"
+                f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
+                "is touched: choose another folder with -o"
             ) from error
         if checksum != _checksum(manifest):
             raise RunFolderError(
                 f"{file} is damaged, or was changed after it was written: its checksum is not that "
-                "of its content; put the old file back, use another folder, or --overwrite"
+                "of its content; nothing there is touched: put the old file back, or choose "
+                "another folder with -o"
             )
         return manifest
 
@@ -112,16 +113,15 @@ class RunFolder:
         """Make the folder ready for writing; the caller holds its lock.
 
         Without a manifest nobody knows which spec a shard belongs to, so such shards are deleted,
-        and so are drafts of a process that was killed. Overwriting removes all that a run writes.
+        and so are drafts of a process that was killed. Overwriting removes what the run wrote, and
+        nothing else that lies there.
+
+        raises  RunFolderError where what is to be overwritten is no run of ours
         """
         self.check()
         try:
-            if overwrite:
-                for name in (SHARDS, self.parts, "tables", "figures"):
-                    shutil.rmtree(self.path / name, ignore_errors=True)
-                # The manifest last: killed before, this is still a run that can be overwritten.
-                for name in ("report.html", RESULTS, MANIFEST):
-                    (self.path / name).unlink(missing_ok=True)
+            if overwrite and self.manifest() is not None:
+                self._remove()
             (self.path / self.parts).mkdir(parents=True, exist_ok=True)
             stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
             if not (self.path / MANIFEST).exists():
@@ -130,6 +130,45 @@ class RunFolder:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+
+    def _remove(self) -> None:
+        """Remove what the run wrote; its manifest last: killed before, it is still a run."""
+        for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
+            with suppress(RunFolderError, OSError):  # what is no run of ours stays
+                run = RunFolder(part.parent)
+                run.manifest()
+                run._remove()
+                (run.path / ".lock").unlink(missing_ok=True)
+                run.path.rmdir()
+        names = [*self._listed(), "report.html", RESULTS]
+        files = [*self._shard_files(), *(self.path / name for name in names)]
+        for file in [*files, self.path / LIST, self.path / MANIFEST]:
+            file.unlink(missing_ok=True)
+        emptied = {folder for file in files for folder in file.parents if self._below(folder)}
+        for folder in sorted(emptied, key=lambda folder: len(folder.parts), reverse=True):
+            with suppress(OSError):  # something else lies there
+                folder.rmdir()
+
+    def _below(self, path: Path) -> bool:
+        return self.path in path.parents
+
+    @contextmanager
+    def listing(self) -> Iterator[None]:
+        """Inside the context, what is written below the folder is listed as the run's own."""
+        with noting_written() as written:
+            try:
+                yield
+            finally:
+                own = {
+                    p.relative_to(self.path).as_posix() for p in written if self.path in p.parents
+                }
+                if more := own - set(self._listed()):
+                    put(self.path / LIST, "\n".join(sorted({*self._listed(), *more})).encode())
+
+    def _listed(self) -> list[str]:
+        file = self.path / LIST
+        names = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
+        return [name for name in names if name and ".." not in Path(name).parts and name[0] != "/"]
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():

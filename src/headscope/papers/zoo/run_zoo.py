@@ -50,9 +50,10 @@ class Zoo(ZooOutcome):
 
     def report(self) -> Path:
         """Writes the tables, the figures and report.html; returns the page."""
-        write_tables(self)
-        save_figures(self)
-        return write_page(self.path / "report.html", render(self))
+        with RunFolder(self.path).listing():
+            write_tables(self)
+            save_figures(self)
+            return write_page(self.path / "report.html", render(self))
 
 
 def zoo(
