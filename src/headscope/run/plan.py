@@ -190,7 +190,7 @@ def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
         raise CorpusError(f"cannot read frequency ranks from {path}: {error}") from error
     for number, line in enumerate(lines, start=1):
         fields = line.split()
-        if len(fields) != 3 or not all(f.isdecimal() for f in fields):
+        if len(fields) != 3 or not all(f.isdecimal() and len(f) < 19 for f in fields):
             raise CorpusError(f"{path}:{number}: {line[:60]!r}; wanted 'rank count token-id'")
         rank_of[int(fields[2])] = int(fields[0])
     if not rank_of:
