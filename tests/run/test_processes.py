@@ -101,14 +101,24 @@ def _has_imported(process, library):
     return any(library in m.path for m in psutil.Process(process.pid).memory_maps())
 
 
-@pytest.mark.parametrize("moment", ["importing", "computing"])
-def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment):
+@pytest.mark.parametrize(
+    ("moment", "sign"),
+    [
+        ("importing", signal.SIGINT), ("computing", signal.SIGINT),
+        ("a worker is stopped", signal.SIGTERM),  # it hears nothing; this once hung for ever
+    ],
+)  # fmt: skip
+def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign):
     with started(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
         until(lambda: len(workers_of(process)) == 2, what="two workers")
         workers = workers_of(process)
         if moment == "computing":
             until_shards(tmp_path / "run", 1, process)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        if moment == "a worker is stopped":
+            workers[0].suspend()
+            process.send_signal(sign)
+        else:
+            os.killpg(process.pid, sign)  # as a terminal does: to all of them
         _, complaint = process.communicate()
     assert process.returncode == 1
     assert complaint.startswith("headscope: stopped; ")

@@ -28,6 +28,7 @@ from headscope.run.plan import Plan, Shard
 from headscope.run.store import State
 
 Keep = Callable[[int, State], None]
+PATIENCE = 2.0  # seconds in which a worker may end by itself
 
 
 def gather(
@@ -147,6 +148,8 @@ def _end(pool: ProcessPoolExecutor) -> None:
     for process in processes:
         process.terminate()
     for process in processes:
+        process.join(PATIENCE)
+        process.kill()  # one that was stopped, or is busy in the kernel, does not hear the first
         process.join()
     if processes:
         results._writer.close()  # type: ignore[attr-defined]  # of a SimpleQueue
