@@ -22,9 +22,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
-from scipy.stats import rankdata
 
-from headscope.core.accumulators import Float64, correlation, generator, ratio
+from headscope.core.accumulators import Float64, correlation, generator, mean_ranks, ratio
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
@@ -113,7 +112,7 @@ def spearman_over_units(one: Float64, other: Float64) -> Float64:
         return np.full(len(one) + 1, np.nan)
     pairs = np.stack([one[there], other[there]])  # [2, unit]
     some = [pairs, *(np.delete(pairs, at, 1) for at in range(len(there)))]
-    rho = np.array([correlation(*rankdata(each, axis=-1)) for each in some])
+    rho = np.array([correlation(*map(mean_ranks, each)) for each in some])
     draws = np.full(len(one) + 1, rho[0])
     draws[1 + there] = rho[1:]
     return draws

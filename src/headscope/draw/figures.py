@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import xarray as xr
@@ -12,7 +11,7 @@ from headscope.core.question import parts
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
 from headscope.draw.panel import PanelStore, Picture
-from headscope.draw.saving import write_picture
+from headscope.draw.saving import save_picture
 
 
 def pictures() -> dict[str, Picture]:
@@ -57,11 +56,9 @@ def save_figures(
     for picture in pictures().values():
         if not panels.of(picture):
             continue
-        figure, path = panels.figure(picture), folder / f"{picture.name}.png"
-        png = write_whole(path, partial(write_picture, figure, "png"))
-        svg = write_whole(path.with_suffix(".svg"), panels.vector(picture, figure).svg)
-        written += [svg, png]
+        path = folder / f"{picture.name}.svg"
+        svg, png = panels.files(picture)
+        written += [write_whole(path, svg), write_whole(path.with_suffix(".png"), png)]
         for name, sheet in () if picture.sheets is None else picture.sheets(tree):
-            path = folder / name
-            written.append(write_whole(path, partial(write_picture, sheet, "svg")))
+            written.append(save_picture(sheet, folder / name))
     return written

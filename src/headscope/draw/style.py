@@ -216,7 +216,7 @@ def _settings() -> dict[Any, Any]:
         "svg.hashsalt": "headscope",
         "pdf.fonttype": 42,
         "figure.dpi": 100,
-        "figure.autolayout": False,  # figures are laid out by `panel.lay_out`, once
+        "figure.autolayout": False,  # figures are laid out by `saving`, once
         "figure.constrained_layout.use": False,
     }
 

@@ -22,6 +22,7 @@ from headscope.core.results import (
     at,
     documents,
     head_name,
+    layer_number,
     model_name,
     place_name,
     printable,
@@ -135,7 +136,7 @@ def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
     closest = card.labels.closest
     told: dict[str, Any] = _plain({
         "model": str(tree.attrs.get("model", "")), "revision": str(tree.attrs.get("revision", "")),
-        "layer": card.layer, "head": card.head, "name": card.name,
+        "layer": layer_number(card.layer), "head": card.head, "name": card.name,
         "labels": [label.row for label in card.labels.labels], "closest": closest and closest.row,
         "numbers": [_number(number) for number in card.numbers], **card.data,
         "maps_from": card.source, "maps": [_map(one) for one in card.maps], "documents": card.n,

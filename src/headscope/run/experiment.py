@@ -20,6 +20,7 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import REPLICATES
+from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -93,7 +94,8 @@ def run_experiment(
     ):
         if (finished := run.finished()) is not None:
             return finished
-        results = compute(run)
+        with numbering_layers(request.model.shape.numbers):  # where an error or a result names one
+            results = compute(run)
         run.manifest["analyses"] = sorted(results)
         return run.finish(results, title=f"headscope {request.command}")
 

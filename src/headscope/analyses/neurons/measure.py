@@ -17,14 +17,18 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
+from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
+from headscope.analyses.neurons.measure_own_sentence import OwnSentence
 from headscope.analyses.neurons.measure_parts import (
     QUANTITIES,
-    SET,
     TARGETS,
     EmbeddingSources,
     TargetCorrelation,
+)
+from headscope.analyses.neurons.measure_sets import (
+    SET,
     chance,
+    falling,
     important,
     mean_overlap,
 )
@@ -70,6 +74,7 @@ class Neurons(Analysis):
         )
         self.separation_count = self.sums(*kinds)
         self.sources, self.roles = EmbeddingSources(scope), TargetCorrelation(scope)
+        self.own = OwnSentence(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's means for one layer."""
@@ -89,6 +94,7 @@ class Neurons(Analysis):
             self._separated((layer.index, at), queries * difference, there, batch)
         self.sources.observe(layer, batch, seen, top, used)
         self.roles.observe(layer, batch)
+        self.own.attends(layer, batch)
 
     def _chosen(
         self, layer: int, relative: torch.Tensor, batch: Batch, seen: KeysSeen
@@ -138,6 +144,8 @@ class Neurons(Analysis):
         effective = (effective * _shares(used, each.dtype)).sum(1)  # [example, head]
         self.separation_effective.add(to_float64(effective), groups, at=at)
         self.effective_count.add(to_float64(used.any(1)), groups, at=at)
+        if CONTRASTS[at[1]] == OWN:
+            self.own.tells_apart(at[0], each.abs(), used, batch)
 
     def result(self) -> xr.Dataset:
         """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
@@ -186,7 +194,12 @@ class Neurons(Analysis):
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()
         }
-        variables |= {"rank_correlation": self.roles.result(effective[0], overlap[0])}
+        own = CONTRASTS.index(OWN)
+        telling = _over(self.separation_effective, self.effective_count)[0, :, own]
+        bag, same = (draws[0] for draws in self.own.draws())
+        variables |= self.own.result()
+        correlation = self.roles.result((effective[0], overlap[0]), bag, (telling, same))
+        variables |= {"rank_correlation": correlation}
         variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
@@ -195,13 +208,6 @@ class Neurons(Analysis):
     def _by_kind(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """[layer, head, contrast, …] from sums [layer, contrast, head, …] and counts."""
         return estimate(np.moveaxis(_over(total, count), 2, 3), bounds=bounds)
-
-
-def falling(size: torch.Tensor, most: int) -> torch.Tensor:
-    """[…, rank] the `most` largest of [..., neuron], falling; numpy sorts faster than topk."""
-    if size.device.type != "cpu":
-        return size.topk(min(most, size.shape[-1]), dim=-1).values
-    return torch.from_numpy(np.sort(size.numpy(), axis=-1))[..., -most:].flip(-1)
 
 
 def _over(total: Sums, count: Sums) -> Float64:
