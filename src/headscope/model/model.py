@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
-from headscope.core.whole_file import file_sha256, sha256_of
+from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary
@@ -140,12 +140,6 @@ class Model:
             punctuation=tuple(sorted(set(marks))),
             pad=t.pad_token_id if t.pad_token_id is not None else 0,
         )
-
-    @cached_property
-    def tokenizer_sha256(self) -> str:
-        """Hash of the vocabulary in the order of its ids, and of which tokens are special."""
-        ids = self.tokenizer.get_vocab()
-        return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), repr(self.vocabulary)))
 
     @cached_property
     def special_tokens(self) -> dict[str, str]:

@@ -56,7 +56,7 @@ def identity_of(model: Model) -> dict[str, Any]:
         "sha256": model.sha256, "architecture": model.architecture, "dtype": _dtype_of(model),
         "stack": model.shape.stack, "device": model.device.type,
         "config": {key: value for key, value in config.items() if key not in _BESIDE_NUMBERS},
-        "tokenizer_sha256": model.tokenizer_sha256,
+        "tokenizer_sha256": _tokenizer_sha256(model),
     }  # fmt: skip
 
 
@@ -185,6 +185,12 @@ def deciding_versions() -> dict[str, str]:
         "headscope": headscope.__version__,
         **{name: ".".join(version.split(".")[:2]) for name, version in minor.items()},
     }
+
+
+def _tokenizer_sha256(model: Model) -> str:
+    """Hash of the vocabulary in the order of its ids, and of which tokens are special."""
+    ids = model.tokenizer.get_vocab()
+    return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), repr(model.vocabulary)))
 
 
 def _dtype_of(model: Model) -> str:
