@@ -155,7 +155,7 @@ def test_what_goes_wrong_in_a_worker_is_said_as_if_it_had_here(demo, capfd):
     )
     again = partial(hs.load, "no-such/model", **demo.load_options)
     with pytest.raises(ModelError, match="no-such/model"):
-        list(run_workers(again, task, [Shard(0, 0, 1, 4)], print, workers=2))
+        list(run_workers(again, task, [Shard(0, 0, 1, 4, "")], print, workers=2))
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -172,7 +172,7 @@ def test_no_worker_waits_for_the_imports_of_the_one_before(demo, monkeypatch):
     job = ShardJob(large, hs.Settings(), hs.Scope(6, 12), ("entropy",), "encoder", "stock", 1)
     again = partial(hs.load, "no-such/model", **demo.load_options)
     with pytest.raises(ModelError):
-        list(run_workers(again, job, [Shard(0, 0, 1, 4)], print, workers=2))
+        list(run_workers(again, job, [Shard(0, 0, 1, 4, "")], print, workers=2))
     assert 0 < max(given) < 16_384
 
 
