@@ -53,6 +53,7 @@ MARKS = {
     "punctuation": ("green", "v"),
     SELF: ("purple", "D"),
     "other": ("grey", "o"),
+    "no_token": ("grey", "o"),
     "sep_from_sep": ("vermillion", "^"),
     "sep_from_other": ("grey", "o"),
     "all": ("blue", "o"),

@@ -151,19 +151,18 @@ class Neurons(Analysis):
         """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
         heads, relative = ("layer", "head"), "the attended key's score above the mean key's"
         by_kind, kinds = (*heads, "contrast"), "between keys of the kind and other keys"
-        effective, overlap = _over(self.effective, self.count), _over(self.overlap, self.pair_count)
         seen = self.scope.neurons and self.pair_count.total.any()
         rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
             "effective": (
-                estimate(effective, bounds=POSITIVE), heads,
+                _mean(self.effective, self.count, bounds=POSITIVE), heads,
                 f"effective number of neurons that make {relative}", VIG,
             ),
             "top_share": (
-                estimate(_over(self.top_share, self.count), bounds=SHARE), (*heads, "k"),
+                _mean(self.top_share, self.count, bounds=SHARE), (*heads, "k"),
                 f"share of the k largest neurons in {relative}", VIG,
             ),
             "position_overlap": (
-                estimate(overlap, bounds=SHARE), heads,
+                _mean(self.overlap, self.pair_count, bounds=SHARE), heads,
                 f"overlap of the top {SET} neurons between two positions (Jaccard)", VIG,
             ),
             "chance_overlap": (
@@ -171,10 +170,10 @@ class Neurons(Analysis):
                 f"overlap of two random sets of {SET} neurons", "ours",
             ),
             "neuron_importance": (
-                estimate(_over(self.importance, self.count), bounds=SHARE), (*heads, "neuron"),
+                _mean(self.importance, self.count, bounds=SHARE), (*heads, "neuron"),
                 f"mean share of each neuron in {relative}", VIG,
             ),
-            "relative_score": (estimate(_over(self.score, self.count)), heads, relative, "ours"),
+            "relative_score": (_mean(self.score, self.count), heads, relative, "ours"),
             "separation": (
                 self._by_kind(self.separation, self.separation_count), (*by_kind, "neuron"),
                 f"difference of a neuron's contribution {kinds}", VIG,
@@ -194,12 +193,12 @@ class Neurons(Analysis):
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()
         }
-        own = CONTRASTS.index(OWN)
-        telling = _over(self.separation_effective, self.effective_count)[0, :, own]
+        own, shown = CONTRASTS.index(OWN), self.separation_effective
+        telling = ratio(shown.sums, _beside(shown, self.effective_count))[0, :, own]
         bag, same = (draws[0] for draws in self.own.draws())
         variables |= self.own.result()
-        correlation = self.roles.result((effective[0], overlap[0]), bag, (telling, same))
-        variables |= {"rank_correlation": correlation}
+        both = tuple(rows[name][0].value for name in ("effective", "position_overlap"))
+        variables |= {"rank_correlation": self.roles.result(both, bag, (telling, same))}
         variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
@@ -207,13 +206,21 @@ class Neurons(Analysis):
 
     def _by_kind(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """[layer, head, contrast, …] from sums [layer, contrast, head, …] and counts."""
-        return estimate(np.moveaxis(_over(total, count), 2, 3), bounds=bounds)
+        sizes = _beside(total, count)
+        draws, sizes = (np.moveaxis(x, 2, 3) for x in (ratio(total.sums, sizes), sizes))
+        return estimate(draws, bounds=bounds, sizes=sizes)
 
 
-def _over(total: Sums, count: Sums) -> Float64:
-    """[replicate + 1, *cell of total] total / count, where count has the leading cells of total."""
-    draws, cells = total.sums, count.folded(len(total.by_group)).sums
-    return ratio(draws, cells.reshape(*cells.shape, *[1] * (draws.ndim - cells.ndim)))
+def _mean(total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
+    """[*cell of total] total / count, where count has the leading cells of total."""
+    sizes = _beside(total, count)
+    return estimate(ratio(total.sums, sizes), bounds=bounds, sizes=sizes)
+
+
+def _beside(total: Sums, count: Sums) -> Float64:
+    """[replicate + 1, *cell of count, 1, …] the counts, with as many axes as draws of `total`."""
+    sizes = count.folded(len(total.by_group)).sums
+    return sizes.reshape(*sizes.shape, *[1] * (total.by_group.ndim - sizes.ndim))
 
 
 def _shares(used: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

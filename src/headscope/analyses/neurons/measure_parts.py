@@ -18,7 +18,7 @@ import torch
 from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS
-from headscope.core.intervals import CORRELATION, estimate, spearman_over_units
+from headscope.core.intervals import estimate, estimate_correlation, spearman_over_units
 from headscope.core.results import Variable
 from headscope.errors import ModelError
 from headscope.model.batch import Batch, to_float64
@@ -155,7 +155,7 @@ class TargetCorrelation(AnalysisPart):
             for at in range(len(QUANTITIES))
         ]
         return Variable(
-            estimate(np.moveaxis(np.array(parts), -1, 0), bounds=CORRELATION),
+            estimate_correlation(np.moveaxis(np.array(parts), -1, 0)),
             ("quantity", "target"),
             "Spearman's correlation over heads with the share of attention to the target", "1",
             "Vig 2019; the measure is ours", "heads",

@@ -77,7 +77,7 @@ class SegmentShares(AnalysisPart):
         words = "mean attention of words to words of the kind"
 
         def mean(total: Sums, count: Float64) -> Any:
-            return estimate(ratio(total.sums, count), bounds=SHARE)
+            return estimate(ratio(total.sums, count), bounds=SHARE, sizes=count)
 
         return {
             "word_attention": Variable(
