@@ -16,7 +16,7 @@ from headscope.run.control import shuffled, untrained
 from headscope.run.store import open_run
 from made_models import small_bert
 
-QUICK = {"analyses": ("surface", "entropy"), "limit": 3, "replicates": 10}
+QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
 STOCK = hs.Execution(linears="stock", threads=1)
 
 
@@ -49,12 +49,23 @@ def test_an_atlas_has_a_control_by_default(no_control):
 
 
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
-    assert sum(labelled(free)) > 0.8 * len(labelled(free))
+    assert sum(labelled(free)) > 0.75 * len(labelled(free))
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
     assert "untrained model" not in render(free.tree, free.manifest)
     assert head_labels(held.tree)[0, 0].closest  # what it would have been called
+
+
+def test_three_documents_give_values_and_the_report_says_why_nothing_is_claimed(demo):
+    few = {**QUICK, "limit": 3, "analyses": ("surface",), "control": "none"}
+    run = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **few)
+    attention = run.tree["surface"]["attention"].sel(target="previous").values
+    assert attention.max() > 0.5
+    assert not any(labelled(run))
+    page = render(run.tree, run.manifest)
+    assert '<p class="lede">Values are shown, and nothing is claimed of any head' in page
+    assert "this run read 3 documents." in page
 
 
 def test_a_trained_model_keeps_the_labels_that_are_its_own(demo):
