@@ -27,6 +27,7 @@ from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper, Publi
 from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
+ALSO = "also in an untrained network"
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -90,6 +91,14 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
         return value, ""
     ends = (_fixed(scale * end, digits) for end in (measured.low, measured.high))
     return value, f"[{', '.join(ends)}]"
+
+
+def untrained_text(outcome: ClaimOutcome) -> str:
+    """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    if not outcome.untrained:
+        return ""
+    value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
+    return f"{ALSO}: {_fixed(value, digits_of(outcome))}" if math.isfinite(value) else ALSO
 
 
 def difference_texts(outcome: ClaimOutcome) -> list[str]:
@@ -169,7 +178,7 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     apart = difference_texts(outcome) or [""] * len(claim.published)
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
     own = {key: "" if text == shared[key] else text for key, text in own.items()}
-    words = (printable(measured.detail), own["n"], own["elsewhere"])
+    words = (printable(measured.detail), own["n"], own["elsewhere"], untrained_text(outcome))
     return {
         "claim": claim, "verdict": verdict, "sign": claim_engine.STATUSES[verdict],
         "kind": _kind(verdict), "ours": ours, "interval": interval, "direction": own["direction"],

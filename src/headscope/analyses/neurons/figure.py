@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
+from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
@@ -28,6 +29,7 @@ from headscope.page.sections import SectionPlan
 
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
 EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1))}
+QUANTITIES = ("effective", "position_overlap")
 LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
 
@@ -66,15 +68,13 @@ def verdict(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     sentences = []
     for target, signs in EXPECTED.items():
-        both = [
-            at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
-            for quantity in ("effective", "position_overlap")
-        ]
-        if all(np.isfinite(rho) for rho, _, _ in both):
+        both = {quantity: correlation(tree, quantity, target) for quantity in QUANTITIES}
+        if all(np.isfinite(rho) for rho, _, _ in both.values()):
             goal = special(tree, "sep") if target == "sep" else f"the {target} token"
             few, same = (
-                f"{_answer(sign, *parts)} ({with_interval('ρ', *parts)})"
-                for sign, parts in zip(signs, both, strict=True)
+                f"{_answer(tree, sign, quantity, target)} ({with_interval('ρ', *parts)}"
+                f"{_untrained(tree, quantity, target)})"
+                for sign, (quantity, parts) in zip(signs, both.items(), strict=True)
             )
             sentences.append(
                 f"Attention to {goal} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
@@ -86,13 +86,42 @@ def verdict(tree: xr.DataTree) -> str:
     return f"{told} ρ: rank correlation over heads;"
 
 
-def _answer(sign: int, value: float, low: float, high: float) -> str:
-    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0."""
+def correlation(tree: xr.DataTree, quantity: str, target: str) -> tuple[float, float, float]:
+    """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
+    neurons = needed(tree, "neurons")
+    return at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
+
+
+def _answer(tree: xr.DataTree, sign: int, quantity: str, target: str) -> str:
+    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0; and
+    if so, whether it departs from every network without training.
+    """
+    value, low, high = correlation(tree, quantity, target)
     if not (np.isfinite(low) and np.isfinite(high)):
         return "not decided without an interval"
     if low <= 0 <= high or abs(value) < LEAST:
         return "neither way"
-    return "yes" if (low > 0) == (sign > 0) else "no, the opposite"
+    way, half = np.sign(value), (high - low) / 2
+    for other, *ends in _of_control(tree, quantity, target):
+        if way * (value - other) <= np.hypot(half, (ends[1] - ends[0]) / 2):
+            return "no more than without training"
+    return "yes" if way == sign else "no, the opposite"
+
+
+def _of_control(tree: xr.DataTree, quantity: str, target: str) -> list[tuple[float, float, float]]:
+    """The same correlation in each network of the control that has one with an interval."""
+    networks = [network for network in controls(tree) if "neurons" in network.children]
+    found = [correlation(network, quantity, target) for network in networks]
+    return [one for one in found if np.isfinite(one).all()]
+
+
+def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
+    """`; without training −0.21 to 0.04`; '' where the run has no control."""
+    rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
+    if not rhos:
+        return ""
+    ends = dict.fromkeys(fixed(rho, 2) for rho in (min(rhos), max(rhos)))
+    return f"; without training {' to '.join(ends)}"
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:

@@ -41,6 +41,7 @@ TOP = (1, 4, 16)
 # One number per neuron of every head: standard errors within 15 % of their value.
 NEURON_REPLICATES = 24
 VIG = "Vig 2019; the measure is ours"
+UNSEEN = ("separation", "separation_score", "separation_effective")  # of a control
 
 
 class Neurons(Analysis):
@@ -54,6 +55,7 @@ class Neurons(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "queries_keys"})
     summary: ClassVar[str] = "how many neurons of queries and keys make the scores, and which"
     source: ClassVar[str] = "Vig 2019"
+    costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -85,10 +87,12 @@ class Neurons(Analysis):
         keys = seen.less_mean(keys)
         relative = queries * (_picked(keys, top) - seen.mean(keys))
         used = self._chosen(layer.index, relative, batch, seen)
+        self.roles.observe(layer, batch)
+        if self.scope.control:
+            return
         for at, difference, there in seen.contrasts(keys):
             self._separated((layer.index, at), queries * difference, there, batch)
         self.sources.observe(layer, batch, seen, top, used)
-        self.roles.observe(layer, batch)
 
     def _chosen(
         self, layer: int, relative: torch.Tensor, batch: Batch, seen: KeysSeen
@@ -185,9 +189,11 @@ class Neurons(Analysis):
         variables = {
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()
+            if not (self.scope.control and name in UNSEEN)
         }
         variables |= {"rank_correlation": self.roles.result(effective[0], overlap[0])}
-        variables |= self.sources.result()
+        if not self.scope.control:
+            variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
         return labelled(variables, coords=coords).assign_attrs(set=SET)

@@ -30,7 +30,9 @@ GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●", "D": "◇"}
 
 @dataclass(frozen=True, slots=True)
 class ClaimCell:
-    """What a model says to a claim; `sign` and `kind` stand for the verdict."""
+    """What a model says to a claim; `sign` and `kind` stand for the verdict, and `untrained` is the
+    number of a network without training of which it holds too.
+    """
 
     verdict: str
     sign: str
@@ -38,6 +40,7 @@ class ClaimCell:
     text: str = ""
     interval: str = ""
     detail: str = ""
+    untrained: str = ""
 
 
 def render(zoo: ZooOutcome) -> str:
@@ -105,8 +108,15 @@ def cell(outcome: ClaimOutcome) -> ClaimCell:
         return ClaimCell(outcome.verdict, sign, kind, detail=outcome.reason)
     text = _number_text(outcome.claim.unit, measured.value, measured.low, measured.high)
     value, bracket, interval = text.partition(" [")
+    also = _number_text(outcome.claim.unit, outcome.untrained_value, math.nan, math.nan)
     return ClaimCell(
-        outcome.verdict, sign, kind, value, bracket.strip() + interval, measured.detail
+        outcome.verdict,
+        sign,
+        kind,
+        value,
+        bracket.strip() + interval,
+        measured.detail,
+        also if outcome.untrained else "",
     )
 
 
