@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
 from headscope.core.terms import SOURCES
 from headscope.core.wording import fixed
@@ -141,6 +142,7 @@ def render(outcome: PaperOutcome) -> str:
         total=len(outcome.claims), sections=sections,
         runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
         command=printable(outcome.command),
+        controlled=any(controls(run.tree) for run in outcome.runs.values()),
     )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def render(zoo: ZooOutcome) -> str:
         "zoo", "headscope.papers", styles.css(),
         rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
         headlines=zoo.headlines,
+        controlled=any(run.beside.untrained for run in zoo.asked.values()),
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
         groups=[(g.title, [_row(c, zoo.answers[c.key]) for c in g.claims]) for g in GROUPS],
