@@ -17,11 +17,12 @@ from matplotlib.ticker import PercentFormatter
 from headscope.core.accumulators import Bools
 from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.core.wording import fixed, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
-from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
@@ -39,9 +40,11 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     if not np.isfinite(neurons["effective"].values).any():
         return []
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
+    of_control = control_ranges(tree)
+    one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
-        grid_panel("Neurons that count", effective),
-        grid_panel("The same elsewhere", overlap),
+        grid_panel("Neurons that count", effective, untrained=one),
+        grid_panel("The same elsewhere", overlap, untrained=other),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "sep") is not None:
@@ -60,6 +63,7 @@ def _caption(tree: xr.DataTree) -> str:
         f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}. (d) Overlap "
         "by the share of a head’s attention that goes to each target. "
         f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
+        f"{control_words(tree)}"
     )
 
 
