@@ -28,6 +28,15 @@ def run(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The same of six heads: for what concerns the files, whatever they hold."""
+    tree = add_patterns(add_language(make_tree(2, 3)))
+    folder = tmp_path_factory.mktemp("small")
+    tree.to_netcdf(folder / "atlas.nc", engine="h5netcdf")
+    return folder
+
+
 # --- names ----------------------------------------------------------------------------------
 
 
@@ -76,13 +85,13 @@ def test_json_holds_the_same_and_counts_from_0(headscope, run):
     assert {"labels", "numbers", "relations", "classes", "nearest", "maps"} <= set(told)
 
 
-def test_page_and_figures_are_written_instead(headscope, run, tmp_path):
-    done = headscope("head", run, "L4H5", "-o", "a.html", "--svg", "b.svg", "--png", "c.png")
+def test_page_and_figures_are_written_instead(headscope, small, tmp_path):
+    done = headscope("head", small, "L2H3", "-o", "a.html", "--svg", "b.svg", "--png", "c.png")
     assert (done.code, done.out) == (0, "svg: b.svg\npng: c.png\ncard: a.html\n")
     assert "default-src &#39;none&#39;" in (tmp_path / "a.html").read_text("utf-8")
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    told = json.loads(headscope("head", run, "L4H5", "--json", "-o", "d.html").out)
-    assert (told["card"], told["name"]) == ("d.html", "L4·H5")
+    told = json.loads(headscope("head", small, "L2H3", "--json", "-o", "d.html").out)
+    assert (told["card"], told["name"]) == ("d.html", "L2·H3")
 
 
 def test_a_head_that_is_not_there_is_refused(headscope, run):
@@ -94,10 +103,10 @@ def test_what_is_no_run_is_refused(headscope, tmp_path):
     refused(headscope("head", tmp_path, "L1H1"), "is no run folder")
 
 
-def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, run, tmp_path):
+def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, small, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(headscope("head", run, "L1H1", "-o", "file/a.html"), "cannot write", "choose another")
-    refused(headscope("head", run, "L1H1", "--svg", "a.jpg"), "wanted a name in .svg or .png")
+    refused(headscope("head", small, "L1H1", "-o", "file/a.html"), "cannot write", "choose another")
+    refused(headscope("head", small, "L1H1", "--svg", "a.jpg"), "wanted a name in .svg or .png")
 
 
 # --- text -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
@@ -136,7 +137,7 @@ def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_t
     axes.set_ylim(layers - 0.5, -0.5)
     _head_axes(axes, layers, heads, framed=True)
     shades = [
-        {"fc": color(HUES[1 if level > 0 else -1]), "alpha": abs(level) / STEPS}
+        to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
     ]
     shade_key(axes, shades, (low_text, high_text), width=2 * KEY_SIZE[0])

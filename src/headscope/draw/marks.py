@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, DrawingArea, HPacker, TextArea
-from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
@@ -192,12 +191,19 @@ def cells(
     """
     steps = ramp()
     shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)
+    paths, colors = [], []
     for level in range(1, RAMP_STEPS):
         boxes = _boxes(shade == level, x_edges, y_edges, merge=gap == 0)
         if boxes:
-            path = Path.make_compound_path(*(box_path(*box, gap) for box in boxes))
-            look = {"facecolors": steps[level], "edgecolors": steps[level]}
-            axes.add_collection(PathCollection([path], linewidths=0.0 if gap else 0.25, **look))
+            paths.append(Path.make_compound_path(*(box_path(*box, gap) for box in boxes)))
+            colors.append(steps[level])
+    if paths:
+        look: dict[str, Any] = {
+            "facecolors": colors,
+            "edgecolors": colors,
+            "linewidths": 0.0 if gap else 0.25,
+        }
+        axes.add_collection(PathCollection(paths, **look), autolim=False)
     axes.set_xlim(x_edges[0], x_edges[-1])
     axes.set_ylim(y_edges[0], y_edges[-1])
 
@@ -209,13 +215,12 @@ def cell_key(
 
     under  between which shares of the bar a thin line stands under it, if at all
     """
-    shades = [{"color": shade} for shade in ramp()]
-    shade_key(axes, shades, ("0", top_text), end=end, under=under)
+    shade_key(axes, ramp(), ("0", top_text), end=end, under=under)
 
 
 def shade_key(
     axes: Axes,
-    shades: Sequence[Mapping[str, Any]],
+    shades: Sequence[Any],
     texts: tuple[str, str],
     *,
     width: float = KEY_SIZE[0],
@@ -224,20 +229,20 @@ def shade_key(
 ) -> None:
     """A key below a map: a bar of shades, with a text at each end.
 
-    shades  how each box of the bar looks
+    shades  the colour of each box of the bar
     width   of the bar, in points
     end     of the map's width, where the key ends
     under   between which shares of the bar a thin line stands under it, if at all
     """
     bar = DrawingArea(width, KEY_SIZE[1])
-    step = width / len(shades)
-    for at, look in enumerate(shades):
-        bar.add_artist(Rectangle((at * step, 0), step, KEY_SIZE[1], lw=0, **look))
+    edges = np.linspace(0, width, len(shades) + 1)
+    boxes = [box_path(*pair, 0.0, KEY_SIZE[1], 0.0) for pair in pairwise(edges)]
+    bar.add_artist(PathCollection(boxes, facecolors=shades, linewidths=0.0))
     if under is not None:
         first, last = (width * min(max(share, 0), 1) for share in under)
-        long = max(last - first, LINE_UNDER)
-        place = (min(first, width - long), -2 * LINE_UNDER)
-        bar.add_artist(Rectangle(place, long, LINE_UNDER, lw=0, color=color("ink")))
+        first = min(first, width - LINE_UNDER)
+        line = box_path(first, max(last, first + LINE_UNDER), -2 * LINE_UNDER, -LINE_UNDER, 0.0)
+        bar.add_artist(PathCollection([line], facecolors=color("ink"), linewidths=0.0))
     words = [TextArea(text, textprops={"fontsize": 6.5}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(

@@ -63,6 +63,15 @@ class Shape:
     sinks: bool = False
 
     @property
+    def depth(self) -> int:
+        """How many layers there are, with those that do not attend."""
+        return self.layers + len(self.others)
+
+    def number(self, place: int) -> int:
+        """The model's own number of a layer, by its place among those that attend; both from 0."""
+        return self.numbers[place] if self.numbers else place
+
+    @property
     def size(self) -> str:
         """Layers and heads in words, and which layers are left out."""
         size = f"{self.layers} layers × {self.heads} heads"

@@ -19,7 +19,7 @@ import xarray as xr
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.control import controls
 from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
-from headscope.core.results import DRAWS, at, counted, documents, largest_first, pick
+from headscope.core.results import DRAWS, at, counted, documents, largest_first, naming_layers, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
@@ -218,7 +218,13 @@ def reads(
         @wraps(read)
         def measure(*args: Choice.args, **named: Choice.kwargs) -> Measure:
             runs = tuple(f"{name}{args[0]}" if name.endswith(":") else name for name in names)
-            return Measure(runs, lambda all_runs: read(all_runs.run(runs[0]), *args, **named))
+
+            def measured(all_runs: PaperRuns) -> Measured:
+                run = all_runs.run(runs[0])
+                with naming_layers(run.tree):
+                    return read(run, *args, **named)
+
+            return Measure(runs, measured)
 
         return measure
 

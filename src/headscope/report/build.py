@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
-from headscope.core.head_labels import untrained_words
+from headscope.core.head_labels import unclaimed_words, untrained_words
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -180,7 +180,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "telling": heads.telling(tree),
         "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
-        "untrained": untrained_words(tree),
+        "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

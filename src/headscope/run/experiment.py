@@ -21,6 +21,7 @@ import xarray as xr
 
 import headscope
 from headscope.core.accumulators import REPLICATES
+from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -88,7 +89,8 @@ def run_experiment(
     ):
         if (finished := run.finished()) is not None:
             return finished
-        results = compute(run)
+        with numbering_layers(request.model.shape.numbers):  # where an error or a result names one
+            results = compute(run)
         run.manifest["analyses"] = sorted(results)
         return run.finish(results, title=f"headscope {request.command}")
 

@@ -20,7 +20,7 @@ import xarray as xr
 
 import headscope
 from headscope.core.precision import precision_of
-from headscope.core.results import json_number, printable
+from headscope.core.results import json_number, own_layers, printable
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
@@ -82,6 +82,7 @@ def new_manifest(
             "heads": model.shape.heads, "stack": model.shape.stack,
             "special_tokens": model.special_tokens, **precision_of(identity_of(model)["dtype"]),
             **({"size": model.shape.size} if model.shape.others else {}),
+            **({"layer_numbers": list(model.shape.numbers)} if model.shape.numbers else {}),
         },
         "corpus": dict(corpus),
         "counts": dict(counts),
@@ -103,7 +104,7 @@ def label(
 
     Neither the date nor how it was run is among them: the same spec gives the same file.
 
-    results  by group
+    results  by group; where only some layers attend, these get the model's own numbers
     more     further attributes of the root
     """
     m, c = manifest["model"], manifest["counts"]
@@ -121,6 +122,9 @@ def label(
         "spec_fingerprint": manifest["fingerprint"],
         "indexing": "layers and heads count from 0; query attends to key",
     }  # fmt: skip
+    if numbers := m.get("layer_numbers"):
+        results = {name: own_layers(one, numbers) for name, one in results.items()}
+        attrs["layer_numbers"] = " ".join(map(str, numbers))
     if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
     # File names may hold what HDF5 cannot: lone surrogates and NUL.

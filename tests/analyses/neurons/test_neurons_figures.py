@@ -157,6 +157,48 @@ def test_what_no_head_attends_to_is_not_spoken_of():
     assert "Attention to the previous token goes with many neurons: yes" in caption
 
 
+def make_pairs():
+    """As of pairs of sentences: head 6, of layer 2, is most a bag of words, by two neurons."""
+    neurons, heads = make_neurons(), ("layer", "head")
+    neurons = neurons.reindex(
+        contrast=[*CONTRASTS, "own_segment"], target=[*TARGETS, "own_segment"]
+    )
+    bag = np.linspace(-0.1, 0.3, LAYERS * HEADS).reshape(LAYERS, HEADS)
+    bag[1, 2] = 0.9
+    _ends(neurons, "bag_of_words", heads, bag, 0.01)
+    _ends(neurons, "own_segment_overlap", heads, 0.5 + bag / 4, 0.02)
+    telling = np.full((LAYERS, HEADS, 4), np.nan)
+    telling[..., 3] = 9 - 8 * bag
+    _ends(neurons, "separation_effective", (*heads, "contrast"), telling, 0.1)
+    separation = np.zeros((LAYERS, HEADS, 4, WIDTH))
+    separation[1, 2, 3, [4, 9]] = -6, 2
+    neurons["separation"] = ((*heads, "contrast", "neuron"), separation)
+    for end, ends in (("", (-0.5, 0.3)), ("_ci_low", (-0.6, -0.1)), ("_ci_high", (-0.4, 0.5))):
+        neurons[f"rank_correlation{end}"].loc[{"target": "own_segment"}] = list(ends)
+    return neurons
+
+
+def test_of_pairs_the_neurons_that_tell_the_sentences_apart_are_named():
+    tree = make(make_pairs())
+    caption = pictures()["neurons"].caption(tree)
+    assert (
+        "Even attention to the words of the own sentence goes with few neurons: yes "
+        "(ρ = −0.50 [−0.60, −0.40]); with fixed ones: neither way"
+    ) in caption
+    assert (
+        "Most a bag of words of its own sentence is L2·H3, 0.90 [0.89, 0.91]: 1.80 neurons tell "
+        "the sentences apart there, most of all 4 (75 %), 9 (25 %), counted from 0."
+    ) in caption
+    number, overlap = draw(tree, "neurons").axes[-2:]
+    bag = tree["neurons"]["bag_of_words"].values.ravel()
+    for axes, values in ((number, 9 - 8 * bag), (overlap, 0.5 + bag / 4)):
+        np.testing.assert_allclose(marks_of(axes, "blue"), np.stack([bag, values], -1))
+
+
+def test_of_single_sentences_nothing_is_said_of_bags_of_words():
+    assert "own sentence" not in pictures()["neurons"].caption(make())
+
+
 def test_sources_are_the_sums_over_the_parts_of_the_query():
     tree = make()
     figure = draw(tree, "neuron_sources")

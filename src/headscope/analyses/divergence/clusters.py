@@ -31,6 +31,7 @@ from headscope.core.results import (
     group,
     head_name,
     layer_name,
+    layer_number,
     needed,
     place_name,
     shape,
@@ -253,8 +254,8 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
     own = cluster_of(tree, layer, head)
     nearest = [
         {
-            "layer": near.layer, "head": near.head, "name": place_name(near.layer, near.head),
-            **named_ends((near.js, near.low, near.high)),
+            "layer": layer_number(near.layer), "head": near.head,
+            "name": place_name(near.layer, near.head), **named_ends((near.js, near.low, near.high)),
         }
         for near in nearest_heads(tree, layer, head)
     ]  # fmt: skip
@@ -300,7 +301,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
             "model": str(tree.attrs.get("model", "")),
             "revision": str(tree.attrs.get("revision", "")), "cluster": one.number,
             "size": len(one.units), "what": one.what, "name": one.name,
-            "first_layer": one.layers[0], "last_layer": one.layers[1],
+            "first_layer": layer_number(one.layers[0]), "last_layer": layer_number(one.layers[1]),
             "medoid": head_name(one.medoid, heads), "silhouette": one.silhouette[0],
             "silhouette_ci_low": one.silhouette[1], "silhouette_ci_high": one.silhouette[2],
             "jaccard": one.jaccard, "roles": "; ".join(f"{many} {role}" for role, many in counts),

@@ -20,7 +20,13 @@ import numpy as np
 
 from headscope.analyses.divergence import clustering
 from headscope.core.accumulators import Float64, Ints, generator, ratio
-from headscope.core.intervals import CORRELATION, POSITIVE, estimate, left_one_out
+from headscope.core.intervals import (
+    CORRELATION,
+    POSITIVE,
+    estimate,
+    estimate_share,
+    left_one_out,
+)
 from headscope.core.results import Variable
 
 LAYERS = "Clark et al. 2019, §6; the statistic and its test are ours"
@@ -223,7 +229,7 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
             f"{mean} by the distance of their layers", LAYERS, unit,
         ),
         "nearest_layer": (
-            estimate(left_one_out(near), asked=len(near) - left[:, None]), ("where",),
+            estimate_share(left_one_out(near), len(near) - left[:, None]), ("where",),
             "share of heads whose nearest head is in such a layer", LAYERS,
             "probability",
         ),

@@ -19,7 +19,7 @@ import xarray as xr
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
 from headscope.core.accumulators import Float64, TopRecords
-from headscope.core.intervals import SHARE, estimate
+from headscope.core.intervals import SHARE, estimate_share
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import TOKENS, folded, places
@@ -91,8 +91,8 @@ class Patterns(Analysis):
         share = self.share(self.maps, self.count)
         draws = ratio_of(self.maps, self.count)
         maps = self.count.sums * self.scope.heads  # [replicate + 1] of a layer
-        by_layer = estimate(draws.mean(2), asked=maps[:, None, None])
-        whole = estimate(draws.mean((1, 2)), asked=maps[:, None] * self.scope.layers)
+        by_layer = estimate_share(draws.mean(2), maps[:, None, None])
+        whole = estimate_share(draws.mean((1, 2)), maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
         told = "share of maps that are of the class"
         rows = {

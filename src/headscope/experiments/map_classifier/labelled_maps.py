@@ -116,7 +116,7 @@ def draw(
         second = np.flatnonzero(example.segment_ids)
         boundary = int(second[0]) if len(second) else -1
         for layer, head, kept in _maps(model, example, heads):
-            drawn.append(Drawn(*origin, layer, head, boundary, kept))
+            drawn.append(Drawn(*origin, model.shape.number(layer), head, boundary, kept))
     return drawn
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.core.accumulators import Float64
+from headscope.core.results import layer_number
 from headscope.experiments.probes import feature_files, probe_plan
 from headscope.experiments.probes.feature_files import FeatureFolder, FeaturePlace
 from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
@@ -133,12 +134,13 @@ class _ProbeRun:
 
     def _of_layer(self, layer: int) -> State:
         settings, features = self.plan.settings, self.features
-        # hidden states begin with the embeddings
+        number = layer_number(layer)
+        # hidden states begin with the embeddings, and are those of all layers
         train, dev, test = (
-            HiddenStates(split.sentences, partial(file.read, part=layer + 1))
+            HiddenStates(split.sentences, partial(file.read, part=number + 1))
             for split, file in zip(self.plan.splits, features.of("hidden"), strict=True)
         )
-        name = f"structural-{layer}"
+        name = f"structural-{number}"
         return structural_scores(
             (train, dev, test), rank=settings.rank, epochs=settings.structural_epochs,
             seed=settings.seed, state=features.scratch(name), key=f"{features.key} {name}",

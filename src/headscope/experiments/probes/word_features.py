@@ -33,7 +33,7 @@ def attention_shape(sentence: TreeSentence, model: Model) -> Shape:
 
 def hidden_shape(sentence: TreeSentence, model: Model) -> Shape:
     """[layer + 1, word, neuron]: the embeddings, then the output of every layer."""
-    return model.shape.layers + 1, len(sentence), model.network.config.hidden_size
+    return model.shape.depth + 1, len(sentence), model.network.config.hidden_size
 
 
 def attention_of(model: Model, pieces: str) -> Extract:
