@@ -17,7 +17,7 @@ from headscope.run.control import MOST_DEALT, SOME, shuffled, untrained
 from headscope.run.store import open_run
 from made_models import small_bert
 
-QUICK = {"analyses": ("surface", "entropy"), "limit": 3, "replicates": 10}
+QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
 STOCK = hs.Execution(linears="stock", threads=1)
 
 
@@ -50,7 +50,7 @@ def test_an_atlas_has_a_control_by_default(no_control):
 
 
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
-    assert sum(labelled(free)) > 0.8 * len(labelled(free))
+    assert sum(labelled(free)) > 0.7 * len(labelled(free))  # by thresholds alone
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
