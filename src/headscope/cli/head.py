@@ -37,11 +37,11 @@ def head_command(given: _HeadOptions) -> None:
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
     layer, place = head_named(given.head)
-    from headscope.core.results import layer_numbers, layer_place, naming_layers
+    from headscope.core.results import derived_once, layer_numbers, layer_place, naming_layers
     from headscope.run.store import open_run
 
     run = open_run(given.run)
-    with naming_layers(run.tree):
+    with derived_once(), naming_layers(run.tree):
         _tell(run, layer_place(layer, layer_numbers(run.tree)), place, given)
 
 

@@ -97,7 +97,7 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
 
 def surely(parts: Estimate) -> Floats:
-    """The lower ends of the intervals; the values where there are none."""
+    """The lower ends of the intervals; the values where there are none, which make no label."""
     return np.asarray(np.where(np.isfinite(parts.low), parts.low, parts.value))
 
 

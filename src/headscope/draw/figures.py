@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.core.question import parts
+from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
 from headscope.draw.panel import PanelStore, Picture
@@ -22,6 +23,7 @@ def pictures() -> dict[str, Picture]:
     return known
 
 
+@derived_once()
 def draw(
     tree: xr.DataTree, name: str, *, columns: int | None = None, panels: PanelStore | None = None
 ) -> Figure:
@@ -43,6 +45,7 @@ def draw(
     return panels.figure(picture, columns=columns)
 
 
+@derived_once()
 def save_figures(
     tree: xr.DataTree, folder: Path, *, panels: PanelStore | None = None
 ) -> list[Path]:

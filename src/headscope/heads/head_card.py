@@ -20,6 +20,7 @@ from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
+    derived_once,
     documents,
     head_name,
     layer_number,
@@ -83,6 +84,7 @@ class HeadCard:
     n: int
 
 
+@derived_once()
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     """All that a run says of one head, empty where it lacks it; InputError for no such head."""
     layers, heads = shape(tree)
@@ -131,6 +133,7 @@ def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
     return RankedNumber(metric, ends, int((all_of > own).sum()) + 1, len(all_of), percentile)
 
 
+@derived_once()
 def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
     """Everything of the card, ready for `json.dumps(…, allow_nan=False)`: NaN becomes null."""
     closest = card.labels.closest
@@ -173,6 +176,7 @@ def _plain(told: Any) -> Any:
     return told
 
 
+@derived_once()
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
     n = card.n

@@ -118,7 +118,7 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
     named = [role for role in ORDER if role in TARGETS and (role != "first" or not has_cls(tree))]
     shares: dict[str, Any] = {role: attention_to(tree, role) for role in named}
     return {
-        role: (share.value if by_value else surely(share)) > TARGETS[role].least
+        role: (share.value if by_value else share.low) > TARGETS[role].least
         for role, share in shares.items()
     }
 

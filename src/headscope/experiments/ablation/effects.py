@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, stdtr
-from scipy.stats import binomtest, false_discovery_control
 
 from headscope.core.accumulators import Array, Float64, left_out, ratio
 from headscope.core.intervals import Estimate, estimate, moves_of, standard_error
@@ -97,6 +96,8 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
             for one, other in ((right[:1], ~right[1:]), (~right[:1], right[1:]))
         )
     if task.metrics[0] == "accuracy":
+        from scipy.stats import binomtest  # half a second, which reports of other runs need not
+
         moved = lost + gained  # McNemar's exact test; 1 where nothing changed
         p = np.array([
             binomtest(int(fell), int(many)).pvalue if many else 1.0
@@ -142,6 +143,8 @@ def verdicts(differences: Float64, q: Float64) -> list[str]:
 
 def corrected(p: Float64) -> Float64:
     """p as Benjamini and Hochberg adjust them; NaN stays and does not count."""
+    from scipy.stats import false_discovery_control
+
     out = np.full_like(p, np.nan)
     there = ~np.isnan(p)
     if there.any():

@@ -18,7 +18,6 @@ from typing import Any
 
 import pandas as pd
 
-import headscope
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
@@ -32,7 +31,7 @@ from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import Manifest, versions
+from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
 from headscope.run.store import MANIFEST, Run, RunFolder
 
@@ -51,9 +50,10 @@ class Zoo(ZooOutcome):
 
     def report(self) -> Path:
         """Writes the tables, the figures and report.html; returns the page."""
-        write_tables(self)
-        save_figures(self)
-        return write_page(self.path / "report.html", render(self))
+        with RunFolder(self.path).listing():
+            write_tables(self)
+            save_figures(self)
+            return write_page(self.path / "report.html", render(self))
 
 
 def zoo(
@@ -86,7 +86,7 @@ def zoo(
     folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = {  # everything but the models that decides the numbers
-        "headscope": headscope.__version__, "command": "zoo", "corpus": corpus.describe(),
+        "versions": deciding_versions(), "command": "zoo", "corpus": corpus.describe(),
         "dtype": loading.get("dtype", "float32"), "settings": settings.as_dict(),
     }  # fmt: skip
     annotated = _annotated(corpus, settings.limit)
