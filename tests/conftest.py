@@ -23,10 +23,14 @@ def pytest_configure():
 
 
 def pytest_collection_finish():
-    """What is loaded by now stays: looking through it for garbage took a tenth of the time."""
+    """What is loaded by now stays: looking through it for garbage took a tenth of the time.
+
+    What tests make is looked through after so many objects, a figure or two, not after 700.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(30_000)
 
 
 @pytest.fixture(scope="session")

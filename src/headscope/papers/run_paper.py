@@ -154,11 +154,12 @@ def _outcome_record(outcome: PaperOutcome) -> Manifest:
 def _write(outcome: PaperOutcome) -> None:
     folder = outcome.folder
     try:
-        _figures(outcome)
-        put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
-        lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
-        put(folder / "lines.json", lines.encode())
-        put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
+        with RunFolder(folder).listing():
+            _figures(outcome)
+            put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
+            lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
+            put(folder / "lines.json", lines.encode())
+            put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise why_unwritten(error, folder) from error
 

@@ -34,7 +34,7 @@ from headscope.report import heads, run_facts
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
-from headscope.run.store import why_unwritten
+from headscope.run.store import RunFolder, why_unwritten
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
@@ -74,7 +74,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once(), naming_layers(tree):
+        with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
             write_tables(tree, folder / "tables")
             for picture in pictures().values():  # some measure text as it is outside the style
                 panels.of(picture)

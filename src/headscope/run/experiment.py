@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import torch
 import xarray as xr
 
-import headscope
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
@@ -29,7 +28,13 @@ from headscope.model.model import Model, evaluating
 from headscope.run.atlas import Execution
 from headscope.run.compute import fastest_linears
 from headscope.run.life_cycle import RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
+from headscope.run.manifest import (
+    Manifest,
+    deciding_versions,
+    identity_of,
+    new_manifest,
+    training_history,
+)
 from headscope.run.settings import BATCH_TOKENS
 from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_data import TaskData
@@ -122,7 +127,7 @@ def of_task(data: TaskData) -> dict[str, Any]:
 def _spec(request: ExperimentRequest) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(dict(request.settings)))
     return {
-        "headscope": headscope.__version__,
+        "versions": deciding_versions(),
         "command": request.command,
         "model": identity_of(request.model),
         "others": {},

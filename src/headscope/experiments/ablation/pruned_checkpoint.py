@@ -38,9 +38,10 @@ from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variant_answers import naive
 from headscope.experiments.ablation.variants import Head, StandIn, Variant, heads_in
 from headscope.model.batch import Batch
-from headscope.model.checkpoint import quietly, weights_sha256
+from headscope.model.checkpoint import quietly
 from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
+from headscope.model.weights import weights_sha256
 from headscope.run.store import Run
 
 TOLERANCE = 1e-4  # of the largest logit

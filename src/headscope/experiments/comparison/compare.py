@@ -15,7 +15,6 @@ from typing import Any
 
 import xarray as xr
 
-import headscope
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.question import questions
 from headscope.core.results import (
@@ -162,7 +161,7 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
     record = Path(job.tuned.name) / manifest.TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
-        "headscope": headscope.__version__, "command": "compare",
+        "versions": manifest.deciding_versions(), "command": "compare",
         "base": manifest.identity_of(job.base), "model": manifest.identity_of(job.tuned),
         "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,

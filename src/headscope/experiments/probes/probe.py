@@ -29,6 +29,7 @@ from headscope.model.model import Model
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.manifest import identity_of
 from headscope.run.settings import fingerprint
 from headscope.run.store import Run, State
 
@@ -82,7 +83,7 @@ def probe(
     )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
-        key = fingerprint({"model": model.sha256, "linears": run.linears, **plan.spec})
+        key = fingerprint({"model": identity_of(model), "linears": run.linears, **plan.spec})
         trained = sum(job.size for job in plan.jobs) * settings.epochs
         read = plan.sentences * len(plan.kinds)
         meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)

@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from headscope.experiments.probes.resumable_training import drawn_with
 from headscope.experiments.probes.trees import TreeSentence
 from headscope.model.batch import Batch
-from headscope.model.checkpoint import parameters_sha256
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, run_network, show_layers
+from headscope.model.weights import parameters_sha256
 
 LARGEST = float(np.finfo(np.float16).max)
 Features = npt.NDArray[np.float16]

@@ -18,7 +18,6 @@ from typing import Any
 
 import pandas as pd
 
-import headscope
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
@@ -33,7 +32,7 @@ from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_anal
 from headscope.run.atlas import Execution, atlas
 from headscope.run.control import NONE, RANDOM
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import Manifest, versions
+from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
 from headscope.run.store import MANIFEST, Run, RunFolder
 
@@ -52,9 +51,10 @@ class Zoo(ZooOutcome):
 
     def report(self) -> Path:
         """Writes the tables, the figures and report.html; returns the page."""
-        write_tables(self)
-        save_figures(self)
-        return write_page(self.path / "report.html", render(self))
+        with RunFolder(self.path).listing():
+            write_tables(self)
+            save_figures(self)
+            return write_page(self.path / "report.html", render(self))
 
 
 def zoo(
@@ -89,7 +89,7 @@ def zoo(
     folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = {  # everything but the models that decides the numbers
-        "headscope": headscope.__version__, "command": "zoo", "corpus": corpus.describe(),
+        "versions": deciding_versions(), "command": "zoo", "corpus": corpus.describe(),
         "dtype": loading.get("dtype", "float32"), "settings": settings.as_dict(),
         "control": str(control or NONE),
     }  # fmt: skip
