@@ -23,10 +23,14 @@ def pytest_configure():
 
 
 def pytest_collection_finish():
-    """What is loaded by now stays: looking through it for garbage took a tenth of the time."""
+    """What is loaded by now stays: looking through it for garbage took a tenth of the time.
+
+    What tests make is looked through after so many objects, a figure or two, not after 700.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(30_000)
 
 
 @pytest.fixture(scope="session")
@@ -54,13 +58,25 @@ def no_control():
     Tests of the control ask for one.
     """
     from headscope.cli.atlas import atlas_command
+    from headscope.cli.reproduce import reproduce_command
+    from headscope.cli.zoo import zoo_command
+    from headscope.papers.zoo.run_zoo import zoo
     from headscope.run.atlas import atlas
 
-    option = next(p for p in atlas_command.params if p.name == "control")
-    usual, option.default = option.default, "none"
-    atlas.__kwdefaults__["control"] = "none"
-    yield usual
-    atlas.__kwdefaults__["control"] = option.default = usual
+    commands = (atlas_command, zoo_command, reproduce_command)
+    options = [next(p for p in command.params if p.name == "control") for command in commands]
+    calls = [call.__kwdefaults__ for call in (atlas, zoo)]
+    usual = {option.default for option in options} | {defaults["control"] for defaults in calls}
+    for option in options:
+        option.default = "none"
+    for defaults in calls:
+        defaults["control"] = "none"
+    (one,) = usual  # all have the same
+    yield one
+    for option in options:
+        option.default = one
+    for defaults in calls:
+        defaults["control"] = one
 
 
 @pytest.fixture

@@ -113,17 +113,18 @@ def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, small, tmp
 
 
 @pytest.mark.parametrize(
-    "tree",
+    "made",
     [
-        add_patterns(make_tree(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
-        make_language_tree(2, 3, hostile=True),
-        add_inputs(add_language(make_tree(6, 12), hostile=True)),
+        lambda: add_patterns(make_tree(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
+        lambda: make_language_tree(2, 3, hostile=True),
+        lambda: add_inputs(add_language(make_tree(6, 12), hostile=True)),
     ],
 )
-def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
+def test_nothing_of_a_card_can_steer_a_terminal(made, capsys):
     """Control characters become �, others that steer their escape; no token ends a line."""
     from headscope.cli.terminal_output import say
 
+    tree = made()
     say(card_text(tree, head_card(tree, 0, 0)))
     written = capsys.readouterr().out
     assert "\x1b" not in written
@@ -133,15 +134,14 @@ def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
 
 
 @pytest.mark.parametrize(
-    "tree",
+    ("size", "options"),
     [
-        make_tree(1, 1, groups=()),
-        make_tree(2, 2, decoder=True),
-        make_tree(2, 2, documents=1),
-        make_tree(1, 1),
+        ((1, 1), {"groups": ()}), ((2, 2), {"decoder": True}), ((2, 2), {"documents": 1}),
+        ((1, 1), {}),
     ],
-)
-def test_a_card_of_little_is_short_and_not_wrong(tree):
+)  # fmt: skip
+def test_a_card_of_little_is_short_and_not_wrong(size, options):
+    tree = make_tree(*size, **options)
     text = card_text(tree, head_card(tree, 0, 0))
     assert "nan" not in text
     assert text.startswith("L1·H1 of e5-small")

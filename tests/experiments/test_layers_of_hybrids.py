@@ -229,3 +229,11 @@ def test_the_best_head_of_a_relation_is_of_the_models_number(folder: Path) -> No
 def test_a_translator_is_wanted_where_words_are_aligned(folder: Path) -> None:
     with pytest.raises(ModelError, match="no encoder-decoder"):
         load_translator(str(folder / "even"), languages=("de", "en"))
+
+
+def test_a_view_is_asked_for_heads_by_the_models_number(folder: Path) -> None:
+    command = ("view", folder / "even", "the cat sat.", "-o", folder / "view.html")
+    told(*command, "--svg", folder / "view.svg", "--heads", "4-2", "--detail", "2-1")
+    assert "L4·H2" in (folder / "view.svg").read_text("utf-8")
+    refused = str(asked(*command, "--detail", "1-1").exception)
+    assert refused == "layer 1 has no attention; wanted one of the layers 2, 4"

@@ -87,15 +87,18 @@ def test_a_map_has_the_shades_of_the_roots_of_its_weights():
 @pytest.mark.parametrize(
     "made",
     [
-        make_tree(1, 1, groups=()),
-        make_tree(2, 2, decoder=True),
-        make_tree(2, 2, documents=1),
-        make_tree(1, 1),
-        make_language_tree(2, 3, hostile=True),
-        add_patterns(make_tree(2, 3, model="$x^2$\x1b"), tokens=["$a$", "\u202eb", "\x00", "橋"]),
+        lambda: make_tree(1, 1, groups=()),
+        lambda: make_tree(2, 2, decoder=True),
+        lambda: make_tree(2, 2, documents=1),
+        lambda: make_tree(1, 1),
+        lambda: make_language_tree(2, 3, hostile=True),
+        lambda: add_patterns(
+            make_tree(2, 3, model="$x^2$\x1b"), tokens=["$a$", "\u202eb", "\x00", "橋"]
+        ),
     ],
 )
 def test_whatever_is_missing_or_hostile_there_is_a_figure(made):
+    made = made()
     card = head_card(made, 0, 0)
     figure = draw_head_card(made, card)
     assert picture_bytes(figure, "png").startswith(b"\x89PNG")

@@ -1,6 +1,7 @@
 """A run is held against networks without training: what is true of them is said of no head."""
 
 import pytest
+import torch
 import xarray as xr
 
 import headscope as hs
@@ -12,7 +13,7 @@ from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
-from headscope.run.control import shuffled, untrained
+from headscope.run.control import MOST_DEALT, SOME, shuffled, untrained
 from headscope.run.store import open_run
 from made_models import small_bert
 
@@ -49,7 +50,7 @@ def test_an_atlas_has_a_control_by_default(no_control):
 
 
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
-    assert sum(labelled(free)) > 0.75 * len(labelled(free))
+    assert sum(labelled(free)) > 0.7 * len(labelled(free))  # by thresholds alone
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
@@ -112,8 +113,18 @@ def test_the_control_is_the_same_again_and_kept_in_the_folder(unknowing, held, t
 
 def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
     own = tiny.network.state_dict()
+    large = set()
     for name, tensor in shuffled(tiny.network).state_dict().items():
-        assert tensor.flatten().sort().values.equal(own[name].flatten().sort().values)
+        one, other = (each.flatten().sort().values for each in (tensor, own[name]))
+        if tensor.numel() <= MOST_DEALT:
+            assert one.equal(other)
+        else:  # so many draws from some of its entries
+            large.add(name)
+            assert torch.isin(one, other).all()
+            torch.testing.assert_close(one.std(), other.std(), rtol=0.02, atol=0)
+            assert one.unique().numel() > 0.9 * SOME
+        assert len(tensor.shape) < 2 or not tensor.equal(own[name])
+    assert large == {"embeddings.word_embeddings.weight"}
     drawn = untrained(tiny.network).state_dict()
     weights = [name for name in own if own[name].ndim > 1 and own[name].is_floating_point()]
     assert not any(drawn[name].equal(own[name]) for name in weights)

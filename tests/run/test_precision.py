@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+import xarray as xr
+from benchmarks.precision import compared
 
 import headscope as hs
 from headscope.core.precision import HALF, precision_in_words, precision_of
@@ -33,6 +35,22 @@ def test_entropies_err_by_no_more_than_is_said(runs, dtype):
     assert 0 < error <= HALF[dtype][0]
 
 
+def test_words_that_flip_are_counted_by_cell():
+    """Of 30 words of the first relation 6 and 9 are found, of 10 of the other 5 and 4."""
+
+    def made(first, second, head):
+        cells = np.array([first / 30, second / 10]).reshape(1, 1, 1, 2)
+        place = {f"best_{part}": ("relation", [at, 0]) for part, at in
+                 (("layer", 0), ("head", head), ("direction", 0))}  # fmt: skip
+        dims = ("layer", "head", "direction", "relation")
+        return xr.Dataset({"accuracy": (dims, cells), "count": ("relation", [30, 10]), **place})
+
+    assert compared(made(6, 5, 0), made(9, 4, 2)) == (
+        "2 of 2 cells differ, by 3 of 30 words at most; accuracy by 10.0 points at most, of "
+        "relations with 25 words or more; 1 of 1 best heads are others"
+    )
+
+
 def test_wide_numbers_have_nothing_to_say():
     for dtype in ("float32", "float64"):
         assert precision_of(dtype) == {}
@@ -49,3 +67,5 @@ def test_manifest_and_report_say_it_of_half_precision_alone(runs, dtype):
     if half:
         assert told["Precision"].startswith(f"{dtype}: ")
         assert f"up to {HALF[dtype][0]:g} nats" in told["Precision"]
+        assert f"up to {100 * HALF[dtype][2]:g} % of them" in told["Precision"]
+        assert manifest["model"]["found_words_error"] == HALF[dtype][2]

@@ -37,7 +37,7 @@ COMMANDS = {
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
 # objects takes a thirteenth of a run's time.
-LOOK_FOR_GARBAGE = (50_000, 20, 50)
+LOOK_FOR_GARBAGE = (200_000, 20, 50)
 
 
 class LazyGroup(click.Group):

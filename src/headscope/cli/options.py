@@ -28,6 +28,15 @@ _HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
+def control_option(what: str, **place: Any) -> Any:
+    """--control; `what` is held against it."""
+    return option(
+        f"What {what} are held against: random, networks that have learned nothing; a folder with "
+        "a model of the same shape; none.",
+        "random", metavar="random|none|FOLDER", **place,
+    )  # fmt: skip
+
+
 def output_option(text: str, *, metavar: str | None = None, heading: str = "How to run") -> Any:
     """The field of `-o`, `--output`, which is required."""
     return option(text, names="-o --output", required=True, heading=heading, metavar=metavar)

@@ -2,9 +2,9 @@
 
 Questions make claims about heads (`Question.claims`). A claim that passes the rule of its kind
 (`Question.rules`) is a label, if its number departs from what the control of the run shows: the
-lower end of its interval lies above the value of every head of every network without training,
-which corrects for how many heads are looked at. Report, tables, views and the card of a head take
-their words from here.
+lower end of its interval lies above the value of every head of every network without training, by
+a point or more, which corrects for how many heads are looked at. Report, tables, views and the card
+of a head take their words from here.
 """
 
 from __future__ import annotations

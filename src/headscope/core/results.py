@@ -285,6 +285,11 @@ def keeping_draws() -> Iterator[None]:
         _KEEP.reset(token)
 
 
+def draws_kept() -> bool:
+    """Whether results hold them now."""
+    return _KEEP.get()
+
+
 def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:

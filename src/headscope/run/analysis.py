@@ -65,6 +65,7 @@ class Scope:
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     sinks           rows of attention leave a weight for no token
+    control         a network without training is read: only what claims compare is wanted
     """
 
     layers: int
@@ -80,6 +81,7 @@ class Scope:
     seed: int = 0
     neurons: int = 0
     sinks: bool = False
+    control: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's groups of documents or fewer."""
@@ -98,12 +100,14 @@ class Analysis:
     needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
     source   the paper and section
+    costly   whether networks without training are asked it of some of their inputs alone
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"attention"})
     summary: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    costly: ClassVar[bool] = False
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

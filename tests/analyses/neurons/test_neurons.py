@@ -80,10 +80,9 @@ def seen_alone(network: Any, example: Example) -> tuple[np.ndarray, np.ndarray, 
     return q, k, extraction.attention_maps(network, example.input_ids, example.segment_ids)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_real_text_agrees_with_the_reference(
-    demo: Model, wide: Any, text: list[Example], found: xr.Dataset, name: str
-) -> None:
+@pytest.fixture(scope="module")
+def expected(demo: Model, wide: Any, text: list[Example]) -> dict[str, np.ndarray]:
+    """The same by the reference, one input at a time."""
     alone = []
     for example in text:
         q, k, attention = seen_alone(wide, example)
@@ -92,9 +91,15 @@ def test_real_text_agrees_with_the_reference(
         kinds = neurons.kinds(is_sep, example.segment_ids.tolist(), example.special)
         scale, words = q.shape[-1] ** -0.5, neurons.words(example.special)
         alone.append(neurons.measures(q, k, attention, scale, everything, kinds, words))
-    expected = neurons.over_examples(alone)[name]
-    assert np.isfinite(expected).all()
-    np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-9)
+    return neurons.over_examples(alone)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_text_agrees_with_the_reference(
+    found: xr.Dataset, expected: dict[str, np.ndarray], name: str
+) -> None:
+    assert np.isfinite(expected[name]).all()
+    np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
 def test_the_parts_of_the_first_layer_agree_with_the_reference(

@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
+from headscope.core.wording import fixed
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
 from report.synthetic import make_tree
@@ -119,6 +120,32 @@ def test_the_verdict_follows_from_the_correlations(rho, half, answers):
     assert found == answers
     assert "n = 26 documents" in caption
     assert "[SEP]" in caption
+
+
+EXPECTED_RHO = [[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]]
+
+
+@pytest.mark.parametrize(
+    ("untrained", "half", "answer"),
+    [
+        (EXPECTED_RHO, 0.02, "no more than without training"),
+        ([[0.0] * 3] * 2, 0.02, "yes"),  # 0.5 away, where both intervals take 0.2 and 0.02
+        ([[0.0] * 3] * 2, 0.47, "no more than without training"),  # √(0.2² + 0.47²) > 0.5
+        ([[0.0] * 3] * 2, 0.45, "yes"),
+        ([[np.nan] * 3] * 2, 0.02, "yes"),  # a control that says nothing takes nothing away
+    ],
+)
+def test_a_claim_that_networks_without_training_satisfy_too_is_not_confirmed(
+    untrained, half, answer
+):
+    tree = make(make_neurons(rho=EXPECTED_RHO, half=0.2))
+    of_control = make(make_neurons(rho=untrained, half=half))["neurons"]
+    tree["control/shuffled/neurons"] = of_control.copy()
+    caption = pictures()["neurons"].caption(tree)
+    found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)
+    assert found == [answer] * 6
+    there = [fixed(rho, 2) for rho in np.array(untrained)[:, 0] if np.isfinite(rho)]
+    assert re.findall(r"without training ([−\d.]+)\)", caption)[:2] == there
 
 
 def test_what_no_head_attends_to_is_not_spoken_of():

@@ -164,7 +164,9 @@ def _numbers(tree: xr.DataTree) -> dict[str, Floats]:
 
 
 def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, widths: bool) -> str:
-    """What a cluster's heads do much more: attend to a target, or (`widths`) wider or narrower."""
+    """What a cluster's heads do much more: attend to a target, or (`widths`) wider or narrower;
+    '' for what is no difference as it is printed.
+    """
     if own.all():
         return ""
     differ = {name: value for name, value in numbers.items() if value.std() > 0}
@@ -182,12 +184,12 @@ def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, wi
         best = max(targets, key=lambda name: targets[name])
         goal = token_names(tree).get(best) or TARGETS[best].goal
         ends = [percent(side[best]) for side in (here, there)]
-        return f"more to {goal} ({ends[0]}, others {ends[1]})"
+        return f"more to {goal} ({ends[0]}, others {ends[1]})" if ends[0] != ends[1] else ""
     if not widths or abs(apart.get(WIDTH, 0)) < SPREADS:
         return ""
     how = "spread wider" if apart[WIDTH] > 0 else "on fewer tokens"
     ends = [plain(side[WIDTH], "nats") for side in (here, there)]
-    return f"{how} (entropy {ends[0]} nats, others {ends[1]})"
+    return f"{how} (entropy {ends[0]} nats, others {ends[1]})" if ends[0] != ends[1] else ""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import torch
 import xarray as xr
 from scipy.spatial.distance import squareform
 
-from headscope.analyses.divergence.head_clusters import cluster_results
+from headscope.analyses.divergence.head_clusters import cluster_results, control_results
 from headscope.analyses.divergence.head_map import head_map
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE, Estimate, estimate
@@ -48,6 +48,7 @@ class Divergence(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows"})
     summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
     source: ClassVar[str] = "Clark et al. 2019, §6"
+    costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(scope)
@@ -100,13 +101,15 @@ class Divergence(Analysis):
         bounds = (0, LN2) if self.reduction == "mean" else POSITIVE
         mean = estimate(draws, bounds=bounds, sizes=sizes_of(self.total, self.count))
         square = Estimate(*(self._square(a) for a in (mean.value, mean.low, mean.high)))
-        places, stress = head_map(square.value)
         unit = "nats" if self.reduction == "mean" else "nats·tokens"
         name = "Jensen-Shannon divergence between heads"
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
+        scope = self.scope
+        if scope.control:
+            return labelled({"js": js, **control_results(draws[0], seed=scope.seed)})
+        places, stress = head_map(square.value)
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
-        scope = self.scope
         more, coords = cluster_results(draws, heads=scope.heads, seed=scope.seed, unit=unit)
         variables = {"js": js, "mds": mds, "mds_stress": left, **more}
         return labelled(variables, coords={"axis": ("x", "y"), **coords})

@@ -52,5 +52,5 @@ LABELS = {
 QUESTION = Question(
     name="neurons", package=__name__, slow=True, title="Neurons", place=60,
     measure="measure:Neurons", figures="figure:FIGURES", section="figure:SECTIONS",
-    terms=TERMS, labels=LABELS,
+    terms=TERMS, labels=LABELS, controlled=True,
 )  # fmt: skip

@@ -15,12 +15,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
+from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
 from headscope.core.wording import fixed, number, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
-from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
@@ -29,6 +31,7 @@ from headscope.page.sections import SectionPlan
 OWN = "own_segment"
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
 EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1)), OWN: (-1, 1)}
+QUANTITIES = ("effective", "position_overlap")
 NAMED = 3  # neurons that a sentence names
 LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
@@ -39,9 +42,11 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     if not np.isfinite(neurons["effective"].values).any():
         return []
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
+    of_control = control_ranges(tree)
+    one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
-        grid_panel("Neurons that count", effective),
-        grid_panel("The same elsewhere", overlap),
+        grid_panel("Neurons that count", effective, untrained=one),
+        grid_panel("The same elsewhere", overlap, untrained=other),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "sep") is not None:
@@ -84,6 +89,7 @@ def _caption(tree: xr.DataTree) -> str:
         f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}. (d) Overlap "
         f"by the share of a head’s attention that goes to each target.{own} "
         f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
+        f"{control_words(tree)}"
     )
 
 
@@ -92,14 +98,12 @@ def verdict(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     sentences = []
     for target, signs in EXPECTED.items():
-        both = [
-            at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
-            for quantity in ("effective", "position_overlap")
-        ]
-        if all(np.isfinite(rho) for rho, _, _ in both):
+        both = {quantity: correlation(tree, quantity, target) for quantity in QUANTITIES}
+        if all(np.isfinite(rho) for rho, _, _ in both.values()):
             few, same = (
-                f"{_answer(sign, *parts)} ({with_interval('ρ', *parts)})"
-                for sign, parts in zip(signs, both, strict=True)
+                f"{_answer(tree, sign, quantity, target)} ({with_interval('ρ', *parts)}"
+                f"{_untrained(tree, quantity, target)})"
+                for sign, (quantity, parts) in zip(signs, both.items(), strict=True)
             )
             sentences.append(
                 f"{_goal(tree, target)} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
@@ -109,6 +113,12 @@ def verdict(tree: xr.DataTree) -> str:
         return "No head attends to separators or neighbours, so nothing can be said of them."
     told = " ".join(filter(None, [*sentences, _groups(tree, neurons), _sentence(neurons)]))
     return f"{told} ρ: rank correlation over heads;"
+
+
+def correlation(tree: xr.DataTree, quantity: str, target: str) -> tuple[float, float, float]:
+    """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
+    neurons = needed(tree, "neurons")
+    return at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
 
 
 def _goal(tree: xr.DataTree, target: str) -> str:
@@ -138,13 +148,36 @@ def _sentence(neurons: xr.Dataset) -> str:
     )
 
 
-def _answer(sign: int, value: float, low: float, high: float) -> str:
-    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0."""
+def _answer(tree: xr.DataTree, sign: int, quantity: str, target: str) -> str:
+    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0; and
+    if so, whether it departs from every network without training.
+    """
+    value, low, high = correlation(tree, quantity, target)
     if not (np.isfinite(low) and np.isfinite(high)):
         return "not decided without an interval"
     if low <= 0 <= high or abs(value) < LEAST:
         return "neither way"
-    return "yes" if (low > 0) == (sign > 0) else "no, the opposite"
+    way, half = np.sign(value), (high - low) / 2
+    for other, *ends in _of_control(tree, quantity, target):
+        if way * (value - other) <= np.hypot(half, (ends[1] - ends[0]) / 2):
+            return "no more than without training"
+    return "yes" if way == sign else "no, the opposite"
+
+
+def _of_control(tree: xr.DataTree, quantity: str, target: str) -> list[tuple[float, float, float]]:
+    """The same correlation in each network of the control that has one with an interval."""
+    networks = [network for network in controls(tree) if "neurons" in network.children]
+    found = [correlation(network, quantity, target) for network in networks]
+    return [one for one in found if np.isfinite(one).all()]
+
+
+def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
+    """`; without training −0.21 to 0.04`; '' where the run has no control."""
+    rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
+    if not rhos:
+        return ""
+    ends = dict.fromkeys(fixed(rho, 2) for rho in (min(rhos), max(rhos)))
+    return f"; without training {' to '.join(ends)}"
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:

@@ -58,6 +58,7 @@ class Neurons(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "queries_keys"})
     summary: ClassVar[str] = "how many neurons of queries and keys make the scores, and which"
     source: ClassVar[str] = "Vig 2019"
+    costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -92,7 +93,8 @@ class Neurons(Analysis):
         used = self._chosen(layer.index, relative, batch, seen)
         for at, difference, there in seen.contrasts(keys):
             self._separated((layer.index, at), queries * difference, there, batch)
-        self.sources.observe(layer, batch, seen, top, used)
+        if not self.scope.control:
+            self.sources.observe(layer, batch, seen, top, used)
         self.roles.observe(layer, batch)
         self.own.attends(layer, batch)
 
@@ -199,7 +201,8 @@ class Neurons(Analysis):
         variables |= self.own.result()
         both = tuple(rows[name][0].value for name in ("effective", "position_overlap"))
         variables |= {"rank_correlation": self.roles.result(both, bag, (telling, same))}
-        variables |= self.sources.result()
+        if not self.scope.control:
+            variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
         return labelled(variables, coords=coords).assign_attrs(set=SET)

@@ -64,9 +64,10 @@ class Norms(Analysis):
         self.tokens = self.sums()
         # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
         self.largest, self.negative = (Largest.empty(scope.layers, scope.heads) for _ in range(2))
-        self.layer_norms = layer_norms
+        self.layer_norms = layer_norms and not scope.control
         self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
         self.frequency = FrequencyRelation(scope)
+        self.pairs = not scope.control  # what is said of all heads together is held against nothing
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
@@ -93,13 +94,15 @@ class Norms(Analysis):
             self.examples.add(np.ones(len(n)), groups)
             self.examples_with.add((sizes > 0) * 1.0, groups)
             self.tokens.add(batch.lengths * 1.0, groups)
-        self.cancellation.observe(layer, norm, batch)
-        self.frequency.observe(layer, norm, columns, batch)
+        if self.pairs:
+            self.cancellation.observe(layer, norm, batch)
+            self.frequency.observe(layer, norm, columns, batch)
 
     def finish(self, batch: Batch) -> None:
         """Count the batch's tokens by frequency rank."""
-        self.cancellation.finish(batch)
-        self.frequency.finish(batch)
+        if self.pairs:
+            self.cancellation.finish(batch)
+            self.frequency.finish(batch)
 
     def result(self) -> xr.Dataset:
         """Category averages, spread, cancellation and frequency; see the contract in the docs."""
@@ -113,7 +116,10 @@ class Norms(Analysis):
             name = "norm ‖Σ_h αf(x)‖ over all heads"
             rows["layer_weighted_norm"] = (self.layer_weighted_norm, self.examples, name, "1")
         variables = {name: self._by_category(*row) for name, row in rows.items()}
-        variables |= self._spread() | self.cancellation.result() | self.frequency.result()
+        variables |= self._spread()
+        if not self.pairs:
+            return labelled(variables, coords={"category": CATEGORIES})
+        variables |= self.cancellation.result() | self.frequency.result()
         coords = {"category": CATEGORIES} | self.cancellation.coords() | self.frequency.coords()
         return labelled(variables, coords=coords)
 

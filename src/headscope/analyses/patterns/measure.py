@@ -52,6 +52,7 @@ class Patterns(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention"})
     summary: ClassVar[str] = "classes of maps: vertical, diagonal, both, block, heterogeneous"
     source: ClassVar[str] = "Kovaleva et al. 2019, §4.1"
+    costly: ClassVar[bool] = True
 
     def __init__(
         self, scope: Scope, *, classifier: str = "", least_tokens: int = LEAST_TOKENS
@@ -81,7 +82,7 @@ class Patterns(Analysis):
         self.sure.add(largest, groups, at=(layer.index,))
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), groups)
-        for place, row in enumerate(rows.tolist()):
+        for place, row in enumerate([] if self.scope.control else rows.tolist()):
             scores = told[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 

@@ -119,7 +119,9 @@ def value_words(claim: PaperClaim, value: float) -> str:
 
 
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
-    """In brackets the models for which it does not hold, is unclear, or cannot be asked."""
+    """In brackets the models for which it does not hold, is unclear, holds without training too,
+    or cannot be asked.
+    """
     parts = []
     for verdict, start in ((claim_engine.FAILS, "not in"), (claim_engine.UNCLEAR, "unclear in")):
         words = [
@@ -131,6 +133,12 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
     silent = sorted(
         (a.reason, name) for name, a in answers.items() if a.verdict == claim_engine.UNASKED
     )
+    also = [
+        f"{name}: {value_words(claim, a.untrained_value)}"
+        for name, a in answers.items()
+        if a.untrained
+    ]
+    parts += [f"also in an untrained network of {_listed(also)}"] if also else []
     for why, group in groupby(silent, key=lambda pair: pair[0]):
         parts.append(f"cannot be asked of {_listed([name for _, name in group])}: {why}")
     return f" ({'; '.join(parts)})" if parts else ""
@@ -158,11 +166,12 @@ def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
     columns = (
         "claim", "group", "model", "verdict", "value", "ci_low", "ci_high", "unit", "test", "bound",
         "n", "layer", "head", "depth", "p", "detail", "why", "number", "source", "bound_by",
-        "published",
+        "published", "untrained", "untrained_value",
     )  # fmt: skip
     rows = [
         _definition(outcome.claim, outcome.group) | _answer(zoo, label, outcome)
         | {"claim": key, "group": TITLES[outcome.group], "model": label}
+        | claim_engine.untrained_columns(claim_engine.untrained_record(outcome))
         for key, answers in zoo.answers.items()
         for label, outcome in answers.items()
     ]  # fmt: skip
@@ -270,6 +279,7 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
         "layer": None if layer is None else _numbers(zoo, label)[layer],
         "depth": np.nan if layer is None else float(deep[layer]), "p": number.p,
         "detail": number.detail, "why": outcome.reason,
+        "untrained": claim_engine.untrained_record(outcome),
     }  # fmt: skip
 
 
