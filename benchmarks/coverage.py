@@ -10,7 +10,9 @@ entropy over that of uniform attention, the difference of two heads), and made o
 documents that differ, skewed means and ratios, correlations over heads.
 
 A cell is one number of one head. Of shares only cells with 20 expected events count: as many right
-answers, and as many wrong ones, in the documents that are drawn.
+answers, and as many wrong ones, in the documents that are drawn. Cells outside of 0.93 to 0.98 are
+drawn ten times as often on a fresh seed, and that counts: of 1,000 draws one in twenty is off by
+0.014, and of hundreds of cells some would look bad by chance.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from scipy.stats import multivariate_normal, rankdata
 import headscope as hs
 from headscope.core.accumulators import Float64, correlation, ratio
 from headscope.core.intervals import (
-    ANY,
-    CORRELATION,
     POSITIVE,
     SHARE,
-    Bounds,
     estimate,
+    estimate_correlation,
+    estimate_difference,
+    estimate_share,
     spearman_over_units,
 )
 from headscope.run.atlas import frequency_ranks, scope_of
@@ -41,18 +43,18 @@ from headscope.run.plan import make_plan
 
 DOCUMENTS = (5, 14, 30, 100)
 LEAST_EVENTS = 20
-SHORT = 0.9
+SHORT, GOOD = 0.9, (0.93, 0.98)
+FRESH = 1_000_000  # to the seed
 POPULATION = 2000  # documents of a made corpus
-BOUNDS: dict[str, Bounds] = {
-    "share": SHARE, "mean": SHARE, "ratio": POSITIVE, "difference": ANY, "correlation": CORRELATION,
-}  # fmt: skip
+COUNTED = {"share": estimate_share, "difference": estimate_difference}
+BOUNDS = {"mean": SHARE, "ratio": POSITIVE}
 
 
 @dataclass(frozen=True)
 class Cell:
     """A corpus of which all is known; the number is Σ above / Σ below over documents.
 
-    kind   one of BOUNDS
+    kind   share, difference, mean, ratio or correlation
     above  [document]; of a difference [2, document], of a correlation [2, head]
     below  [document] questions, examples, …
     """
@@ -82,12 +84,15 @@ def covered(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float
     at = random.integers(0, cell.above.shape[-1], (draws, documents))
     if cell.kind == "correlation":
         drawn = np.stack([spearman_over_units(*cell.above[:, some]) for some in at], -1)
-        found = estimate(drawn, bounds=CORRELATION)
+        found = estimate_correlation(drawn)
     else:
         below = _left_out(cell.below[at])
         parts = [ratio(_left_out(part[at]), below) for part in np.atleast_2d(cell.above)]
-        asked = below if cell.kind == "share" else None
-        found = estimate(parts[0] - sum(parts[1:]), bounds=BOUNDS[cell.kind], asked=asked)
+        whole = parts[0] - sum(parts[1:])
+        if cell.kind in COUNTED:
+            found = COUNTED[cell.kind](whole, below)
+        else:
+            found = estimate(whole, bounds=BOUNDS[cell.kind], sizes=below)
     there = np.isfinite(found.low)
     held = (found.low <= cell.truth) & (cell.truth <= found.high)
     return float(ratio(held[there].sum() + 0.0, there.sum() + 0.0)), float(there.mean())
@@ -172,21 +177,34 @@ def _by_document(files: Sequence[Path]) -> tuple[dict[str, Any], int]:
 
 def table(cells: Sequence[Cell], *, draws: int, seed: int) -> Iterator[str]:
     """Lines of Markdown: lowest, median and highest coverage of the cells of each kind."""
-    yield "| number | corpus | documents | cells | lowest | median | highest | below 0.90 | shown |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield (
+        "| number | corpus | documents | cells | lowest | median | highest | below 0.90 "
+        "| above 0.98 | shown |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for kind, where in dict.fromkeys((cell.kind, cell.where) for cell in cells):
         own = [cell for cell in cells if (cell.kind, cell.where) == (kind, where)]
         for documents in DOCUMENTS:
             some = [c for c in own if kind != "share" or c.events(documents) >= LEAST_EVENTS]
-            found = np.array([covered(c, documents, draws=draws, seed=seed) for c in some])
+            found = np.array([_tried(c, documents, draws=draws, seed=seed) for c in some])
             found = found[found[:, 1] > 0.5] if len(found) else found  # else mostly not shown
             if not len(found):
                 continue
             three = [np.min(found[:, 0]), np.median(found[:, 0]), np.max(found[:, 0])]
             ends = " | ".join(f"{value:.2f}" for value in three)
-            low = int((found[:, 0] < SHORT).sum())
-            shown = f"{100 * found[:, 1].mean():.0f} %"
-            yield f"| {kind} | {where} | {documents} | {len(found)} | {ends} | {low} | {shown} |"
+            low, high = (found[:, 0] < SHORT).sum(), (found[:, 0] > GOOD[1]).sum()
+            counts = f"{documents} | {len(found)} | {ends} | {low} | {high}"
+            yield f"| {kind} | {where} | {counts} | {100 * found[:, 1].mean():.0f} % |"
+
+
+def _tried(cell: Cell, documents: int, *, draws: int, seed: int) -> tuple[float, float]:
+    """See `covered`; ten times the draws, on a fresh seed, where it looks too low or too high."""
+    first = covered(cell, documents, draws=draws, seed=seed)
+    if GOOD[0] <= first[0] <= GOOD[1] or not first[1]:
+        return first
+    some = [covered(cell, documents, draws=draws, seed=seed + FRESH + k) for k in range(10)]
+    held, shown = np.array(some).T
+    return float(np.average(held, weights=shown)), float(shown.mean())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

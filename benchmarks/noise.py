@@ -4,13 +4,15 @@ python -m benchmarks.noise [--documents N] [--control none|random]
 
 Nine networks of the demo's architecture: random weights, drawn anew at five scales, and the demo's
 own, the entries of each tensor dealt out anew in four ways; and the demo itself. Printed of each:
-how many of its heads have a label, which labels, what is said of clusters and of layers, and the
-first sentence of its report. At most 5 % of the heads of the nine may be labelled.
+how many of its heads have a label, which labels, what is said of clusters and of layers, how many
+of Vig's six claims about neurons are answered (yes, or the opposite), and the first sentence of
+its report. At most 5 % of the heads of the nine may be labelled.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,15 +23,17 @@ from transformers import PreTrainedModel
 import headscope as hs
 from headscope.analyses.divergence.figure_cluster_checks import verdict
 from headscope.analyses.divergence.figure_layers import layers_verdict
+from headscope.analyses.neurons.figure import verdict as neuron_verdict
 from headscope.core.head_labels import head_labels, untrained_words
 from headscope.run.control import shuffled, untrained
 
 SCALES = (0.5, 1.0, 2.0, 4.0, 8.0)
 SHUFFLES = 4
+ANSWERED = r"(yes|no, the opposite) \(ρ"
 SEED = 100  # of the first network; the control has its own
 ANALYSES = (
     "surface", "entropy", "norms", "patterns", "divergence", "dependency", "features",
-    "coreference",
+    "coreference", "neurons",
 )  # fmt: skip
 
 
@@ -55,8 +59,10 @@ def row(name: str, run: hs.Run, seconds: float) -> str:
     labelled = sum(bool(one.labels) for one in found)
     clusters = "yes" if verdict(run.tree).startswith("Heads do fall") else "no"
     alike = "yes" if layers_verdict(run.tree).startswith("Heads of one layer are more") else "no"
+    answers = re.findall(ANSWERED, neuron_verdict(run.tree))
     return (
-        f"| {name} | {labelled} of {len(found)} | {words} | {clusters} | {alike} | {seconds:.0f} |"
+        f"| {name} | {labelled} of {len(found)} | {words} | {clusters} | {alike} | "
+        f"{', '.join(answers) or 'none'} | {seconds:.0f} |"
     )
 
 
@@ -68,14 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     demo = hs.load("demo")
     print(
-        "| network | labelled | labels | clusters | layers alike | s |\n|---|--:|---|---|---|--:|"
+        "| network | labelled | labels | clusters | layers alike | neuron claims answered | s |\n"
+        "|---|--:|---|---|---|---|--:|"
     )
     sentences = []
     for name, network in networks(demo.network):
         start, model = time.perf_counter(), hs.load(network, tokenizer=demo.tokenizer)
         run = hs.atlas(
             model, hs.demo_corpus(), analyses=ANALYSES, limit=given.documents, replicates=50,
-            control=given.control, execution=hs.Execution(linears="stock"),
+            control=given.control, execution=hs.Execution(linears="stock", threads=1),
         )  # fmt: skip
         print(row(name, run, time.perf_counter() - start), flush=True)
         sentences.append(f"{name}: {untrained_words(run.tree)}")

@@ -1,8 +1,10 @@
 """What do all tests share? The data beside the checkout, models, two runs, and a browser."""
 
+import fcntl
 import gc
 import os
 import shutil
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import NoReturn
@@ -21,10 +23,14 @@ def pytest_configure():
 
 
 def pytest_collection_finish():
-    """What is loaded by now stays: looking through it for garbage took a tenth of the time."""
+    """What is loaded by now stays: looking through it for garbage took a tenth of the time.
+
+    What tests make is looked through after so many objects, a figure or two, not after 700.
+    """
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(30_000)
 
 
 @pytest.fixture(scope="session")
@@ -52,19 +58,50 @@ def no_control():
     Tests of the control ask for one.
     """
     from headscope.cli.atlas import atlas_command
+    from headscope.cli.reproduce import reproduce_command
+    from headscope.cli.zoo import zoo_command
+    from headscope.papers.zoo.run_zoo import zoo
     from headscope.run.atlas import atlas
 
-    option = next(p for p in atlas_command.params if p.name == "control")
-    usual, option.default = option.default, "none"
-    atlas.__kwdefaults__["control"] = "none"
-    yield usual
-    atlas.__kwdefaults__["control"] = option.default = usual
+    commands = (atlas_command, zoo_command, reproduce_command)
+    options = [next(p for p in command.params if p.name == "control") for command in commands]
+    calls = [call.__kwdefaults__ for call in (atlas, zoo)]
+    usual = {option.default for option in options} | {defaults["control"] for defaults in calls}
+    for option in options:
+        option.default = "none"
+    for defaults in calls:
+        defaults["control"] = "none"
+    (one,) = usual  # all have the same
+    yield one
+    for option in options:
+        option.default = one
+    for defaults in calls:
+        defaults["control"] = one
 
 
 @pytest.fixture
 def fine_pictures(coarse_pictures, monkeypatch):
     """For tests that look at the dots."""
     monkeypatch.setattr("headscope.draw.saving.RESOLUTION", coarse_pictures)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory) -> Callable[[str, Callable[[], str]], str]:
+    """Makes a text under a name in one of the processes that run tests; the others read it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+
+    def text(name: str, make: Callable[[], str]) -> str:
+        with open(base / name, "a+", encoding="utf-8", newline="") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            if not (found := file.read()):
+                found = make()
+                file.write(found)
+        return found
+
+    return text
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,18 @@ QUICK = ["--limit", "2", "--replicates", "3"]
 QUICKLY = {
     **{command: [*QUICK, "--no-report"] for command in ("atlas", "compare", "zoo")},
     "importance": ["--replicates", "3", "--no-report"],
+    "reproduce": ["--limit", "2"],
     "probe": ["--replicates", "3", "--structural-epochs", "1", "--no-report"],
+}
+# What a line about these files is about; without `--analyses` it would run all that there are.
+READ_BY = {
+    "--treebank": "dependency", "--annotate": "dependency", "--coref": "coreference",
+    "--frames": "frames", "--demo": "surface", "--text": "surface",
+}  # fmt: skip
+# These do run all.
+WHOLE = {
+    "headscope atlas demo --demo -o atlas-demo",
+    "headscope atlas demo --treebank dev.conllu --coref litbank.conll --frames fndata-1.7 -o run",
 }
 PARTS = ["Question", "Definition", "Picture", "How to read it", "Pitfalls", "Source"]
 MOST_BYTES = 120_000  # of a picture
@@ -78,8 +89,14 @@ def commands() -> list[str]:
     return [line.partition(" #")[0].strip() for line in lines]
 
 
+def once(lines: list[str]) -> list[str]:
+    """Of lines that differ only in the folder they write to, the first."""
+    found = {re.sub(r" -o [\w-]+(?= |$)", "", line): line for line in reversed(lines)}
+    return list(found.values())[::-1]
+
+
 # A line that several pages show is run once.
-HEADSCOPE = list(dict.fromkeys(c for c in commands() if c.startswith("headscope ")))
+HEADSCOPE = once([c for c in commands() if c.startswith("headscope ")])
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +160,16 @@ def _write_tasks(folder: Path) -> None:
         (folder / name).write_text("text,label\nfine,glad\ndull,sad\ngood,glad\nbad,sad\n")
 
 
+def _few(line: str) -> list[str]:
+    """`--analyses` with those that an atlas or a zoo on a page is about, where it names none."""
+    words = shlex.split(line)
+    if words[1] not in ("atlas", "zoo") or "--analyses" in words or line in WHOLE:
+        return []
+    asked = re.findall(r"--set (\w+)\.", line)
+    names = asked or [name for option, name in READ_BY.items() if option in words]
+    return ["--analyses", ",".join(dict.fromkeys(names))]
+
+
 def _write_zoo(folder: Path) -> None:
     """Tiny models under the names that the pages list beside others."""
     for seed, name in enumerate(("roberta-base", "gpt2", "other-model")):
@@ -151,6 +178,7 @@ def _write_zoo(folder: Path) -> None:
 
 def test_the_pages_show_commands() -> None:
     assert len(HEADSCOPE) >= 6
+    assert set(HEADSCOPE) >= WHOLE
 
 
 @pytest.mark.parametrize("line", HEADSCOPE)
@@ -171,7 +199,7 @@ def test_every_command_of_the_pages_runs(
     if words[0] in ("report", "head") or "--atlas" in words:
         run = words[1] if words[0] in ("report", "head") else words[words.index("--atlas") + 1]
         shutil.copytree(finished, run)
-    words += QUICKLY.get(words[0], [])
+    words += [*QUICKLY.get(words[0], []), *_few(line)]
     if words[:2] == ["patterns", "apply"]:
         words += QUICK
     if words[0] in ("ablate", "prune", "importance"):

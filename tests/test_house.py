@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import headscope
@@ -11,30 +12,38 @@ import headscope
 ROOT = Path(headscope.__file__).parent
 IN_THE_ROOT, LINES_OF_A_MODULE, LINES_OF_A_FUNCTION = 6, 400, 60
 HOMONYMS = 0.03  # of all classes
-TREES = {path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+
+
+@cache
+def modules():
+    """The syntax trees of all modules by path."""
+    return {
+        path.relative_to(ROOT): ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")
+    }
 
 
 def test_few_files_stand_in_the_root():
-    assert len([path for path in TREES if len(path.parts) == 1]) <= IN_THE_ROOT
+    assert len([path for path in modules() if len(path.parts) == 1]) <= IN_THE_ROOT
 
 
 def test_no_module_is_longer_than_is_read_at_once():
-    lines = {path: (ROOT / path).read_text("utf-8").count("\n") for path in TREES}
+    lines = {path: (ROOT / path).read_text("utf-8").count("\n") for path in modules()}
     assert {path: n for path, n in lines.items() if n > LINES_OF_A_MODULE} == {}
 
 
 def test_no_function_is_longer_than_a_screen():
     functions = (
         (f"{path}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1)
-        for path, tree in TREES.items() for node in ast.walk(tree)
+        for path, tree in modules().items() for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )  # fmt: skip
     assert {name: n for name, n in functions if n > LINES_OF_A_FUNCTION} == {}
 
 
 def test_a_name_of_a_class_means_one_thing():
+    trees = modules().values()
     named = Counter(
-        node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)
+        node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)
     )
     shared = {name: n for name, n in named.items() if n > 1}
     assert sum(shared.values()) <= HOMONYMS * sum(named.values()), shared

@@ -46,9 +46,9 @@ def headscope(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def atlas(headscope):
-    """`headscope atlas demo ARGS`, small and without a report."""
+    """`headscope atlas MODEL ARGS`, small and without a report; by default of the demo."""
     small = ("--analyses", "entropy", "--replicates", 2, "--no-report", "--linears", "stock")
-    return lambda *args: headscope("atlas", "demo", *small, "-o", "run", *args)
+    return lambda *args, model="demo": headscope("atlas", model, *small, "-o", "run", *args)
 
 
 def refused(done: Done, *says: str, code: int = 2) -> None:

@@ -28,6 +28,15 @@ def run(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The same of six heads: for what concerns the files, whatever they hold."""
+    tree = add_patterns(add_language(make_tree(2, 3)))
+    folder = tmp_path_factory.mktemp("small")
+    tree.to_netcdf(folder / "atlas.nc", engine="h5netcdf")
+    return folder
+
+
 # --- names ----------------------------------------------------------------------------------
 
 
@@ -76,13 +85,13 @@ def test_json_holds_the_same_and_counts_from_0(headscope, run):
     assert {"labels", "numbers", "relations", "classes", "nearest", "maps"} <= set(told)
 
 
-def test_page_and_figures_are_written_instead(headscope, run, tmp_path):
-    done = headscope("head", run, "L4H5", "-o", "a.html", "--svg", "b.svg", "--png", "c.png")
+def test_page_and_figures_are_written_instead(headscope, small, tmp_path):
+    done = headscope("head", small, "L2H3", "-o", "a.html", "--svg", "b.svg", "--png", "c.png")
     assert (done.code, done.out) == (0, "svg: b.svg\npng: c.png\ncard: a.html\n")
     assert "default-src &#39;none&#39;" in (tmp_path / "a.html").read_text("utf-8")
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    told = json.loads(headscope("head", run, "L4H5", "--json", "-o", "d.html").out)
-    assert (told["card"], told["name"]) == ("d.html", "L4·H5")
+    told = json.loads(headscope("head", small, "L2H3", "--json", "-o", "d.html").out)
+    assert (told["card"], told["name"]) == ("d.html", "L2·H3")
 
 
 def test_a_head_that_is_not_there_is_refused(headscope, run):
@@ -94,27 +103,28 @@ def test_what_is_no_run_is_refused(headscope, tmp_path):
     refused(headscope("head", tmp_path, "L1H1"), "is no run folder")
 
 
-def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, run, tmp_path):
+def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, small, tmp_path):
     (tmp_path / "file").write_text("")
-    refused(headscope("head", run, "L1H1", "-o", "file/a.html"), "cannot write", "choose another")
-    refused(headscope("head", run, "L1H1", "--svg", "a.jpg"), "wanted a name in .svg or .png")
+    refused(headscope("head", small, "L1H1", "-o", "file/a.html"), "cannot write", "choose another")
+    refused(headscope("head", small, "L1H1", "--svg", "a.jpg"), "wanted a name in .svg or .png")
 
 
 # --- text -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "tree",
+    "made",
     [
-        add_patterns(make_tree(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
-        make_language_tree(2, 3, hostile=True),
-        add_inputs(add_language(make_tree(6, 12), hostile=True)),
+        lambda: add_patterns(make_tree(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
+        lambda: make_language_tree(2, 3, hostile=True),
+        lambda: add_inputs(add_language(make_tree(6, 12), hostile=True)),
     ],
 )
-def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
+def test_nothing_of_a_card_can_steer_a_terminal(made, capsys):
     """Control characters become �, others that steer their escape; no token ends a line."""
     from headscope.cli.terminal_output import say
 
+    tree = made()
     say(card_text(tree, head_card(tree, 0, 0)))
     written = capsys.readouterr().out
     assert "\x1b" not in written
@@ -124,15 +134,14 @@ def test_nothing_of_a_card_can_steer_a_terminal(tree, capsys):
 
 
 @pytest.mark.parametrize(
-    "tree",
+    ("size", "options"),
     [
-        make_tree(1, 1, groups=()),
-        make_tree(2, 2, decoder=True),
-        make_tree(2, 2, documents=1),
-        make_tree(1, 1),
+        ((1, 1), {"groups": ()}), ((2, 2), {"decoder": True}), ((2, 2), {"documents": 1}),
+        ((1, 1), {}),
     ],
-)
-def test_a_card_of_little_is_short_and_not_wrong(tree):
+)  # fmt: skip
+def test_a_card_of_little_is_short_and_not_wrong(size, options):
+    tree = make_tree(*size, **options)
     text = card_text(tree, head_card(tree, 0, 0))
     assert "nan" not in text
     assert text.startswith("L1·H1 of e5-small")

@@ -88,8 +88,7 @@ def test_treebank_coreference_and_frames_are_read_in_one_pass(run):
 
 
 def test_an_analysis_without_its_annotation_is_not_run(run):
-    _, done = run("--treebank", "dev.conllu")
-    assert not {"coreference", "frames"} & set(done)
+    """Nor are coreference and frames on a treebank: see the measure below."""
     _, done = run("--text", "wiki.txt")
     assert not {*SYNTAX, "coreference", "frames"} & set(done)
 
@@ -130,6 +129,7 @@ def test_the_measure_reaches_every_analysis_that_has_one(run):
     _, done = run("--treebank", "dev.conllu", "--measure", "weighted_norm")
     assert {n for n, o in spec_options(done).items() if o == {"measure": "weighted_norm"}} == takers
     assert done["features"].attrs["measure"] == "weighted_norm"
+    assert not {"coreference", "frames"} & set(done)  # a treebank does not have their annotation
 
 
 def test_the_measure_reaches_only_what_is_run(run):

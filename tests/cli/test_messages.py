@@ -179,20 +179,23 @@ def test_a_word_of_a_megabyte_is_read(atlas, file):
 
 
 @pytest.mark.parametrize("passages", ["line", "packed"])
-def test_a_document_of_ten_thousand_tokens_is_windowed_skipped_or_refused(atlas, file, passages):
+def test_a_document_of_ten_thousand_tokens_is_windowed_skipped_or_refused(
+    atlas, file, tiny_place, passages
+):
     """Skipping is asked of a corpus that also holds something short."""
     file("long", "cat " * 10_000 + "\n\nA short one.\n")
     given = ["--text", "long", "--passages", passages, "--max-length", 128]
-    done = atlas(*given)
+    done = atlas(*given, model=tiny_place)
     assert done.code == 0, done.err
     assert "windowed: 1 passages were longer than an input" in done.out
     inputs, tokens = map(int, re.search(r"(\d+) inputs, (\d+) tokens", done.out).groups())
     assert tokens == 10_000 + 4 + 2 * inputs  # every token once, and [CLS] and [SEP] around
-    done = atlas(*given, "--long", "skip", "--overwrite")
+    done = atlas(*given, "--long", "skip", "--overwrite", model=tiny_place)
     assert done.code == 0, done.err
     assert "skipped: 1 × longer than 128 tokens (long:1" in done.out
     assert "1 inputs, 6 tokens" in done.out
-    refused(atlas(*given, "--long", "error", "--overwrite"), "has 10002 tokens and 128 fit")
+    done = atlas(*given, "--long", "error", "--overwrite", model=tiny_place)
+    refused(done, "has 10002 tokens and 128 fit")
 
 
 # --- disks, bugs and tracebacks -------------------------------------------------------------

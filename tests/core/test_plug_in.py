@@ -1,7 +1,7 @@
 """Is a stranger's question, in a distribution of its own, shown wherever ours are?
 
 The plug-in is that of `docs/your-own-analysis.md`, word for word but for a threshold that random
-weights can pass. Beside it stand four plug-ins that are impossible.
+weights can pass. Beside it stand four plug-ins that are impossible, put there by hand.
 """
 
 from __future__ import annotations
@@ -43,28 +43,22 @@ UNFOUNDED = Question(
 )
 GREEDY = Question(name="greedy", measure=Greedy)
 """
-BROKEN_PROJECT = """
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "broken"
-version = "1.0"
-
-[project.entry-points."headscope.analyses"]
-alone = "broken:Alone"
-twice = "broken:TWICE"
-uncaptioned = "broken:UNCAPTIONED"
-unfounded = "broken:UNFOUNDED"
-greedy = "broken:GREEDY"
+BROKEN_ENTRIES = """
+[headscope.analyses]
+alone = broken:Alone
+twice = broken:TWICE
+uncaptioned = broken:UNCAPTIONED
+unfounded = broken:UNFOUNDED
+greedy = broken:GREEDY
 """
 # What a user does, in one process, so that torch is imported once.
 SESSION = """
 import json, sys, warnings
 from click.testing import CliRunner
 from headscope.cli.main import group
+from headscope.draw import saving
 
+saving.RESOLUTION = 60  # as for all tests: see conftest.py
 model, run = sys.argv[1:]
 options = ["--demo", "--limit", "5", "--analyses", "surface,largest", "--replicates", "20"]
 asked = {
@@ -92,18 +86,21 @@ def files_of_the_docs() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A folder with both distributions, built and installed."""
+    """A folder with the stranger's distribution, built and installed, and the broken one."""
     place = tmp_path_factory.mktemp("plug_in")
-    broken = {"broken/__init__.py": BROKEN, "pyproject.toml": BROKEN_PROJECT}
-    for name, files in (("largest", files_of_the_docs()), ("broken", broken)):
+    broken = {
+        "broken/__init__.py": BROKEN, "broken-1.0.dist-info/entry_points.txt": BROKEN_ENTRIES,
+        "broken-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n",
+    }  # fmt: skip
+    for name, files in (("largest", files_of_the_docs()), ("site", broken)):
         for path, text in files.items():
             file = place / name / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text.replace("least=0.5", "least=0.01"), "utf-8")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     pip += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(place / "site")]
-    projects = [str(place / "largest"), str(place / "broken")]
-    done = subprocess.run([*pip, *projects], capture_output=True, text=True, check=False)
+    project = str(place / "largest")
+    done = subprocess.run([*pip, project], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return place
 

@@ -1,13 +1,14 @@
 """Does plain text become the documents and passages that its lines say?"""
 
 import hashlib
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headscope.corpus import Concatenation, Document, MemoryCorpus, Passage, TextCorpus
-from headscope.corpus.plain_text import sentences
+from headscope.corpus.plain_text import sentences, title_of_heading
 from headscope.errors import CorpusError, InputError
 
 
@@ -37,6 +38,23 @@ def test_top_headings_start_documents_and_no_heading_is_lost(write):
         ("First", ["= First =", "body .", "= = Part = =", "more"]),
         ("Second", ["= Second =", "end"]),
     ]
+
+
+HEADING = re.compile(r"=\s+(?!=)(\S.*?)(?<!=)\s+=")
+
+
+@given(st.text("= \ta", max_size=9))
+def test_a_title_is_what_stands_between_two_marks(text):
+    match = HEADING.fullmatch(text)
+    wanted = match[1].strip() if match else ""
+    assert title_of_heading(text) == ("" if wanted.endswith("=") else wanted)
+
+
+def test_a_line_of_a_million_spaces_is_read_at_once(write):
+    """Its time once grew with the square."""
+    line = "= " + " " * 1_000_000 + "a"
+    (document,) = TextCorpus(write(line + "\n"), documents="heading")
+    assert [passage.text for passage in document.passages] == [line]
 
 
 def test_a_title_used_twice_names_two_documents(write):

@@ -32,12 +32,18 @@ def whiskers(axes, shade):
     return [(line[0, 0], line[1, 0]) for line in sorted(found, key=lambda line: line[0, 1])]
 
 
+def painted(axes):
+    """(path, colour) of each shade of a heat map."""
+    for collection in axes.collections:
+        for path, shade in zip(collection.get_paths(), collection.get_facecolor(), strict=True):
+            yield path, to_hex(shade)
+
+
 def shades(axes, shape):
     """[row, column] the step of the ramp that each cell of a heat map has."""
     steps = np.zeros(shape, dtype=int)
-    for collection in axes.collections:
-        step = ramp().index(to_hex(collection.get_facecolor()[0]))
-        (path,) = collection.get_paths()
+    for path, shade in painted(axes):
+        step = ramp().index(shade)
         for box in path.vertices.reshape(-1, 5, 2):  # [box, corner, axis]
             column, row = np.round((box[0] + box[2]) / 2).astype(int)
             steps[row, column] = step

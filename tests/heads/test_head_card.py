@@ -164,16 +164,17 @@ def test_a_head_that_is_not_there_is_refused_with_those_that_are(whole, place):
 
 
 @pytest.mark.parametrize(
-    "tree",
+    "made",
     [
-        make_tree(2, 3, groups=()),
-        make_tree(2, 3, decoder=True),
-        make_tree(2, 3, documents=1),
-        make_language_tree(2, 3, hostile=True),
-        add_patterns(make_tree(2, 3)),
+        lambda: make_tree(2, 3, groups=()),
+        lambda: make_tree(2, 3, decoder=True),
+        lambda: make_tree(2, 3, documents=1),
+        lambda: make_language_tree(2, 3, hostile=True),
+        lambda: add_patterns(make_tree(2, 3)),
     ],
 )
-def test_a_card_is_made_from_whatever_there_is_and_its_json_holds_no_nan(tree):
+def test_a_card_is_made_from_whatever_there_is_and_its_json_holds_no_nan(made):
+    tree = made()
     card = head_card(tree, 1, 2)
     told = json.loads(json.dumps(card_json(tree, card), allow_nan=False))
     assert (told["layer"], told["head"], told["name"]) == (1, 2, "L2·H3")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.core.head_attention import CLARK_BROAD_NATS, head_roles
-from headscope.core.head_labels import all_claims, telling_heads
+from headscope.core.head_labels import all_claims, telling_heads, unclaimed_words
 from headscope.core.head_metrics import head_metrics
 from headscope.core.results import head_name
 from report.synthetic import UNIFORM, make_tree
@@ -135,9 +135,16 @@ def test_an_encoder_is_told_by_its_classification_token_not_by_position():
     assert "first" not in {claim.kind for claim in all_claims(make_tree())}
 
 
-def test_a_single_document_gives_sentences_without_intervals():
-    sentences = [claim.sentence for claim in telling_heads(make_tree(documents=1))]
+def test_a_single_document_gives_sentences_without_intervals_and_no_label():
+    tree = make_tree(documents=1)
+    sentences = [claim.sentence for claim in all_claims(tree)]
     assert sentences
+    assert telling_heads(tree) == []
+    assert unclaimed_words(tree) == (
+        "Values are shown, and nothing is claimed of any head: a label needs an interval, an "
+        "interval at least 5 documents, and this run read 1 document."
+    )
+    assert unclaimed_words(make_tree()) == ""
     assert not any("nan" in sentence or "[9" in sentence for sentence in sentences)
 
 
@@ -159,7 +166,7 @@ def test_a_role_asks_for_the_lower_end_of_the_interval_and_clark_for_the_value()
     tree = quiet_tree()
     plant(tree, "surface", "attention", 0.55, 0.5, 0.6, layer=0, head=0, target="previous")
     plant(tree, "surface", "attention", 0.55, np.nan, np.nan, layer=0, head=1, target="previous")
-    assert head_roles(tree)[0, :2].tolist() == ["other", "previous"]
+    assert head_roles(tree)[0, :2].tolist() == ["other", "other"]
     assert head_roles(tree, by_value=True)[0, :2].tolist() == ["previous", "previous"]
 
 

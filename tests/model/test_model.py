@@ -6,15 +6,17 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 import torch
 import transformers as T
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 import headscope.model.checkpoint
+from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
@@ -127,6 +129,100 @@ def test_broken_weights_are_a_clear_error(copied: Path) -> None:
     (copied / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0notjson!")
     with pytest.raises(ModelError, match="cannot load"):
         load(copied)
+
+
+def test_a_folder_without_tokenizer_files_is_refused(tmp_path: Path) -> None:
+    make("BERT")().save_pretrained(tmp_path)  # the commonest mistake
+    with pytest.raises(ModelError, match=r"has no tokenizer files .*tokenizer\.save_pretrained"):
+        load(tmp_path)
+
+
+def test_a_tokenizer_that_knows_no_text_is_refused(tmp_path: Path) -> None:
+    empty = T.BertTokenizer()  # what transformers makes where it finds no vocabulary
+    with pytest.raises(ModelError, match=r"100% of a probe text is \[UNK\]"):
+        load(saved(tmp_path, make("BERT")(), empty))
+
+
+def sharded(folder: Path, *names: str) -> dict[str, Any]:
+    """The folder's weights in two files behind an index; returns the index."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    half = len(tensors) // 2
+    parts = dict(list(tensors.items())[:half]), dict(list(tensors.items())[half:])
+    named = names or ("model-1.safetensors", "model-2.safetensors")
+    for name, part in zip(named, parts, strict=True):
+        save_file(part, folder / name, metadata={"format": "pt"})
+    return {
+        "metadata": {},
+        "weight_map": {t: name for name, part in zip(named, parts, strict=True) for t in part},
+    }
+
+
+def write_index(folder: Path, index: Any) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def test_weights_in_several_files_are_hashed_as_they_are_read(copied: Path) -> None:
+    write_index(copied, sharded(copied))
+    assert len({load(copied).sha256, load(copied).sha256}) == 1
+    both = sha256_of([file_sha256(copied / f"model-{n}.safetensors") for n in (1, 2)])
+    save_file({"other": torch.zeros(1)}, copied / "beside.safetensors")  # no part of the model
+    assert load(copied).sha256 == both
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["weights.bin", "../elsewhere.safetensors", "/elsewhere.safetensors", "..\\x.safetensors"],
+)
+def test_an_index_is_followed_to_safetensors_of_its_folder_only(copied: Path, named: str) -> None:
+    index = sharded(copied)
+    elsewhere = copied.parent / "elsewhere.safetensors"
+    shutil.copy(copied / "model-2.safetensors", elsewhere)
+    torch.save(load_file(elsewhere), copied / "weights.bin")
+    index["weight_map"] = {
+        tensor: named if name == "model-2.safetensors" else name
+        for tensor, name in index["weight_map"].items()
+    }
+    write_index(copied, index)
+    with (
+        patch("torch.load", side_effect=AssertionError("a pickle was opened")),
+        pytest.raises(ModelError, match=r"outside its folder|pickled weights can run code"),
+    ):
+        load(copied)
+
+
+@pytest.mark.parametrize("index", [{}, [], {"weight_map": 3}, {"weight_map": {"a": 1}}, None])
+def test_what_is_no_index_is_told(copied: Path, index: Any) -> None:
+    sharded(copied)
+    write_index(copied, index)
+    with pytest.raises(ModelError, match=r"is no index of weights|names no files"):
+        load(copied)
+
+
+def test_a_config_cannot_name_weights_elsewhere(copied: Path) -> None:
+    shutil.copy(copied / "model.safetensors", copied.parent / "other.safetensors")
+    config = json.loads((copied / "config.json").read_text())
+    config["transformers_weights"] = "../other.safetensors"
+    (copied / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"config\.json of .* outside its folder"):
+        load(copied)
+
+
+def test_an_adapter_is_refused(copied: Path) -> None:
+    (copied / "adapter_config.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"holds an adapter .* merge the adapter"):
+        load(copied)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path, odd: float) -> None:
+    network = make("BERT")()
+    network.encoder.layer[1].output.dense.weight.data[2, 3] = odd
+    told = r"1 of [\d,]+ weights in encoder\.layer\.1\.output\.dense\.weight are NaN or infinite"
+    with pytest.raises(ModelError, match=told):
+        load(saved(tmp_path, network))
+    with pytest.raises(ModelError, match=told):
+        load(network, tokenizer=wordpiece())
 
 
 def test_a_tokenizer_larger_than_the_embeddings_is_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +23,7 @@ from headscope.corpus.document import Example, Frame, FrameElement
 from headscope.corpus.framenet_exemplars import overlapping, word_spans, words_at
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
+from headscope.model.layer import LayerView
 from headscope.model.model import Model, forward, load
 from headscope.run.analysis import Scope
 
@@ -81,26 +83,31 @@ def _passage(row: dict[str, Any], text: str) -> Passage:
     return Passage(name, words=words_at(text, spans), frames=(frame,))
 
 
-def _seen(model: Model, examples: list[Example], size: int) -> list[Frames]:
-    """The analysis of all sentences, then one of each batch."""
+def _seen(model: Model, examples: list[Example], size: int, *, alone: bool) -> list[Frames]:
+    """The analysis of each batch if they are to stand alone, else of all sentences together."""
     scope = Scope(model.shape.layers, model.shape.heads, len(examples), replicates=2)
-    whole, each = Frames(scope, **ZIP), []
+    found = [Frames(scope, **ZIP)]
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     for start in range(0, len(examples), size):
         batch = Batch.of(examples[start : start + size], model.vocabulary, replicates=2)
-        each.append(Frames(scope, **ZIP))
-        observers = [lambda view, a=a, b=batch: a.observe(view, b) for a in (whole, each[-1])]
-        with Instrument(model.network, observers=observers):
+        if alone and start:
+            found.append(Frames(scope, **ZIP))
+        observer = partial(_observe, found[-1], batch)
+        with Instrument(model.network, observers=[observer]):
             forward(model.network, batch.input_ids, batch.mask, batch.segment_ids)
     torch.set_num_threads(before)
-    return [whole, *each]
+    return found
+
+
+def _observe(analysis: Frames, batch: Batch, view: LayerView) -> None:
+    analysis.observe(view, batch)
 
 
 def test_heads_score_as_in_the_authors_code(
     model: Model, examples: list[Example], oracle: dict[str, Any]
 ) -> None:
-    found = _seen(model, examples, size=30)[0].result()
+    (found,) = (one.result() for one in _seen(model, examples, size=30, alone=False))
     assert int(found.sentences) == 150
     for ours, theirs in (("score", "mean_score"), ("score_reversed", "mean_score_reversed")):
         print(f"{ours}: {np.abs(found[ours] - np.array(oracle[theirs])).max():.1e}")
@@ -113,7 +120,7 @@ def test_every_sentence_scores_as_in_the_authors_code(
     top = oracle["per_sentence_top_head"]
     found = [
         float(one.result().score[top["layer"], top["head"]])
-        for one in _seen(model, examples, size=1)[1:]
+        for one in _seen(model, examples, size=1, alone=True)
     ]
     np.testing.assert_allclose(found, top["scores"], rtol=0, atol=TOLERANCE)
 

@@ -25,7 +25,7 @@ def marked(number, axes):
 def panels():
     """Three panels in two rows that share their marker and their titles' first word."""
     made = [Panel(f"Title {n}", partial(marked, n)) for n in (1, 2, 3)]
-    markup = inline_panels(vector(compose(made), 3), Styles(), prefix="p")
+    markup = inline_panels(vector(compose(made), 3)[0], Styles(), prefix="p")
     return [ElementTree.fromstring(one) for one in markup]
 
 

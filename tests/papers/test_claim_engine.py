@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
 import pytest
 
 from headscope.papers.claim_engine import PaperClaim, Published, against_published, differences
+from headscope.papers.page import untrained_text
 from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
+from headscope.papers.run_paper import claim_record
 
 OWN = PaperRuns({}, own=True, absent={})
 OTHER = PaperRuns({}, own=False, absent={})
@@ -119,3 +122,54 @@ def test_a_part_that_failed_and_a_line_that_fails_are_told_apart_from_what_is_mi
 def test_what_is_no_value_cannot_be_published(text):
     with pytest.raises(ValueError, match=r".*"):
         Published(text)
+
+
+class WithControl(PaperRuns):
+    """Runs with one network without training."""
+
+    untrained = MappingProxyType({"shuffled": PaperRuns({})})
+
+
+def judged_beside(own: Measured, other: Measured | Exception, *published, ours=True, unit=""):
+    """A line of which a network without training gives another answer."""
+    results = WithControl({}, own=ours)
+
+    def read(asked: PaperRuns) -> Measured:
+        if asked is results:
+            return own
+        if isinstance(other, Exception):
+            raise other
+        return other
+
+    claim = PaperClaim("key", "Table 1", "a claim", Measure((), read), published, unit)
+    return against_published(claim, results)
+
+
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [
+        (Measured(0.2, holds=True), ["shuffled"]),
+        (Measured(0.2, holds=False), []),
+        (Unmeasured("too few"), None),
+        (KeyError("counts"), None),
+    ],
+)
+def test_a_direction_that_a_network_without_training_has_too_says_so(other, names):
+    one = judged_beside(Measured(0.94, holds=True), other, ours=False)
+    assert one.verdict == "direction holds"
+    assert one.untrained is names or list(one.untrained) == names
+    assert untrained_text(one) == ("also in an untrained network: 0.20" if names else "")
+
+
+def test_a_number_alone_is_reproduced_by_a_network_without_training_if_it_agrees_too():
+    both = judged_beside(Measured(0.94), Measured(0.9402), Published("94.0"), unit="%")
+    assert (both.verdict, list(both.untrained)) == ("reproduced", ["shuffled"])
+    assert claim_record(both)["untrained"] == {"shuffled": pytest.approx(94.02)}
+    apart = judged_beside(Measured(0.94), Measured(0.5), Published("94.0"), unit="%")
+    assert apart.untrained == {}
+
+
+def test_a_line_that_does_not_hold_is_not_held_against_networks_without_training():
+    differs = judged_beside(Measured(0.5, holds=False), Measured(0.94, holds=True))
+    assert (differs.verdict, differs.untrained) == ("differs", None)
+    assert claim_record(differs)["untrained"] is None

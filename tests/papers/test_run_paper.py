@@ -66,6 +66,23 @@ def test_lines_hold_numbers_with_intervals_and_what_they_need(done):
     assert lines["data-inputs"]["ours"] == 6
 
 
+def test_lines_are_held_against_networks_without_training(done, desk, no_control):
+    assert all(line["untrained"] is None for line in done["lines"])
+    result = run(desk, "--json", "--control", no_control, out="held")
+    assert result.exit_code == 0, result.output
+    lines = json.loads(result.stdout)["lines"]
+    held = [line for line in lines if line["untrained"] is not None]
+    assert held
+    assert all(line["status"] == "direction holds" for line in held)
+    also = {line["key"] for line in held if line["untrained"]}  # the model is random itself
+    assert also
+    with (desk / "held/lines.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["key"] for row in rows if row["untrained"] not in ("", "none")} == also
+    page = (desk / "held/report.html").read_text("utf-8")
+    assert page.count("also in an untrained network") == len(also)
+
+
 def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk):
     page = (desk / "out/report.html").read_text("utf-8")
     assert "<img" not in page

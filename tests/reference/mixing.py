@@ -52,13 +52,9 @@ def spearman_frequency(
 
 def vector_ratio(v: Array) -> Array:
     """r_i of vectors v [query, key, d] -> [token]."""
-    ratios = []
-    for i in range(len(v)):
-        others = np.arange(len(v)) != i
-        context = np.linalg.norm(v[i, others].sum(axis=0))
-        itself = np.linalg.norm(v[i, i])
-        ratios.append(context / (context + itself))
-    return np.array(ratios)
+    itself = np.diagonal(v).T  # [query, d]
+    context = np.linalg.norm(v.sum(axis=1) - itself, axis=-1)
+    return context / (context + np.linalg.norm(itself, axis=-1))
 
 
 def layer_norm_vectors(v: Array, pre_norm: Array, gamma: Array, eps: float) -> Array:
@@ -68,25 +64,27 @@ def layer_norm_vectors(v: Array, pre_norm: Array, gamma: Array, eps: float) -> A
     pre_norm  [query, d]   the full vector that the LayerNorm sees, b_O included: gives s_i
     """
     s = np.sqrt(pre_norm.var(axis=-1) + eps)  # [query]
-    centred = v - v.mean(axis=-1, keepdims=True)
-    return gamma * centred / s[:, None, None]  # [query, key, d]
+    scaled = v - v.mean(axis=-1, keepdims=True)  # [query, key, d]
+    scaled *= gamma  # in place: these are the largest arrays of all references
+    scaled /= s[:, None, None]
+    return scaled
 
 
 def _layer_ratios(blocks: Mapping[str, Any], layer: int) -> dict[str, Array]:
     attention, x = blocks["attention"][layer], blocks["x"][layer]
     alpha = attention.mean(axis=0)  # [query, key]
     weight = alpha.sum(axis=1) - np.diagonal(alpha)  # attention to others
-    attn = summed_vectors(attention, blocks["f"][layer])  # [query, key, d]
-    with_residual = attn.copy()
-    for i in range(len(x)):
-        with_residual[i, i] += x[i]
+    vectors = summed_vectors(attention, blocks["f"][layer])  # [query, key, d]
+    attn_n = vector_ratio(vectors)
+    own = np.arange(len(x))
+    vectors[own, own] += x  # the residual
     normed = layer_norm_vectors(
-        with_residual, blocks["pre_norm"][layer], blocks["gamma"][layer], blocks["eps"]
+        vectors, blocks["pre_norm"][layer], blocks["gamma"][layer], blocks["eps"]
     )
     return {
         "attn_w": weight,
-        "attn_n": vector_ratio(attn),
+        "attn_n": attn_n,
         "attnres_w": weight / 2,  # the residual counts as a second unit of weight
-        "attnres_n": vector_ratio(with_residual),
+        "attnres_n": vector_ratio(vectors),
         "attnresln_n": vector_ratio(normed),
     }

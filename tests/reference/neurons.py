@@ -7,6 +7,7 @@ q, k        [layer, head, token, d]    of one example
 attention   [layer, head, query, key]
 seen        [query, key] bool          which keys a query may attend to
 kinds       {"sep": [query, key] bool, …}  which keys are of a kind, for each query
+among       [query, key] bool              between which keys the kind own_segment is told: words
 """
 
 from __future__ import annotations
@@ -136,15 +137,51 @@ def separation(q: Array, k: Array, scale: float, seen: Flags, kind: Flags) -> di
     return found
 
 
-def kinds(is_sep: Flags, segments: Sequence[int]) -> dict[str, Flags]:
+def sentences(special: Sequence[bool]) -> list[int]:
+    """[token] which sentence it is in: special tokens stand between sentences, and are in none."""
+    found, number = [], 0
+    for at, added in enumerate(special):
+        if not added and (at == 0 or special[at - 1]):
+            number += 1
+        found.append(-1 if added else number)
+    return found
+
+
+def words(special: Sequence[bool]) -> Flags:
+    """[query, key] whether both are words."""
+    word = ~np.array(special, bool)
+    return word[:, None] & word[None]
+
+
+def bag_of_words(attention: Array, special: Sequence[bool], seen: Flags) -> float:
+    """Of one head: Σ min(α, 1/n) over the own sentence, less the other's, mean over the words of
+    each sentence, then over sentences; NaN where no word sees words of both.
+    """
+    number, found = sentences(special), dict[int, list[float]]()
+    for i in range(len(number)):
+        keys = [j for j in range(len(number)) if number[i] > 0 and number[j] > 0 and seen[i, j]]
+        own = [j for j in keys if number[j] == number[i]]
+        other = [j for j in keys if number[j] != number[i]]
+        if own and other:
+            shared = [sum(min(attention[i, j], 1 / len(of)) for j in of) for of in (own, other)]
+            found.setdefault(number[i], []).append(shared[0] - shared[1])
+    return float(np.mean([np.mean(one) for one in found.values()])) if found else float("nan")
+
+
+def kinds(
+    is_sep: Flags, segments: Sequence[int], special: Sequence[bool] | None = None
+) -> dict[str, Flags]:
     """Which keys are of each kind for each query, [query, key]."""
     n = len(is_sep)
-    found = {name: np.zeros((n, n), bool) for name in ("sep", "same_segment", "next")}
+    number = sentences(is_sep.tolist() if special is None else special)
+    names = ("sep", "same_segment", "next", "own_segment")
+    found = {name: np.zeros((n, n), bool) for name in names}
     for i in range(n):
         for j in range(n):
             found["sep"][i, j] = is_sep[j]
             found["same_segment"][i, j] = segments[i] == segments[j]
             found["next"][i, j] = j == i + 1
+            found["own_segment"][i, j] = number[i] > 0 and number[i] == number[j]
     return found
 
 
@@ -152,8 +189,9 @@ def kinds(is_sep: Flags, segments: Sequence[int]) -> dict[str, Flags]:
 
 
 def measures(
-    q: Array, k: Array, attention: Array, scale: float, seen: Flags, of_kind: Mapping[str, Flags]
-) -> dict[str, Array]:
+    q: Array, k: Array, attention: Array, scale: float, seen: Flags,
+    of_kind: Mapping[str, Flags], among: Flags,
+) -> dict[str, Array]:  # fmt: skip
     """Everything of one example; NaN where it has nothing to say.
 
     returns  effective, position_overlap, relative_score [layer, head]; top_share [layer, head, 3];
@@ -162,7 +200,8 @@ def measures(
     """
     layers, heads, _, d = q.shape
     some = {name: np.full((layers, heads), np.nan) for name in ("effective", "relative_score")}
-    some["position_overlap"] = np.full((layers, heads), np.nan)
+    for name in ("position_overlap", "own_segment_overlap"):
+        some[name] = np.full((layers, heads), np.nan)
     some["top_share"] = np.full((layers, heads, 3), np.nan)
     some["neuron_importance"] = np.full((layers, heads, d), np.nan)
     some["separation"] = np.full((layers, heads, len(of_kind), d), np.nan)
@@ -179,8 +218,11 @@ def measures(
             )
         if len(rows) > 1:
             some["position_overlap"][at] = overlap(rows)
-        for number, flags in enumerate(of_kind.values()):
-            apart = list(separation(q[at], k[at], scale, seen, flags).values())
+        for number, (name, flags) in enumerate(of_kind.items()):
+            told = seen & among if name == "own_segment" else seen
+            apart = list(separation(q[at], k[at], scale, told, flags).values())
+            if name == "own_segment" and len(apart) > 1:
+                some["own_segment_overlap"][at] = overlap(apart)
             if apart:
                 some["separation"][(*at, number)] = np.mean(apart, axis=0)
                 some["separation_score"][(*at, number)] = np.mean([c.sum() for c in apart])

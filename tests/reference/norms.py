@@ -28,10 +28,8 @@ def weighted_norm(attention: Array, f: Array) -> Array:
 
 def summed_vectors(attention: Array, f: Array) -> Array:
     """sum_h alpha^h_ij f^h(x_j) of ONE layer: [head, query, key], [head, token, d] -> [i, j, d]."""
-    total = np.zeros((*attention.shape[1:], f.shape[-1]))  # [query, key, d]
-    for j in range(attention.shape[2]):
-        total[:, j] = attention[:, :, j].T @ f[:, j]  # [query, head] @ [head, d]
-    return total
+    by_key = attention.transpose(2, 1, 0) @ f.transpose(1, 0, 2)  # [key, query, d]
+    return by_key.swapaxes(0, 1)
 
 
 def layer_weighted_norm(attention: Array, f: Array) -> Array:
@@ -39,7 +37,7 @@ def layer_weighted_norm(attention: Array, f: Array) -> Array:
     norms = []
     for layer in range(len(f)):
         vectors = summed_vectors(attention[layer], f[layer])  # [query, key, d]
-        norms.append(np.sqrt((vectors * vectors).sum(axis=-1)))
+        norms.append(np.sqrt(np.einsum("qkd,qkd->qk", vectors, vectors)))
     return np.stack(norms)
 
 

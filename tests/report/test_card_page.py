@@ -27,12 +27,18 @@ def tree():
     return add_inputs(add_language(make_tree(6, 12)))
 
 
+@pytest.fixture(scope="module")
+def held(tree):
+    """What a page holds of the cards."""
+    return cards(tree)
+
+
 def data_of(html):
     return json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 
-def test_the_maps_of_a_page_are_those_of_the_heads(tree):
-    held, maps = cards(tree)["maps"], head_maps(tree)
+def test_the_maps_of_a_page_are_those_of_the_heads(tree, held):
+    held, maps = held["maps"], head_maps(tree)
     codes = np.frombuffer(gzip.decompress(b64decode(held["codes"])), np.uint8)
     at = 0
     for unit, rows in enumerate(held["heads"]):
@@ -49,8 +55,8 @@ def test_the_maps_of_a_page_are_those_of_the_heads(tree):
     assert at == len(codes)
 
 
-def test_fewer_maps_are_held_where_there_is_no_room(tree, monkeypatch):
-    assert {len(rows) for rows in cards(tree)["maps"]["heads"]} == {3}
+def test_fewer_maps_are_held_where_there_is_no_room(tree, held, monkeypatch):
+    assert {len(rows) for rows in held["maps"]["heads"]} == {3}
     monkeypatch.setattr(module, "ROOM", 1)
     assert {len(rows) for rows in cards(tree)["maps"]["heads"]} == {1}
 
@@ -81,15 +87,23 @@ def test_cards_add_a_third_of_a_megabyte_at_most_to_a_report_of_144_heads():
     assert size + script < 300_000
 
 
+@pytest.fixture(scope="module")
+def plain(tree):
+    """The report, without pictures."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.report.build.pictures", dict)
+        return render(tree, {})
+
+
 @pytest.mark.usefixtures("no_pictures")
-def test_the_page_of_a_head_holds_its_card_and_those_of_all(tree, tmp_path):
+def test_the_page_of_a_head_holds_its_card_and_those_of_all(tree, plain, tmp_path):
     card = head_card(tree, 3, 4)
     path = build_card(tree, card, tmp_path / "new" / "card.html")
     html = path.read_text("utf-8")
     assert html == render_card(tree, card)
     held = data_of(html)
     assert held["card"] == 3 * 12 + 4
-    assert held["labels"] == data_of(render(tree, {}))["labels"]
+    assert held["labels"] == data_of(plain)["labels"]
     assert [label[0] for label in held["labels"][40]] == [
         label.label for label in card.labels.labels
     ]
@@ -110,10 +124,10 @@ def test_hostile_names_stay_text(name):
     assert "unsafe" not in policy
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_every_row_of_the_table_is_where_an_address_leads_without_scripts(tree):
-    html = render(tree, {})
-    assert re.findall(r'<tr id="(L\d+H\d+)"', html) == [
+def test_every_row_of_the_table_is_where_an_address_leads_without_scripts(plain):
+    assert re.findall(r'<tr id="(L\d+H\d+)"', plain) == [
         f"L{layer}H{head}" for layer in range(1, 7) for head in range(1, 13)
     ]
-    assert html.count("unlabelled</span>") == sum(not labels for labels in data_of(html)["labels"])
+    assert plain.count("unlabelled</span>") == sum(
+        not labels for labels in data_of(plain)["labels"]
+    )

@@ -11,18 +11,29 @@ from report.synthetic_language import add_language
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
+    """A report with hostile names, without pictures."""
     hostile = "<img src=x onerror=alert(1)></script>"
     tree = make_tree(6, 12, model=hostile, sep_token="</s>")
     tree = add_language(tree, hostile=True)
-    return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.report.build.pictures", dict)
+        return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory, whole_page):
+    """A report with all pictures."""
+    path = tmp_path_factory.mktemp("pictured") / "report.html"
+    path.write_text(whole_page, "utf-8")
+    return path
 
 
 @pytest.fixture
 def opened(watched, report):
-    """Opens the report."""
+    """Opens the report without pictures, or another."""
 
-    def start(width=1280, scheme="light"):
-        return watched(report.as_uri(), width=width, color_scheme=scheme, offline=True)
+    def start(width=1280, scheme="light", page=report):
+        return watched(page.as_uri(), width=width, color_scheme=scheme, offline=True)
 
     return start
 
@@ -132,8 +143,8 @@ def test_a_telling_head_leads_to_its_card_and_is_kept_in_the_grid(opened):
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_the_page_never_scrolls_sideways(opened, width):
-    page = opened(width)
+def test_the_page_never_scrolls_sideways(opened, pictured, width):
+    page = opened(width, page=pictured)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -145,7 +156,7 @@ def test_light_and_dark_follow_the_system(opened):
     assert shades == ["rgb(255, 255, 255)", "rgb(20, 22, 26)"]
 
 
-def test_plots_are_drawn_in_the_ink_of_the_page(opened):
-    page = opened(scheme="dark")
+def test_plots_are_drawn_in_the_ink_of_the_page(opened, pictured):
+    page = opened(scheme="dark", page=pictured)
     fill = page.locator(".plot text").first.evaluate("text => getComputedStyle(text).fill")
     assert fill == "rgb(228, 230, 234)"

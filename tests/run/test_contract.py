@@ -151,7 +151,7 @@ COORDS = {
     ("flow", "method"): ["rollout", "weighted_norm_residual", "globenc"],
     ("flow", "target"): ["self", "previous", "next", *CATEGORIES],
     ("neurons", "k"): [1, 4, 16],
-    ("neurons", "contrast"): ["sep", "same_segment", "next"],
+    ("neurons", "contrast"): ["sep", "same_segment", "next", "own_segment"],
     ("neurons", "part"): ["word", "position", "segment", "bias"],
     ("neurons", "neuron"): list(range(NEURONS)),
     ("dependency", "direction"): ["dependent_to_head", "head_to_dependent"],

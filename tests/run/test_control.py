@@ -1,6 +1,7 @@
 """A run is held against networks without training: what is true of them is said of no head."""
 
 import pytest
+import torch
 import xarray as xr
 
 import headscope as hs
@@ -12,11 +13,11 @@ from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
 from headscope.heads.tables import label_table, tidy
 from headscope.report.build import render
-from headscope.run.control import shuffled, untrained
+from headscope.run.control import MOST_DEALT, SOME, shuffled, untrained
 from headscope.run.store import open_run
 from made_models import small_bert
 
-QUICK = {"analyses": ("surface", "entropy"), "limit": 3, "replicates": 10}
+QUICK = {"analyses": ("surface", "entropy"), "limit": 6, "replicates": 10}
 STOCK = hs.Execution(linears="stock", threads=1)
 
 
@@ -49,12 +50,23 @@ def test_an_atlas_has_a_control_by_default(no_control):
 
 
 def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(held, free):
-    assert sum(labelled(free)) > 0.8 * len(labelled(free))
+    assert sum(labelled(free)) > 0.7 * len(labelled(free))  # by thresholds alone
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
     assert "untrained model" not in render(free.tree, free.manifest)
     assert head_labels(held.tree)[0, 0].closest  # what it would have been called
+
+
+def test_three_documents_give_values_and_the_report_says_why_nothing_is_claimed(demo):
+    few = {**QUICK, "limit": 3, "analyses": ("surface",), "control": "none"}
+    run = hs.atlas(demo, hs.demo_corpus(), execution=STOCK, **few)
+    attention = run.tree["surface"]["attention"].sel(target="previous").values
+    assert attention.max() > 0.5
+    assert not any(labelled(run))
+    page = render(run.tree, run.manifest)
+    assert '<p class="lede">Values are shown, and nothing is claimed of any head' in page
+    assert "this run read 3 documents." in page
 
 
 def test_a_trained_model_keeps_the_labels_that_are_its_own(demo):
@@ -101,8 +113,18 @@ def test_the_control_is_the_same_again_and_kept_in_the_folder(unknowing, held, t
 
 def test_networks_of_the_control_know_nothing_and_keep_their_scale(tiny):
     own = tiny.network.state_dict()
+    large = set()
     for name, tensor in shuffled(tiny.network).state_dict().items():
-        assert tensor.flatten().sort().values.equal(own[name].flatten().sort().values)
+        one, other = (each.flatten().sort().values for each in (tensor, own[name]))
+        if tensor.numel() <= MOST_DEALT:
+            assert one.equal(other)
+        else:  # so many draws from some of its entries
+            large.add(name)
+            assert torch.isin(one, other).all()
+            torch.testing.assert_close(one.std(), other.std(), rtol=0.02, atol=0)
+            assert one.unique().numel() > 0.9 * SOME
+        assert len(tensor.shape) < 2 or not tensor.equal(own[name])
+    assert large == {"embeddings.word_embeddings.weight"}
     drawn = untrained(tiny.network).state_dict()
     weights = [name for name in own if own[name].ndim > 1 and own[name].is_floating_point()]
     assert not any(drawn[name].equal(own[name]) for name in weights)

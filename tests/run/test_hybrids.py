@@ -13,11 +13,15 @@ import torch
 import transformers
 from benchmarks.family_models import BERT, FAMILIES, GROUPED, inputs, made
 from click.testing import CliRunner
+from matplotlib.text import Text
 from transformers import JambaConfig, JambaModel
 
 import headscope as hs
 from headscope.cli.main import group
+from headscope.core.head_metrics import head_metrics
 from headscope.core.results import layer_name, naming_layers
+from headscope.core.wording import percent
+from headscope.draw.figures import draw, pictures
 from headscope.errors import InputError, ModelError
 from headscope.model.families.sites import other_layers
 from headscope.model.instrument import Instrument
@@ -181,6 +185,22 @@ def test_what_goes_to_no_token_is_a_target_of_its_own(sinking: hs.Model) -> None
     own = found["surface"]["attention"].sel(target="no_token")
     np.testing.assert_allclose(own, expected, atol=1e-6)
     assert float(own.max()) > 0.05
+
+
+def test_the_share_of_no_token_is_drawn_and_named(sinking: hs.Model) -> None:
+    corpus = hs.MemoryCorpus(CORPUS)
+    run = hs.atlas(sinking, corpus, settings=hs.Settings(replicates=3, analyses=("surface",)))
+    own = run["surface"]["attention"].sel(target="no_token").values
+    figure = draw(run.tree, "surface_by_layer")
+    told = {text.get_text() for text in figure.findobj(Text)}
+    assert "a learned sink" in told
+    assert any(text.endswith("To no token") for text in told)
+    marks = [line.get_ydata() for axes in figure.axes for line in axes.lines]
+    assert any(np.array_equal(y, own.ravel()) for y in marks)
+    caption = pictures()["surface_by_layer"].caption(run.tree)
+    assert f"no token at all, mean over heads {percent(float(own.mean()))}" in caption
+    named = {metric.key: metric.label for metric in head_metrics(run.tree)}
+    assert named["surface.attention.no_token"] == "what goes to no token, to a learned sink"
 
 
 def test_what_needs_whole_rows_is_refused_with_sinks(sinking: hs.Model) -> None:

@@ -1,5 +1,6 @@
 """Is a run the same however it is run, stopped and continued?"""
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -11,7 +12,8 @@ import xarray as xr
 import headscope as hs
 from commands import WHOLE, WHOLE_SHARDS, shard_files
 from headscope.corpus import Document, Passage, Word
-from headscope.errors import HeadscopeError, InputError, RunFolderError
+from headscope.errors import CorpusError, HeadscopeError, InputError, RunFolderError
+from headscope.run.store import RunFolder
 
 SETTINGS = hs.Settings(**WHOLE)
 SHORT = replace(SETTINGS, analyses=("surface", "entropy"))  # of the fixture `short`
@@ -157,6 +159,80 @@ def test_another_spec_reuses_nothing(tiny, copy):
     )
     assert not set(shard_files(copy).items()) & set(before.items())
     assert run.tree.attrs["seed"] == 1
+
+
+CHANGED = {"hidden_act": "relu", "layer_norm_eps": 1e-3}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_another_configuration_of_the_same_weights_is_another_spec(tiny_place, tmp_path, name):
+    """Old and new shards were once mixed, and a finished run opened."""
+    place = shutil.copytree(tiny_place, tmp_path / "model")
+    more = {"output": tmp_path / "run", "analyses": ["entropy"], "limit": 1}
+    hs.atlas(hs.load(place), hs.demo_corpus(), **more)
+    config = json.loads((place / "config.json").read_text())
+    (place / "config.json").write_text(json.dumps({**config, name: CHANGED[name]}))
+    with pytest.raises(RunFolderError, match=rf"another spec \(model\.config\.{name}: "):
+        hs.atlas(hs.load(place), hs.demo_corpus(), **more)
+
+
+def test_what_decides_the_numbers_is_in_the_spec(short):
+    spec = short.manifest["spec"]
+    assert set(spec["versions"]) == {"headscope", "torch", "transformers"}
+    assert spec["versions"]["torch"].count(".") == 1  # a patch may go on with a run
+    assert {"config", "tokenizer_sha256", "dtype", "device", "sha256"} <= set(spec["model"])
+
+
+def test_a_patch_of_a_library_goes_on_and_the_manifest_says_so(tiny, copy, short):
+    folder = RunFolder(copy)
+    begun = folder.manifest()
+    begun.pop("results_sha256")  # the run was stopped before its end
+    begun["versions"]["torch"] = "2.13.99"
+    folder.write_manifest(begun)
+    run = again(tiny, copy)
+    assert run.manifest["continued_with"] == [short.manifest["versions"]]
+    assert (copy / "atlas.nc").read_bytes() == results(short)
+
+
+def test_a_shard_of_another_seed_is_not_taken(tiny, copy, short, tmp_path):
+    other = again(tiny, tmp_path / "other", replace(SHORT, seed=1))
+    foreign = sorted((other.path / "shards").iterdir())[2]
+    own = sorted((copy / "shards").iterdir())[2]
+    own.unlink()
+    shutil.copy(foreign, copy / "shards")
+    (copy / "atlas.nc").unlink()
+    again(tiny, copy)
+    assert (copy / "atlas.nc").read_bytes() == results(short)
+
+
+@pytest.mark.parametrize("edit", ["Another word. ", ""])
+def test_a_corpus_that_changes_while_it_is_read_ends_the_run(tiny, tmp_path, edit):
+    file = tmp_path / "text"
+    file.write_text("\n\n".join(f"This is document {n} of them." for n in range(9)))
+
+    def change(done, _total):
+        if done == 0:  # planned, and nothing read yet
+            file.write_text(edit + file.read_text()[: None if edit else 5])
+
+    with pytest.raises(CorpusError, match=r"changed since this run was planned: documents \d"):
+        hs.atlas(
+            tiny, hs.TextCorpus(file), output=tmp_path / "run", shard_tokens=8,
+            analyses=["entropy"], execution=hs.Execution(linears="stock", progress=change),
+        )  # fmt: skip
+    assert not shard_files(tmp_path / "run")
+    assert not (tmp_path / "run/atlas.nc").exists()
+
+
+def test_one_flipped_bit_of_the_results_is_noticed_wherever_they_are_opened(copy):
+    content = bytearray(results(hs.open_run(copy)))
+    for at in (len(content) // 3, len(content) // 2, len(content) - 9):
+        content[at] ^= 4
+        (copy / "atlas.nc").write_bytes(content)
+        with pytest.raises(RunFolderError, match=r"atlas\.nc is damaged .*run the run's command"):
+            hs.open_run(copy)
+        content[at] ^= 4
+    (copy / "atlas.nc").write_bytes(content)
+    hs.open_run(copy)
 
 
 def test_overwriting_the_same_spec_goes_on_with_it(tiny, copy):

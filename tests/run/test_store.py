@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from commands import environment
+from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
 from headscope.run.store import RunFolder, pack, put, unpack
@@ -101,6 +102,17 @@ def test_a_strange_file_among_the_shards_is_no_shard(folder):
     assert folder.finished_shards() == set()
 
 
+def test_a_shard_of_another_run_is_not_taken(folder):
+    """Its name and hash are right; only its run is another."""
+    folder.owner = "another"
+    folder.put_shard(0, STATE)
+    folder.owner = "mine"
+    folder.write_manifest({"fingerprint": "mine", "spec": {}})
+    with pytest.raises(HeadscopeError, match=r"is damaged; run the command again"):
+        folder.shard(0)
+    assert folder.finished_shards() == set()
+
+
 def test_shards_without_a_manifest_belong_to_nobody(folder):
     folder.put_shard(0, STATE)
     folder.prepare(overwrite=False)
@@ -132,16 +144,44 @@ def test_overwriting_removes_what_a_run_wrote_and_nothing_else(folder):
     folder.put_shard(0, STATE)
     folder.write_manifest({"fingerprint": "f", "spec": {}})
     folder.put_results(b"results")
-    (folder.path / "notes.txt").write_text("mine")
+    for name in ("figures/entropy.svg", "figures/deep/er.svg", "tables/entropy.csv"):
+        with folder.listing():
+            write_whole(folder.path / name, b"drawn")
+    mine = {"notes.txt", "figures/mine.svg", "tables/mine.csv", "shards/mine.txt"}
+    for name in mine:
+        (folder.path / name).write_text("mine")
     folder.prepare(overwrite=True)
-    assert {p.name for p in folder.path.iterdir()} == {".lock", "notes.txt", "shards"}
-    assert folder.finished_shards() == set()
+    left = {p.relative_to(folder.path).as_posix() for p in folder.path.rglob("*") if p.is_file()}
+    assert left - {".lock"} == mine
+    assert not (folder.path / "figures/deep").exists()
+
+
+@pytest.mark.parametrize("manifest", ["{}", '{"fingerprint": "f", "spec": {}, "checksum": "0"}'])
+def test_what_is_no_run_of_ours_is_never_overwritten(tmp_path, manifest):
+    for name in ("manifest.json", "report.html", "figures/a.svg", "tables/a.csv", "shards/a.shard"):
+        write_whole(tmp_path / name, manifest.encode())
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(RunFolderError, match=r"nothing there is touched") as told:
+        RunFolder(tmp_path).prepare(overwrite=True)
+    assert "--overwrite" not in str(told.value)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"spec": {}}', b"\xff"])
 def test_a_damaged_manifest_is_named(folder, content):
     (folder.path / "manifest.json").write_bytes(content)
     with pytest.raises(RunFolderError, match=r"manifest\.json is no manifest"):
+        folder.manifest()
+
+
+@pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
+def test_a_manifest_that_was_changed_is_named(folder, at):
+    folder.write_manifest({"fingerprint": "f", "spec": {"seed": 0}, "threads": 1, "counts": [1, 2]})
+    file = folder.path / "manifest.json"
+    content = bytearray(file.read_bytes())
+    content[int(at * len(content))] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"manifest\.json is (no manifest|damaged, or was)"):
         folder.manifest()
 
 

@@ -6,9 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 
-from draw.drawn import steps_of
+from draw.drawn import painted, steps_of
 from headscope.draw.style import LIGHT, ramp
 from headscope.errors import InputError
 from headscope.views.figure_lines import (
@@ -68,13 +67,10 @@ def test_a_map_across_has_square_cells_and_the_tokens_of_each_side(queries, keys
 def shades_of(axes, shape):
     """[row, column] the step of the ramp of a map that is no square."""
     steps = np.zeros(shape, dtype=int)
-    for collection in axes.collections:
-        (path,) = collection.get_paths()
+    for path, shade in painted(axes):
         for box in path.vertices.reshape(-1, 5, 2):  # [box, corner, axis]
             left, row = np.round(box[0] + 0.5).astype(int)
-            steps[row, left : round(box[2, 0] + 0.5)] = ramp().index(
-                to_hex(collection.get_facecolor()[0])
-            )
+            steps[row, left : round(box[2, 0] + 0.5)] = ramp().index(shade)
     return steps
 
 

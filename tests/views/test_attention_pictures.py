@@ -11,7 +11,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 
-from draw.drawn import steps_of, texts
+from draw.drawn import painted, steps_of, texts
 from headscope.draw.saving import save_picture
 from headscope.draw.style import DOUBLE, LIGHT, SINGLE, ramp
 from headscope.errors import InputError
@@ -66,9 +66,8 @@ def drawn_weights(figure, hue):
 def shades(axes):
     """[row, column] the step of the ramp that each cell has; neighbours alike are one box."""
     steps = np.zeros((len(TOKENS), len(TOKENS)), dtype=int)
-    for collection in axes.collections:
-        step = ramp().index(to_hex(collection.get_facecolor()[0]))
-        (path,) = collection.get_paths()
+    for path, shade in painted(axes):
+        step = ramp().index(shade)
         for box in path.vertices.reshape(-1, 5, 2):  # [box, corner, axis]
             left, row = np.round(box[0] + 0.5).astype(int)
             right = round(box[2, 0] + 0.5)

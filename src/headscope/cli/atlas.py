@@ -20,11 +20,7 @@ class _AtlasOptions(options.CorpusRunOptions):
     frequency: Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.", before="chance"
     )
-    control: str = option(
-        "What the heads are held against: random, networks that have learned nothing; a folder "
-        "with a model of the same shape; none.",
-        "random", metavar="random|none|FOLDER", before="chance",
-    )  # fmt: skip
+    control: str = options.control_option("the heads", before="chance")
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
 
 

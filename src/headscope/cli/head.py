@@ -37,12 +37,12 @@ def head_command(given: _HeadOptions) -> None:
     headscope head atlas-demo 3-9 -o card.html --png card.png
     """
     layer, place = head_named(given.head)
-    from headscope.core.results import naming_layers
+    from headscope.core.results import derived_once, layer_numbers, layer_place, naming_layers
     from headscope.run.store import open_run
 
     run = open_run(given.run)
-    with naming_layers(run.tree):
-        _tell(run, _place_of(run, layer), place, given)
+    with derived_once(), naming_layers(run.tree):
+        _tell(run, layer_place(layer, layer_numbers(run.tree)), place, given)
 
 
 def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
@@ -63,18 +63,6 @@ def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
         tell(f"{kind}: {path}" for kind, path in written.items())
     else:
         tell([card_text(run.tree, card)])
-
-
-def _place_of(run: Run, layer: int) -> int:
-    from headscope.core.results import layer_numbers
-
-    numbers = layer_numbers(run.tree)
-    if numbers and layer not in numbers:
-        raise InputError(
-            f"layer {layer + 1} has no attention; wanted one of the layers "
-            f"{', '.join(str(number + 1) for number in numbers)}"
-        )
-    return numbers.index(layer) if numbers else layer
 
 
 def _write_card(run: Run, card: HeadCard, given: _HeadOptions) -> dict[str, Path]:

@@ -7,6 +7,7 @@ shows the traceback.
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from importlib import import_module
 
@@ -36,7 +37,7 @@ COMMANDS = {
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
 # objects takes a thirteenth of a run's time.
-LOOK_FOR_GARBAGE = (50_000, 20, 50)
+LOOK_FOR_GARBAGE = (200_000, 20, 50)
 
 
 class LazyGroup(click.Group):
@@ -71,6 +72,8 @@ def main() -> None:
     """The entry point: turns errors into a few lines and an exit code."""
     prepare()
     gc.set_threshold(*LOOK_FOR_GARBAGE)
+    # A scheduler's or a system's request to end is answered as Ctrl-C is: with what is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     debug = "--debug" in sys.argv[1:]
     if debug:  # wherever it stands
         sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]

@@ -28,6 +28,15 @@ _HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
+def control_option(what: str, **place: Any) -> Any:
+    """--control; `what` is held against it."""
+    return option(
+        f"What {what} are held against: random, networks that have learned nothing; a folder with "
+        "a model of the same shape; none.",
+        "random", metavar="random|none|FOLDER", **place,
+    )  # fmt: skip
+
+
 def output_option(text: str, *, metavar: str | None = None, heading: str = "How to run") -> Any:
     """The field of `-o`, `--output`, which is required."""
     return option(text, names="-o --output", required=True, heading=heading, metavar=metavar)
@@ -355,11 +364,14 @@ def conclude(
     lines    of text, before the one that says where the run is
     summary  for --json, beside what the summaries of all commands hold
     """
+    from headscope.core.results import naming_layers
+
     if not (how.no_report or run.has_report):
         run.report()
     report = f"{run.path}/report.html" if run.has_report else None
-    if how.as_json:
-        kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
-        tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
-    else:
+    with naming_layers(run.tree):
+        if how.as_json:
+            kept = {key: run.manifest[key] for key in ("model", "counts", "fingerprint", "linears")}
+            tell((), {"run": str(run.path), "report": report, **kept, **summary(run)})
+            return
         tell([*lines, f"results: {run.path}/atlas.nc" if report is None else f"report: {report}"])

@@ -40,6 +40,7 @@ class _ReproduceOptions(Options):
         "Folder for the page and the runs; re-running resumes.", metavar="OUT"
     )
     seed: Natural = option("Seed of all random draws.", 0)
+    control: str = options.control_option("the lines")
     replicates: Natural = option("Groups of documents at most, for intervals.", 200)
     threads: Positive | None = option("Threads; by default all cores.")
     overwrite: bool = flag("Replace the runs of another model in OUT.")

@@ -25,6 +25,7 @@ class _ClaimAnalysisOptions(options.AnalysisOptions):
 class _ZooOptions(options.CorpusRunOptions):
     models: tuple[str, ...] = argument()
     asked: _ClaimAnalysisOptions = group("What to compute")
+    control: str = options.control_option("the claims", before="chance")
     loading: ModelOptions = group("The models")
     output: Path = options.output_option("Folder; re-running resumes.")
 
@@ -63,6 +64,7 @@ def zoo_command(given: _ZooOptions) -> None:
             given.models, corpus, output=given.output, settings=settings,
             execution=options.execution_of(bar, given.batches, given.how), begin=begin,
             reports=not given.how.no_report, loading=asdict(given.loading),
+            control=given.control,
         )  # fmt: skip
     done.report()
     page = str(done.path / "report.html")

@@ -4,7 +4,8 @@ The effect is how far the head lies above an ordinary one, as a share of how far
 
     effect = (lower end of the interval − reference) / (ceiling − reference)
 
-Without an interval the value itself stands in for its lower end.
+Without an interval the value itself stands in for its lower end: such a claim may be the one that
+comes closest to a label, and is never a label.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headscope.core.results import Floats, at, surely
 from headscope.core.wording import percent
 
 LEAST_EFFECT = 0.05  # ours: below, a head counts as ordinary
+LEAST_DEPARTURE = 0.01  # ours: a sample of the inputs moves numbers of the control by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class Claim:
 
     @property
     def departs(self) -> bool:
-        """Whether its number lies above that of every head of the control."""
-        return not self.surely <= self.control
+        """Whether its number lies above that of every head of the control, by LEAST_DEPARTURE."""
+        return not self.surely <= self.control + LEAST_DEPARTURE
 
     @property
     def surely(self) -> float:
@@ -117,8 +119,11 @@ class LabelRule:
     variable: str = ""
 
     def passes(self, claim: Claim) -> bool:
-        """Whether a claim is a label by its number alone, whatever other labels say."""
-        return claim.surely > self.least
+        """Whether a claim is a label by its number alone, whatever other labels say.
+
+        A number without an interval is none: nobody knows how far it may be off.
+        """
+        return claim.low > self.least
 
     def in_words(self) -> str:
         """The rule in one line: `attention to [CLS] above 0.6 (Clark et al. 2019, §6)`."""

@@ -180,7 +180,7 @@ def head_roles(
     broad_nats  entropy above which a head counts as broad, in nats; None takes 0.9 of uniform,
                 CLARK_BROAD_NATS is the original's
     by_value    whether the value alone must lie above the threshold, as in the original; else the
-                lower end of its interval, as for labels
+                lower end of its interval, as for labels: without an interval there is no role
     returns     [layer, head] words of ROLES
     """
     known: dict[str, npt.NDArray[np.bool_]] = {}

@@ -2,9 +2,9 @@
 
 Questions make claims about heads (`Question.claims`). A claim that passes the rule of its kind
 (`Question.rules`) is a label, if its number departs from what the control of the run shows: the
-lower end of its interval lies above the value of every head of every network without training,
-which corrects for how many heads are looked at. Report, tables, views and the card of a head take
-their words from here.
+lower end of its interval lies above the value of every head of every network without training, by
+a point or more, which corrects for how many heads are looked at. Report, tables, views and the card
+of a head take their words from here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, rank
 from headscope.core.control import controls
+from headscope.core.intervals import FEWEST
 from headscope.core.question import in_run, parts
-from headscope.core.results import derived, shape
+from headscope.core.results import counted, derived, documents, shape
 
 UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
@@ -93,9 +94,26 @@ def run_labels(tree: xr.DataTree) -> list[list[str]]:
     ]
 
 
+def unclaimed_words(tree: xr.DataTree) -> str:
+    """Why no head has a label, where that is because no number has an interval; else ''."""
+    claims = all_claims(tree)
+    if not claims or any(math.isfinite(claim.low) for claim in claims):
+        return ""
+    n, what = documents(tree), counted(tree)
+    read = f"{n} {what.removesuffix('s') if n == 1 else what}"
+    why = f"this run read {read}" if n < FEWEST else f"this run of {read} kept none apart"
+    return (
+        f"Values are shown, and nothing is claimed of any head: a label needs an interval, an "
+        f"interval at least {FEWEST} {what}, and {why}."
+    )
+
+
 def untrained_words(tree: xr.DataTree) -> str:
-    """How many heads depart from the control, in a sentence; '' where none was asked or read."""
-    if not controls(tree) or not any(question.claims for question in in_run(tree)):
+    """How many heads depart from the control, in a sentence; '' where none was asked or read, or
+    where nothing can be claimed.
+    """
+    asked = any(question.claims for question in in_run(tree))
+    if not asked or not controls(tree) or unclaimed_words(tree):
         return ""
     found = head_labels(tree).values()
     labelled, of = sum(bool(one.labels) for one in found), len(found)

@@ -3,16 +3,19 @@
 A statistic is computed on all documents, and once without each group of them (one document each
 where there are at most `accumulators.REPLICATES`). How far it moves says how much hangs on which
 documents came: the jackknife (Efron and Stein 1981; Korn and Graubard 1998 for shares). Documents
-are few, of unequal length, and one may decide everything, so three things make the interval wider:
+are few, of unequal length, and one may decide everything, so these things make the interval wider:
 
-- the most influential group counts as if there were two of it;
-- Student's t has the degrees of freedom that the influences carry (Satterthwaite 1946), which
-  unequal documents lower;
+- Student's t has the degrees of freedom that the moves carry (Satterthwaite 1946), and at most
+  those of the effective number of documents (Kish 1965): unequal ones are worth fewer;
+- the interval is longer on the side to which the moves are skewed;
+- of means and ratios, the most influential group counts twice, and the error grows with how unequal
+  the documents are, as the few that matter most may not have come;
 - bounds are kept by a scale on which there are none, and a share of counted questions gets
   Jeffreys's interval at its effective number of questions (Franco et al. 2019), which has a width
   even where all answers were right.
 
-`benchmarks/coverage.py` tries whether they hold the true value 95 times in 100.
+`benchmarks/coverage.py` tries whether they hold the true value 95 times in 100; LONGER, SHORTER and
+UNEQUAL were chosen with it, on other seeds than those of its table.
 """
 
 from __future__ import annotations
@@ -22,14 +25,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
-from scipy.stats import rankdata
 
-from headscope.core.accumulators import Float64, correlation, generator, ratio
+from headscope.core.accumulators import Float64, correlation, generator, mean_ranks, ratio
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
 FEWEST = 5  # documents, or heads: of fewer there is no interval
 LEAST_RANKS = 4  # units: of fewer, ranks say nothing
+FEWEST_RANKED = 10  # units: of fewer, a correlation of ranks has no interval that means anything
+LONGER, SHORTER = 0.5, 0.2  # by so much at most, on the side of the skew and on the other
+UNEQUAL = 0.15  # how much of the squared variation of documents' sizes is added to the error's
 ROUNDING = 3e-7  # of the value, as float32 leaves it: a smaller move is none
 Bounds = tuple[float, float]
 ANY, POSITIVE, SHARE, CORRELATION = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0), (-1.0, 1.0)
@@ -53,36 +58,76 @@ class Estimate:
         return Estimate(function(self.value), function(self.low), function(self.high))
 
 
-def estimate(
-    draws: Float64,
-    *,
-    bounds: Bounds = ANY,
-    asked: Float64 | None = None,
-    difference: bool = False,
-) -> Estimate:
-    """The value and its 95 % interval.
+def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
+    """The value of a mean or a ratio, and its 95 % interval.
 
     draws   [replicate + 1, *cell] the statistic on the data, then without each group
     bounds  between which it lies by its nature
-    asked   draws of how many questions a share is of, if it is one; broadcast to `draws`
-    difference  of two shares, each of `asked` questions
+    sizes   draws of what it is a mean over, such as words: how much each group weighs; broadcast to
+            `draws`. Without them groups are taken to weigh the same
     returns no interval where fewer than FEWEST groups have a part in the value, or leaving one out
-            leaves nothing; nor where groups do not differ at all, unless it is a share
+            leaves nothing; nor where groups do not differ at all
     """
-    value = draws[0]
     if len(draws) <= FEWEST:
-        return without_interval(value, draws)
+        return without_interval(draws[0], draws)
     moves = moves_of(draws)
-    if asked is None:
-        taking_part = (moves != 0).sum(0)
-        low, high = _on_scale(value, *spread(moves), bounds)
-    else:
-        taking_part = np.broadcast_to((asked[1:] != asked[0]).sum(0), value.shape)
-        low, high = _share(
-            value, *spread(moves), np.broadcast_to(asked[0], value.shape), difference=difference
-        )
-    there = (taking_part >= FEWEST) & np.isfinite(draws).all(0)
-    return Estimate(value, np.where(there, low, np.nan), np.where(there, high, np.nan), draws)
+    error, freedom = standard_error(moves, sizes, twice=True)
+    ends = _on_scale(draws[0], _halves(moves, error, freedom), bounds)
+    return _where(draws, (moves != 0).sum(0), *ends)
+
+
+def estimate_correlation(draws: Float64) -> Estimate:
+    """The same of a correlation, from -1 to 1."""
+    if len(draws) <= FEWEST:
+        return without_interval(draws[0], draws)
+    moves = moves_of(draws)
+    half = _student(*standard_error(moves))
+    return _where(draws, (moves != 0).sum(0), *_on_scale(draws[0], (half, half), CORRELATION))
+
+
+def estimate_share(draws: Float64, asked: Float64) -> Estimate:
+    """The same of a share of questions: Jeffreys's interval, of as many as the error is worth.
+
+    asked   draws of how many questions there are, and no more are they worth; broadcast to `draws`.
+            Where all or none were right the error is unknown: then it is that of `asked` questions,
+            and the interval ends at the share
+    """
+    if len(draws) <= FEWEST:
+        return without_interval(draws[0], draws)
+    moves, share, most = moves_of(draws), draws[0], np.broadcast_to(asked[0], draws[0].shape)
+    error, freedom = standard_error(moves, asked)
+    halves = _halves(moves, error, freedom)
+    sides = zip(halves, (TAIL, 1 - TAIL), strict=True)
+    low, high = (_jeffreys(share, _worth(share, half, most), most_at) for half, most_at in sides)
+    return _where(draws, _asking(draws, asked), low, high)
+
+
+def estimate_independent(draws: Float64, asked: int) -> Estimate:
+    """The same of a share of questions that have nothing to do with each other: as many are there.
+
+    asked   questions, such as the examples of a task; Jeffreys's interval
+    """
+    if len(draws) <= FEWEST:
+        return without_interval(draws[0], draws)
+    questions = np.full_like(draws[0], asked)
+    low, high = (_jeffreys(draws[0], questions, tail) for tail in (TAIL, 1 - TAIL))
+    return Estimate(draws[0], low, high, draws)
+
+
+def estimate_difference(draws: Float64, asked: Float64) -> Estimate:
+    """The same of a difference of two shares, each of `asked` questions.
+
+    Where it is the same in all documents it is taken as a share, from 0 at -1 to 1 at 1.
+    """
+    if len(draws) <= FEWEST:
+        return without_interval(draws[0], draws)
+    moves = moves_of(draws)
+    error, freedom = standard_error(moves, asked)
+    students = _on_scale(draws[0], _halves(moves, error, freedom), ANY)
+    most = np.broadcast_to(asked[0], error.shape)
+    same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))
+    ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
+    return _where(draws, _asking(draws, asked), *ends)
 
 
 def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:
@@ -106,16 +151,17 @@ def spearman_over_units(one: Float64, other: Float64) -> Float64:
     """[unit + 1] draws of Spearman's correlation over units: of all, then without each.
 
     one, other  [unit] numbers of each, such as of each head; a unit without both does not count
-    returns     NaN for fewer than 4 units, or where all have the same number
+    returns     NaN for fewer than 4 units, or where all have the same number; for fewer than 10 the
+                first alone, so that there is no interval
     """
     there = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if len(there) < LEAST_RANKS:
         return np.full(len(one) + 1, np.nan)
     pairs = np.stack([one[there], other[there]])  # [2, unit]
     some = [pairs, *(np.delete(pairs, at, 1) for at in range(len(there)))]
-    rho = np.array([correlation(*rankdata(each, axis=-1)) for each in some])
+    rho = np.array([correlation(*map(mean_ranks, each)) for each in some])
     draws = np.full(len(one) + 1, rho[0])
-    draws[1 + there] = rho[1:]
+    draws[1 + there] = rho[1:] if len(there) >= FEWEST_RANKED else np.nan
     return draws
 
 
@@ -136,54 +182,93 @@ def moves_of(draws: Float64) -> Float64:
     return np.where(np.abs(moves) <= ROUNDING * np.abs(np.nan_to_num(draws[0])), 0, moves)
 
 
-def spread(moves: Float64) -> tuple[Float64, Float64]:
-    """[*cell] the standard error of a value, and its degrees of freedom; 0 where nothing moves."""
+def standard_error(
+    moves: Float64, sizes: Float64 | None = None, *, twice: bool = False
+) -> tuple[Float64, Float64]:
+    """[*cell] the standard error of a value, and its degrees of freedom; 0 where nothing moves.
+
+    sizes  see `estimate`
+    twice  whether the most influential group counts twice, and unequal sizes add to the error
+    """
     groups = (moves != 0).sum(0)
     square = moves**2
     total = square.sum(0)
-    error = np.sqrt(ratio(groups - 1.0, groups + 0.0) * (total + square.max(0, initial=0)))
     unequal = ratio((square**2).sum(0), total**2) - ratio(np.ones(total.shape), groups + 0.0)
-    freedom = np.clip(2 / np.maximum(unequal, 1e-12), 1, np.maximum(groups - 1, 1))
-    return np.nan_to_num(error), freedom
+    freedom = np.minimum(2 / np.maximum(unequal, 1e-12), groups - 1.0)
+    most = square.max(0, initial=0) if twice else 0.0
+    variance = ratio(groups - 1.0, groups + 0.0) * (total + most)
+    if sizes is not None:
+        effective, varying = _effective(sizes)
+        freedom = np.minimum(freedom, effective - 1)
+        variance = variance * (1 + UNEQUAL * varying if twice else 1.0)
+    return np.sqrt(np.nan_to_num(variance)), np.maximum(np.nan_to_num(freedom), 1)
+
+
+def _effective(sizes: Float64) -> tuple[Float64, Float64]:
+    """[*cell] Kish's effective number of groups; the squared variation coefficient of their sizes.
+
+    Groups of size 0 are none.
+    """
+    of_group = np.abs(sizes[:1] - sizes[1:])  # [replicate, *cell]
+    effective = ratio(of_group.sum(0) ** 2, (of_group**2).sum(0))
+    return effective, np.maximum(ratio((of_group != 0).sum(0) + 0.0, effective) - 1, 0)
+
+
+def _student(error: Float64, freedom: Float64) -> Float64:
+    """Half of Student's interval; NaN where nothing moves."""
+    return np.where(error > 0, -stdtrit(freedom, TAIL) * error, np.nan)
+
+
+def _halves(moves: Float64, error: Float64, freedom: Float64) -> tuple[Float64, Float64]:
+    """How far the interval reaches down and up: farther where the influences are skewed to."""
+    half, root = _student(error, freedom), np.sqrt((moves != 0).sum(0))
+    skewness = -root * ratio((moves**3).sum(0), (moves**2).sum(0) ** 1.5)
+    side = np.nan_to_num(np.tanh(skewness))
+    down, up = (
+        half * (1 + np.where(of_side > 0, LONGER, SHORTER) * of_side) for of_side in (-side, side)
+    )
+    return down, up
 
 
 def _on_scale(
-    value: Float64, error: Float64, freedom: Float64, bounds: Bounds
+    value: Float64, halves: tuple[Float64, Float64], bounds: Bounds
 ) -> tuple[Float64, Float64]:
-    """Student's interval on a scale without bounds, and back; NaN where nothing moves."""
+    """The interval on a scale without bounds, and back."""
     least, most = bounds
-    half = np.where(error > 0, -stdtrit(freedom, TAIL) * error, np.nan)
+    down, up = halves
     if not np.isfinite(least):
-        return value - half, value + half
-    up = np.maximum(value - least, 0)
+        return value - down, value + up
+    above = np.maximum(value - least, 0)
     if not np.isfinite(most):
-        factor = np.exp(ratio(half, up))
-        return least + up / factor, least + up * factor
-    down = np.maximum(most - value, 0)
-    factor = np.exp(ratio(half * (most - least), up * down))
-    return tuple(  # type: ignore[return-value]  # of the two ends
-        least + (most - least) * ratio(up * f, up * f + down) for f in (1 / factor, factor)
+        low, high = (above * np.exp(ratio(half, above)) for half in (-down, up))
+        return least + low, least + high
+    below = np.maximum(most - value, 0)
+    low, high = (
+        least + (most - least) * ratio(above * f, above * f + below)
+        for f in (np.exp(ratio(half * (most - least), above * below)) for half in (-down, up))
     )
+    return low, high
 
 
-def _share(
-    value: Float64, error: Float64, freedom: Float64, asked: Float64, *, difference: bool
-) -> tuple[Float64, Float64]:
-    """Jeffreys's interval of a share, of as many questions as its error is worth, at most `asked`.
+def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:
+    """As many questions as would have this half of an interval, at most `asked`."""
+    worth = ratio(share * (1 - share) * stdtrit(np.maximum(asked - 1, 1), TAIL) ** 2, half**2)
+    return np.where(np.isfinite(worth), np.minimum(worth, asked), asked)
 
-    Where all or none were right the error is unknown: then it is that of `asked` questions, and the
-    interval ends at the share. A difference, from -1 to 1, has Student's interval; only where it is
-    the same in all documents it is taken as such a share, from 0 to 1.
-    """
-    share = (value + 1) / 2 if difference else value
-    worth = ratio(share * (1 - share), error**2)
-    worth *= (stdtrit(np.maximum(asked - 1, 1), TAIL) / stdtrit(freedom, TAIL)) ** 2
-    worth = np.where(error > 0, np.minimum(worth, asked), asked)
-    right, wrong = (np.maximum(part, 0) + 0.5 for part in (share * worth, (1 - share) * worth))
-    low = np.where(share <= 0, 0.0, betaincinv(right, wrong, TAIL))
-    high = np.where(share >= 1, 1.0, betaincinv(right, wrong, 1 - TAIL))
-    if not difference:
-        return low, high
-    ends = zip(_on_scale(value, error, freedom, ANY), (2 * low - 1, 2 * high - 1), strict=True)
-    first, last = (np.where(error > 0, students, same) for students, same in ends)
-    return first, last
+
+def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
+    """One end of Jeffreys's interval of a share; 0 or 1 where the share is."""
+    right, wrong = (np.maximum(part * questions, 0) + 0.5 for part in (share, 1 - share))
+    end = betaincinv(right, wrong, tail)
+    return np.where(share <= 0 if tail < 0.5 else share >= 1, share, end)
+
+
+def _asking(draws: Float64, asked: Float64) -> Float64:
+    """[*cell] groups with a question."""
+    return np.broadcast_to((asked[1:] != asked[0]).sum(0), draws[0].shape)
+
+
+def _where(draws: Float64, groups: Float64, low: Float64, high: Float64) -> Estimate:
+    """The interval, where groups enough have a part in the value and none is all of it."""
+    there = (groups >= FEWEST) & np.isfinite(draws).all(0)
+    return Estimate(draws[0], np.where(there, low, np.nan), np.where(there, high, np.nan), draws)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -20,12 +20,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.intervals import Estimate
+from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Derive = TypeVar("Derive", bound=Callable[..., Any])
 LIMITS = ("_ci_low", "_ci_high")
 COMPANIONS = (*LIMITS, "_n")
-PLACES = ("best_layer", "best_head", "best_direction", "best_offset")  # where, not how much
+BEST_LAYER = "best_layer"
+PLACES = (BEST_LAYER, "best_head", "best_direction", "best_offset")  # where, not how much
 _KNOWN: ContextVar[dict[tuple[Any, ...], Any] | None] = ContextVar("derived_of_runs", default=None)
 
 
@@ -95,7 +97,7 @@ def estimate(dataset: xr.Dataset, variable: str, **choice: Any) -> Estimate:
 
 
 def surely(parts: Estimate) -> Floats:
-    """The lower ends of the intervals; the values where there are none."""
+    """The lower ends of the intervals; the values where there are none, which make no label."""
     return np.asarray(np.where(np.isfinite(parts.low), parts.low, parts.value))
 
 
@@ -133,10 +135,15 @@ def shape(tree: xr.DataTree) -> tuple[int, int]:
 _NUMBERS: ContextVar[tuple[int, ...]] = ContextVar("numbers_of_layers", default=())
 
 
-@contextmanager
-def naming_layers(tree: xr.DataTree) -> Iterator[None]:
+def naming_layers(tree: xr.DataTree) -> AbstractContextManager[None]:
     """Inside the context layers are called by the model's own numbers, where the run has any."""
-    token = _NUMBERS.set(layer_numbers(tree))
+    return numbering_layers(layer_numbers(tree))
+
+
+@contextmanager
+def numbering_layers(numbers: Sequence[int]) -> Iterator[None]:
+    """Inside the context layers are called by these numbers, from 0; none: by their places."""
+    token = _NUMBERS.set(tuple(numbers))
     try:
         yield
     finally:
@@ -148,17 +155,51 @@ def layer_numbers(tree: xr.DataTree) -> tuple[int, ...]:
     return tuple(int(number) for number in str(tree.attrs.get("layer_numbers", "")).split())
 
 
+def layer_number(layer: int) -> int:
+    """The model's own number of a layer, from 0, by its place among those that attend."""
+    numbers = _NUMBERS.get()
+    return numbers[layer] if 0 <= layer < len(numbers) else layer
+
+
+def layer_place(number: int, numbers: Sequence[int]) -> int:
+    """The place among the layers that attend of the layer with this number, both from 0.
+
+    numbers  of all layers that attend; none: all do
+    raises   InputError for a layer that is not among them
+    """
+    if numbers and number not in numbers:
+        raise InputError(
+            f"layer {number + 1} has no attention; wanted one of the layers "
+            f"{', '.join(str(one + 1) for one in numbers)}"
+        )
+    return numbers.index(number) if numbers else number
+
+
 def layer_name(layer: int) -> str:
     """What papers call a layer, from its 0-based place among those that attend: from 1."""
-    numbers = _NUMBERS.get()
-    return str((numbers[layer] if 0 <= layer < len(numbers) else layer) + 1)
+    return str(layer_number(layer) + 1)
 
 
 def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
-    """The dataset with the model's own numbers as the coordinate of its layers."""
-    if "layer" not in dataset.coords:
-        return dataset
-    return dataset.assign_coords(layer=[numbers[at] for at in dataset["layer"].values.tolist()])
+    """The dataset with the model's own numbers of layers, from 0, instead of their places.
+
+    They become the coordinate of `layer`, and the values of `best_layer`.
+    """
+    if "layer" in dataset.coords:
+        dataset = dataset.assign_coords(layer=[numbers[at] for at in dataset["layer"].values])
+    if BEST_LAYER in dataset:
+        best = dataset[BEST_LAYER].values
+        own = np.array(numbers, best.dtype)[np.nan_to_num(best).astype(np.int64)]
+        told = dataset[BEST_LAYER].copy(data=np.where(np.isnan(best), best, own))
+        dataset = dataset.assign({BEST_LAYER: told})
+    return dataset
+
+
+def best_places(dataset: xr.Dataset) -> Floats:
+    """[*cell] places of the best layers among those that attend, from 0; NaN without one."""
+    best, layers = dataset[BEST_LAYER].values, dataset["layer"].values
+    found = np.searchsorted(layers, np.nan_to_num(best)).astype(np.float64)
+    return np.asarray(np.where(np.isnan(best), np.nan, found))
 
 
 def head_name(unit: int, heads: int) -> str:
@@ -174,6 +215,11 @@ def json_number(value: float) -> float | None:
 def place_name(layer: int, head: int) -> str:
     """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
     return f"L{layer_name(layer)}·H{head + 1}"
+
+
+def own_name(layer: int, head: int) -> str:
+    """The same from the model's own number of the layer, from 0, as data and tables have it."""
+    return f"L{layer + 1}·H{head + 1}"
 
 
 def largest_first(values: Floats) -> list[tuple[int, int]]:
@@ -237,6 +283,11 @@ def keeping_draws() -> Iterator[None]:
         yield
     finally:
         _KEEP.reset(token)
+
+
+def draws_kept() -> bool:
+    """Whether results hold them now."""
+    return _KEEP.get()
 
 
 def labelled(

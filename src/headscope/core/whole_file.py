@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from headscope.errors import HeadscopeError, RunFolderError
 
 DRAFT = ".part-"
+_NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
 
 def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
@@ -24,19 +26,34 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     raises   what `write` raises, and OSError; then no draft is left and `path` is as before
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
-    os.close(handle)
+    draft = str(path.parent / f"{DRAFT}{secrets.token_hex(8)}")
+    # Whoever may read the folder's new files may read this one: mkstemp's would be 0600.
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         if isinstance(write, bytes):
             Path(draft).write_bytes(write)
         else:
             write(draft)
-        _publish(Path(draft))
+        _sync(Path(draft))
         os.replace(draft, path)
+        _sync_folder(path.parent)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+    if (noted := _NOTED.get()) is not None:
+        noted.add(path)
     return path
+
+
+@contextmanager
+def noting_written() -> Iterator[set[Path]]:
+    """Inside the context every file that `write_whole` writes is noted in the set."""
+    noted: set[Path] = set()
+    token = _NOTED.set(noted)
+    try:
+        yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 def file_sha256(path: Path) -> str:
@@ -53,11 +70,22 @@ def sha256_of(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()
 
 
-def _publish(file: Path) -> None:
-    """Sync it; and whoever may read its folder may read it: mkstemp's and safetensors' are 0600."""
-    file.chmod(0o644)
+def _sync(file: Path) -> None:
     with file.open("rb") as opened:
         os.fsync(opened.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """After a rename: without it a power loss can undo what was seen to be there."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass  # a file system that does not sync folders
+    finally:
+        os.close(handle)
 
 
 def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
@@ -71,8 +99,10 @@ def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
         draft.mkdir(parents=True)
         try:
             write(draft)
+            readable = draft.stat().st_mode & 0o666  # by the umask; safetensors' files are 0600
             for file in filter(Path.is_file, draft.rglob("*")):
-                _publish(file)
+                file.chmod(readable)
+                _sync(file)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -80,6 +110,7 @@ def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
         if folder.exists():
             os.replace(folder, aside)
         os.replace(draft, folder)
+        _sync_folder(folder.parent)
         shutil.rmtree(aside, ignore_errors=True)
 
 

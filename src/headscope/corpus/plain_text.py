@@ -23,8 +23,6 @@ from headscope.corpus.files import (
 
 # A mark that ends sentences, quotes or brackets that close after it, white space, and more text.
 SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s+(?=\S)")
-# WikiText writes ` = Title = ` for an article and ` = = Section = = ` below it.
-TOP_HEADING = re.compile(r"=\s+(?!=)(\S.*?)(?<!=)\s+=")
 
 
 @dataclass(frozen=True, init=False)
@@ -74,13 +72,13 @@ class TextCorpus(FileCorpus):
         for line in read_lines(path):
             text = line.text.strip()
             headings = self.documents == "heading" and not line.fault
-            title = TOP_HEADING.fullmatch(text) if headings else None
+            title = title_of_heading(text) if headings else ""
             ends = title or (not text and self.documents == "blank_line")
             if ends and lines:
                 yield name, lines
                 lines = []
             if title:
-                name = title[1]
+                name = title
             elif not lines and self.documents == "blank_line":
                 name = f"{label}:{line.number}"
             if text:
@@ -113,6 +111,14 @@ def sentences(line: str) -> list[str]:
             start = end.end()
     pieces.append(line[start:].strip())
     return [piece for piece in pieces if piece]
+
+
+def title_of_heading(text: str) -> str:
+    """The title in WikiText's ` = Title = `; "" for ` = = Section = = `, and for what is none."""
+    inner = text[1:-1]
+    framed = len(text) > 4 and text[0] == text[-1] == "=" and inner[0].isspace()
+    title = inner.strip() if framed and inner[-1].isspace() else ""
+    return "" if title[:1] == "=" or title[-1:] == "=" else title
 
 
 @dataclass(frozen=True, init=False)

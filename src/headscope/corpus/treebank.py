@@ -55,7 +55,7 @@ class TreebankCorpus(FileCorpus):
             yield Document(unique, tuple(passages))
 
 
-_ROW = re.compile(r"(\S+)\s+(\d+)-(\S+)")
+_ROW = re.compile(r"(\S+)\s+(\d{1,9})-(\S+)")
 
 
 @dataclass(frozen=True, init=False)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import xarray as xr
 from matplotlib.figure import Figure
 
 from headscope.core.question import parts
+from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
 from headscope.draw.head_grid import OVERVIEW
 from headscope.draw.panel import PanelStore, Picture
-from headscope.draw.saving import write_picture
+from headscope.draw.saving import save_picture
 
 
 def pictures() -> dict[str, Picture]:
@@ -23,6 +23,7 @@ def pictures() -> dict[str, Picture]:
     return known
 
 
+@derived_once()
 def draw(
     tree: xr.DataTree, name: str, *, columns: int | None = None, panels: PanelStore | None = None
 ) -> Figure:
@@ -44,6 +45,7 @@ def draw(
     return panels.figure(picture, columns=columns)
 
 
+@derived_once()
 def save_figures(
     tree: xr.DataTree, folder: Path, *, panels: PanelStore | None = None
 ) -> list[Path]:
@@ -57,11 +59,9 @@ def save_figures(
     for picture in pictures().values():
         if not panels.of(picture):
             continue
-        figure, path = panels.figure(picture), folder / f"{picture.name}.png"
-        png = write_whole(path, partial(write_picture, figure, "png"))
-        svg = write_whole(path.with_suffix(".svg"), panels.vector(picture, figure).svg)
-        written += [svg, png]
+        path = folder / f"{picture.name}.svg"
+        svg, png = panels.files(picture)
+        written += [write_whole(path, svg), write_whole(path.with_suffix(".png"), png)]
         for name, sheet in () if picture.sheets is None else picture.sheets(tree):
-            path = folder / name
-            written.append(write_whole(path, partial(write_picture, sheet, "svg")))
+            written.append(save_picture(sheet, folder / name))
     return written

@@ -9,11 +9,18 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 
+from headscope.core.control import controls
 from headscope.core.dictionary import unit_label
-from headscope.core.head_metrics import HeadMetric, chosen_metrics, head_metrics
+from headscope.core.head_metrics import (
+    HeadMetric,
+    chosen_metrics,
+    control_ranges,
+    head_metrics,
+)
 from headscope.core.results import Floats
 from headscope.core.wording import plain
 from headscope.draw.caption_words import over
@@ -30,16 +37,20 @@ MARK_TURNS = 0.6  # of the ramp: from there on a page-coloured mark stands out m
 
 def panels(tree: xr.DataTree) -> list[Panel]:
     """One panel per number that a question has for it (`Question.shown`)."""
-    return [metric_panel(metric) for metric in chosen_metrics(head_metrics(tree), "overview")]
+    ranges = control_ranges(tree)
+    return [
+        metric_panel(metric, untrained=ranges.get(metric.key))
+        for metric in chosen_metrics(head_metrics(tree), "overview")
+    ]
 
 
-def metric_panel(metric: HeadMetric) -> Panel:
-    """The grid of one number."""
+def metric_panel(metric: HeadMetric, *, untrained: tuple[float, float] | None = None) -> Panel:
+    """The grid of one number; `untrained` as of `draw_grid`."""
     title = metric.label[0].upper() + metric.label[1:]
     if unit_label(metric.unit) and metric.unit != "probability":
         title = f"{title} ({unit_label(metric.unit)})"
     title = title.replace("Attention to", "To").replace(", all tokens", "")
-    return grid_panel(title, metric.estimate.value, unit=metric.unit)
+    return grid_panel(title, metric.estimate.value, unit=metric.unit, untrained=untrained)
 
 
 def grid_panel(title: str, values: Floats, **look: Any) -> Panel:
@@ -57,8 +68,15 @@ def caption(tree: xr.DataTree) -> str:
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
         "from 1; darker is more, from 0 (page) to the value at the end of each key; means over "
-        f"documents; {over(tree)}; intervals stand in the tables."
+        f"documents; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
     )
+
+
+def control_words(tree: xr.DataTree) -> str:
+    """What the line under a key says; '' where the run has no control."""
+    if not controls(tree):
+        return ""
+    return " Line under a key: all heads of networks without training, on a sample of the inputs."
 
 
 def draw_grid(
@@ -69,18 +87,21 @@ def draw_grid(
     top: float | None = None,
     best: tuple[int, int] | None = None,
     top_text: str | None = None,
+    untrained: tuple[float, float] | None = None,
 ) -> None:
     """A heat map of values [layer, head]; 0 has the colour of the page.
 
     top       the value at the end of the ramp; the largest by default
     best      (layer, head) of a cell that gets a frame
     top_text  how the value at the end of the ramp is written
+    untrained  the least and the largest value of heads without training: a line under the key
     """
     layers, heads = values.shape
     top = largest(values) if top is None else top
     paint_grid(axes, values, top=top, best=best)
     _head_axes(axes, layers, heads, framed=False)
-    cell_key(axes, plain(top, unit) if top_text is None else top_text)
+    under = None if untrained is None else (untrained[0] / top, untrained[1] / top)
+    cell_key(axes, plain(top, unit) if top_text is None else top_text, under=under)
 
 
 def paint_grid(axes: Axes, values: Floats, *, top: float, best: tuple[int, int] | None) -> None:
@@ -116,7 +137,7 @@ def signed_grid(axes: Axes, values: Floats, *, top: float, low_text: str, high_t
     axes.set_ylim(layers - 0.5, -0.5)
     _head_axes(axes, layers, heads, framed=True)
     shades = [
-        {"fc": color(HUES[1 if level > 0 else -1]), "alpha": abs(level) / STEPS}
+        to_rgba(color(HUES[1 if level > 0 else -1]), abs(level) / STEPS)
         for level in (*range(-STEPS, 0), *range(1, STEPS + 1))
     ]
     shade_key(axes, shades, (low_text, high_text), width=2 * KEY_SIZE[0])

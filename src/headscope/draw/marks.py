@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from matplotlib.offsetbox import AnnotationBbox, DrawingArea, HPacker, TextArea
-from matplotlib.patches import Rectangle
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
@@ -24,6 +23,7 @@ from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
 MANY_LAYERS = 16
 KEY_SIZE = (26.0, 4.5)  # points
+LINE_UNDER = 0.8  # points, of a line under the key
 KEY_BELOW = -18.5  # points from the axes, beside the axis label
 LABEL_GAP = 0.065  # between labels at line ends, of the axis' height
 LEGEND_START = -22.0  # points right of the axes
@@ -191,39 +191,58 @@ def cells(
     """
     steps = ramp()
     shade = np.ceil(np.nan_to_num(np.clip(values / top, 0, 1)) * (RAMP_STEPS - 1)).astype(int)
+    paths, colors = [], []
     for level in range(1, RAMP_STEPS):
         boxes = _boxes(shade == level, x_edges, y_edges, merge=gap == 0)
         if boxes:
-            path = Path.make_compound_path(*(box_path(*box, gap) for box in boxes))
-            look = {"facecolors": steps[level], "edgecolors": steps[level]}
-            axes.add_collection(PathCollection([path], linewidths=0.0 if gap else 0.25, **look))
+            paths.append(Path.make_compound_path(*(box_path(*box, gap) for box in boxes)))
+            colors.append(steps[level])
+    if paths:
+        look: dict[str, Any] = {
+            "facecolors": colors,
+            "edgecolors": colors,
+            "linewidths": 0.0 if gap else 0.25,
+        }
+        axes.add_collection(PathCollection(paths, **look), autolim=False)
     axes.set_xlim(x_edges[0], x_edges[-1])
     axes.set_ylim(y_edges[0], y_edges[-1])
 
 
-def cell_key(axes: Axes, top_text: str, *, end: float = 1.0) -> None:
-    """The legend of `cells` below a map, from 0 to the last shade; ends at `end` of its width."""
-    shade_key(axes, [{"color": shade} for shade in ramp()], ("0", top_text), end=end)
+def cell_key(
+    axes: Axes, top_text: str, *, end: float = 1.0, under: tuple[float, float] | None = None
+) -> None:
+    """The legend of `cells` below a map, from 0 to the last shade; ends at `end` of its width.
+
+    under  between which shares of the bar a thin line stands under it, if at all
+    """
+    shade_key(axes, ramp(), ("0", top_text), end=end, under=under)
 
 
 def shade_key(
     axes: Axes,
-    shades: Sequence[Mapping[str, Any]],
+    shades: Sequence[Any],
     texts: tuple[str, str],
     *,
     width: float = KEY_SIZE[0],
     end: float = 1.0,
+    under: tuple[float, float] | None = None,
 ) -> None:
     """A key below a map: a bar of shades, with a text at each end.
 
-    shades  how each box of the bar looks
+    shades  the colour of each box of the bar
     width   of the bar, in points
     end     of the map's width, where the key ends
+    under   between which shares of the bar a thin line stands under it, if at all
     """
     bar = DrawingArea(width, KEY_SIZE[1])
-    step = width / len(shades)
-    for at, look in enumerate(shades):
-        bar.add_artist(Rectangle((at * step, 0), step, KEY_SIZE[1], lw=0, **look))
+    edges = np.linspace(0, width, len(shades) + 1)
+    boxes = [box_path(*pair, 0.0, KEY_SIZE[1], 0.0) for pair in pairwise(edges)]
+    bar.add_artist(PathCollection(boxes, facecolors=shades, linewidths=0.0))
+    if under is not None:
+        first, last = (width * min(max(share, 0), 1) for share in under)
+        first = min(first, width - LINE_UNDER)
+        line = box_path(first, max(last, first + LINE_UNDER), -2 * LINE_UNDER, -LINE_UNDER, 0.0)
+        bar.add_artist(PathCollection([line], facecolors=color("ink"), linewidths=0.0))
     words = [TextArea(text, textprops={"fontsize": 6.5}) for text in texts]
     key = HPacker(children=[words[0], bar, words[1]], align="center", pad=0, sep=2)
     box = AnnotationBbox(

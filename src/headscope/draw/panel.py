@@ -89,12 +89,17 @@ class PanelStore:
         width = DOUBLE if picture.wide else None
         return compose(self.of(picture), columns=columns or picture.columns, width=width)
 
-    def vector(self, picture: Picture, figure: Figure | None = None) -> Vector:
-        """A picture as SVG. `figure` saves composing it where that was done already."""
+    def vector(self, picture: Picture) -> Vector:
+        """A picture as SVG."""
         if picture.name not in self._drawn:
-            figure = figure or self.figure(picture)
-            self._drawn[picture.name] = vector(figure, len(self.of(picture)))
+            self.files(picture)
         return self._drawn[picture.name]
+
+    def files(self, picture: Picture) -> tuple[bytes, bytes]:
+        """A picture's `svg` and `png` file, drawn together."""
+        drawn, png = vector(self.figure(picture), len(self.of(picture)), dots=True)
+        self._drawn[picture.name] = drawn
+        return drawn.svg, png
 
 
 class _SteadyLayout(ConstrainedLayoutEngine):

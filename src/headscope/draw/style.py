@@ -53,6 +53,7 @@ MARKS = {
     "punctuation": ("green", "v"),
     SELF: ("purple", "D"),
     "other": ("grey", "o"),
+    "no_token": ("grey", "o"),
     "sep_from_sep": ("vermillion", "^"),
     "sep_from_other": ("grey", "o"),
     "all": ("blue", "o"),
@@ -216,7 +217,7 @@ def _settings() -> dict[Any, Any]:
         "svg.hashsalt": "headscope",
         "pdf.fonttype": 42,
         "figure.dpi": 100,
-        "figure.autolayout": False,  # figures are laid out by `panel.lay_out`, once
+        "figure.autolayout": False,  # figures are laid out by `saving`, once
         "figure.constrained_layout.use": False,
     }
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from headscope.core.card_part import TypicalMap
 from headscope.core.head_labels import UNLABELLED
 from headscope.core.head_metrics import chosen_keys
-from headscope.core.results import model_name, printable
+from headscope.core.results import derived_once, model_name, printable
 from headscope.core.wording import by_unit, percent
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
@@ -40,6 +40,7 @@ FOOT = 12.0
 MOST_FIRST = 4
 
 
+@derived_once()
 def draw_head_card(tree: xr.DataTree, card: HeadCard) -> Figure:
     """The figure of one head; parts that the run lacks are left out."""
     with house_style():

@@ -20,8 +20,10 @@ from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
 from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
+    derived_once,
     documents,
     head_name,
+    layer_number,
     model_name,
     place_name,
     printable,
@@ -82,6 +84,7 @@ class HeadCard:
     n: int
 
 
+@derived_once()
 def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     """All that a run says of one head, empty where it lacks it; InputError for no such head."""
     layers, heads = shape(tree)
@@ -130,12 +133,13 @@ def number_of(metric: HeadMetric, layer: int, head: int) -> RankedNumber:
     return RankedNumber(metric, ends, int((all_of > own).sum()) + 1, len(all_of), percentile)
 
 
+@derived_once()
 def card_json(tree: xr.DataTree, card: HeadCard) -> dict[str, Any]:
     """Everything of the card, ready for `json.dumps(…, allow_nan=False)`: NaN becomes null."""
     closest = card.labels.closest
     told: dict[str, Any] = _plain({
         "model": str(tree.attrs.get("model", "")), "revision": str(tree.attrs.get("revision", "")),
-        "layer": card.layer, "head": card.head, "name": card.name,
+        "layer": layer_number(card.layer), "head": card.head, "name": card.name,
         "labels": [label.row for label in card.labels.labels], "closest": closest and closest.row,
         "numbers": [_number(number) for number in card.numbers], **card.data,
         "maps_from": card.source, "maps": [_map(one) for one in card.maps], "documents": card.n,
@@ -172,6 +176,7 @@ def _plain(told: Any) -> Any:
     return told
 
 
+@derived_once()
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
     n = card.n

@@ -20,6 +20,7 @@ from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
 from headscope.core.results import (
+    derived_once,
     documents,
     estimate,
     estimates,
@@ -42,6 +43,7 @@ LABEL_COLUMNS = (
 )  # fmt: skip
 
 
+@derived_once()
 def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     """One table per group of the result, rows in the order of the data.
 
@@ -52,6 +54,7 @@ def tidy(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     return {name: _group_table(tree, name) for name in kept}
 
 
+@derived_once()
 def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     """Writes every table; each file appears whole or not at all.
 
@@ -188,8 +191,10 @@ def _variable_table(tree: xr.DataTree, name: str, variable: str) -> pd.DataFrame
 
 
 def _spread(array: xr.DataArray, dim: str) -> list[object]:
-    along = xr.broadcast(array[dim], array)[0].transpose(*array.dims)
-    flat: list[object] = along.values.reshape(-1).tolist()  # [row]
+    own = [-1 if name == dim else 1 for name in array.dims]  # its shape among the other axes
+    flat: list[object] = (
+        np.broadcast_to(array[dim].values.reshape(own), array.shape).ravel().tolist()
+    )
     return flat
 
 

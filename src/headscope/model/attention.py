@@ -32,7 +32,7 @@ _WITHOUT_EFFECT = frozenset({
     "use_cache", "cache_position", "encoder_hidden_states", "encoder_attention_mask",
     "past_key_values", "return_dict", "position_embeddings", "cu_seq_lens_q", "cu_seq_lens_k",
     "max_length_q", "max_length_k", "num_items_in_batch", "deterministic", "token_type_ids",
-    "labels",
+    "labels", "output_router_logits",
 })  # fmt: skip
 
 

@@ -146,6 +146,21 @@ class Batch:
         return self._is(*self.vocabulary.punctuation)
 
     @cached_property
+    def word_runs(self) -> torch.Tensor:
+        """[example, token] int32: the number of its run of words, from 1; 0 for what is no word.
+
+        Words are tokens that the tokenizer did not add; those that it did stand between runs, such
+        as the sentences of a pair.
+        """
+        special = np.ones(self.mask.shape, bool)
+        for row, example in enumerate(self.examples):
+            special[row, : len(example)] = example.special
+        word = ~special
+        starts = word & np.pad(special, ((0, 0), (1, 0)), constant_values=True)[:, :-1]
+        number = (np.cumsum(starts, 1) * word).astype(np.int32)
+        return torch.from_numpy(number).to(self.mask.device)
+
+    @cached_property
     def categories(self) -> torch.Tensor:
         """[example, token, category] float32 0/1 in the order of CATEGORIES; padding is all 0."""
         named = torch.stack([self.is_cls, self.is_sep, self.is_punctuation], -1)

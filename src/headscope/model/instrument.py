@@ -203,6 +203,8 @@ class Instrument(Reversible):
 
     def _projected(self, site: Site, _module: nn.Module, args: Any, output: torch.Tensor) -> None:
         given = (args[0].detach(), output.detach())
+        if "projection" in site.swapped:
+            given = given[0].transpose(0, 1), given[1].transpose(0, 1)
         if site.attention in self._pending:
             self._finish(*self._pending.pop(site.attention), *given)
         elif site.eager:  # it shows its map after the projection has run
@@ -289,7 +291,8 @@ class Instrument(Reversible):
 
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
-            view.output = output.reshape(len(view.attention), -1, output.shape[-1])
+            output = output.reshape(len(view.attention), -1, output.shape[-1])
+            view.output = output[:, : view.attention.shape[2]]  # without filled up windows
         if self.stacks is None or view.stack in self.stacks:
             with torch.no_grad():
                 for observer in self.observers:

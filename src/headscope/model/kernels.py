@@ -71,7 +71,7 @@ _ONE, _HALF = np.float32(1), np.float32(0.5)
 _BITS_OF_ONE = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
 _PER_OCTAVE = np.float32(2.0**-23)
-_LANES = 16  # running sums of a row, side by side
+LANES = 16  # running sums of a row, side by side
 
 
 @intrinsic
@@ -134,16 +134,16 @@ def scan(attention, lengths, query_class, entropy, columns):  # type: ignore[no-
         b = row // heads
         h = row - b * heads
         n = lengths[b]
-        lanes = np.empty(_LANES, np.float32)
+        lanes = np.empty(LANES, np.float32)
         for i in range(n):
             a = attention[b, h, i]
             total = columns[b, h, query_class[b, i]]
             for j in range(n):
                 total[j] += a[j]
             lanes[:] = np.float32(0)
-            whole = n - n % _LANES
-            for j in range(0, whole, _LANES):
-                for k in range(_LANES):
+            whole = n - n % LANES
+            for j in range(0, whole, LANES):
+                for k in range(LANES):
                     lanes[k] += _xlog2x(a[j + k])
             for k in range(n - whole):
                 lanes[k] += _xlog2x(a[whole + k])
@@ -165,8 +165,8 @@ def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-d
         b = row // heads
         h = row - b * heads
         n = lengths[b]
-        lanes = np.empty(_LANES, np.float32)
-        parts = np.zeros((4, -(-n // _LANES) * _LANES), np.float32)
+        lanes = np.empty(LANES, np.float32)
+        parts = np.zeros((4, -(-n // LANES) * LANES), np.float32)
         for i in range(n):
             a, mine, me, total = attention[b, h, i], run[b, i], token[b, i], out[b, h, i]
             if mine == 0:
@@ -178,8 +178,8 @@ def word_sums(attention, lengths, run, token, out):  # type: ignore[no-untyped-d
                 parts[3, j] = -_xlog2x(a[j] if run[b, j] == mine else _ONE)
             for c in range(4):
                 lanes[:] = np.float32(0)
-                for j in range(0, parts.shape[1], _LANES):
-                    for k in range(_LANES):
+                for j in range(0, parts.shape[1], LANES):
+                    for k in range(LANES):
                         lanes[k] += parts[c, j + k]
                 for half in (8, 4, 2, 1):
                     for k in range(half):
@@ -197,10 +197,11 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
     out     [unit, unit] float64, the upper triangle is written
     """
     units = maps.shape[0]
+    wide = min(-(-length // LANES) * LANES, maps.shape[2])  # whole vectors, where there is room
     # The first row has the most pairs and the last none: each step takes one from either end (the
     # middle one twice), so that every thread gets equally many pairs.
     for p in prange((units + 1) // 2):
-        bits, columns = np.empty(length, np.float32), np.empty(length, np.float64)
+        bits, columns = np.empty(wide, np.float32), np.empty(wide, np.float64)
         for end in range(2):
             g = p + end * (units - 1 - 2 * p)
             for h in range(g + 1, units):
@@ -209,9 +210,9 @@ def pair_sums(maps, length, out):  # type: ignore[no-untyped-def]
                     bits[:] = np.float32(0)
                     for i in range(start, min(start + 32, length)):
                         a, b = maps[g, i], maps[h, i]
-                        for j in range(length):
+                        for j in range(wide):
                             bits[j] += _xlog2x(a[j] + b[j])
-                    for j in range(length):
+                    for j in range(wide):
                         columns[j] += bits[j]
                 total = 0.0
                 for j in range(length):

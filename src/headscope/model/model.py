@@ -24,17 +24,17 @@ from headscope.errors import ModelError
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
+    MOST_UNKNOWN,
     Checkpoint,
     device_of,
-    parameters_sha256,
     quietly,
-    refuse_incomplete,
-    weights_sha256,
+    unknown_share,
 )
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.token_mixing import mixes_beside_attention
+from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
 __all__ = ["DEMO_PACKAGE", "DEMO_SHA256", "Model", "Shape", "file_sha256", "forward", "load"]
 
@@ -61,6 +61,15 @@ class Shape:
     numbers: tuple[int, ...] = ()
     others: tuple[tuple[int, str], ...] = ()
     sinks: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many layers there are, with those that do not attend."""
+        return self.layers + len(self.others)
+
+    def number(self, place: int) -> int:
+        """The model's own number of a layer, by its place among those that attend; both from 0."""
+        return self.numbers[place] if self.numbers else place
 
     @property
     def size(self) -> str:
@@ -333,7 +342,7 @@ def load(
     if tokenizer is None:
         again = {k: source.options[k] for k in ("revision", "trust_remote_code")}
         again |= {"dtype": dtype, "device": device}
-    digest = weights_sha256(source.place, network)
+    digest = source.weights_sha256(network)
     if name == "demo" and digest != DEMO_SHA256:
         raise ModelError(
             f"the demo model's weights hash to {digest}, wanted {DEMO_SHA256}: refusing to use "
@@ -349,6 +358,7 @@ def _adopt(network: PreTrainedModel, tokenizer: Any) -> Model:
             "pass it too: load(model, tokenizer=tokenizer)"
         )
     name = getattr(network.config, "_name_or_path", "") or type(network).__name__
+    refuse_not_finite(name, network)
     return checked(Model(network, tokenizer, name, "", parameters_sha256(network)))
 
 
@@ -370,6 +380,12 @@ def checked(model: Model) -> Model:
         raise ModelError(
             f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
             "alignment; give the fast one (tokenizer.json)"
+        )
+    if (unknown := unknown_share(model.tokenizer)) > MOST_UNKNOWN:
+        raise ModelError(
+            f"{model.name!r}: the tokenizer has {len(model.tokenizer)} tokens and knows none of "
+            f"several scripts ({unknown:.0%} of a probe text is {model.tokenizer.unk_token}); "
+            "wanted the tokenizer that the model was trained with, all of its files"
         )
     try:
         _ = model.shape  # runs the network once: an unreadable family is refused here, by name

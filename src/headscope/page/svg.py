@@ -49,7 +49,7 @@ def custom_properties() -> dict[str, str]:
 def inline_panel(panel: Panel, styles: Styles, *, prefix: str, width: float) -> str:
     """SVG markup of one panel, laid out by itself at `width` inches; see `inline_panels`."""
     figure = compose([panel], columns=1, width=width)
-    return inline_panels(vector(figure, 1), styles, prefix=prefix)[0]
+    return inline_panels(vector(figure, 1)[0], styles, prefix=prefix)[0]
 
 
 def inline_panels(drawn: Vector, styles: Styles, *, prefix: str) -> list[str]:

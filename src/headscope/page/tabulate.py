@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from headscope.core.results import head_name, shape
+from headscope.core.results import own_name
 from headscope.core.wording import MISSING, fixed
 
 
@@ -96,8 +96,7 @@ def head_of(tree: xr.DataTree, row: Mapping[str, Any]) -> str:
     """The head that a row is about, as papers name it."""
     if pd.isna(row["layer"]) or pd.isna(row["head"]):
         return MISSING
-    heads = shape(tree)[1]
-    return head_name(int(row["layer"]) * heads + int(row["head"]), heads)
+    return own_name(int(row["layer"]), int(row["head"]))
 
 
 def _cell(

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from headscope.core.results import json_number
 from headscope.core.wording import fixed
 from headscope.papers.quantities import Measure, Measured, PaperRuns, Unmeasured
 
@@ -208,6 +211,8 @@ class ClaimOutcome:
     reason    then why
     agrees    the published values that our number agrees with
     group     id of the claim's group
+    untrained  the numbers of networks without training of which the same is true, by name; None
+              where the runs have no control
     """
 
     claim: PaperClaim
@@ -216,6 +221,12 @@ class ClaimOutcome:
     reason: str = ""
     agrees: tuple[Published, ...] = ()
     group: str = ""
+    untrained: Mapping[str, Measured] | None = None
+
+    @property
+    def untrained_value(self) -> float:
+        """The number of the first such network; NaN without any."""
+        return next((one.value for one in (self.untrained or {}).values()), math.nan)
 
 
 def against_bound(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimOutcome:
@@ -226,7 +237,47 @@ def against_bound(claim: PaperClaim, runs: PaperRuns, group: str = "") -> ClaimO
         return ClaimOutcome(claim, UNASKED, reason=error.brief, group=group)
     if not math.isfinite(measured.value):
         return ClaimOutcome(claim, UNASKED, reason="nothing to measure", group=group)
-    return ClaimOutcome(claim, bound_verdict(claim, measured), measured, group=group)
+    verdict = bound_verdict(claim, measured)
+
+    def same(other: Measured) -> bool:
+        return math.isfinite(other.value) and bound_verdict(claim, other) == HOLDS
+
+    also = _also_untrained(claim, runs, same) if verdict == HOLDS else None
+    return ClaimOutcome(claim, verdict, measured, group=group, untrained=also)
+
+
+def untrained_record(outcome: ClaimOutcome, *, scale: float = 1.0) -> dict[str, Any] | None:
+    """The number of each network without training of which the same is true; None without any."""
+    if outcome.untrained is None:
+        return None
+    return {name: json_number(scale * one.value) for name, one in outcome.untrained.items()}
+
+
+def untrained_columns(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The same in two columns: the networks, "none" or "", and the number of the first."""
+    if record is None:
+        return {"untrained": "", "untrained_value": None}
+    return {
+        "untrained": ", ".join(record) or "none",
+        "untrained_value": next(iter(record.values()), None),
+    }
+
+
+def _also_untrained(
+    claim: PaperClaim, runs: PaperRuns, same: Callable[[Measured], bool]
+) -> dict[str, Measured] | None:
+    """What networks without training have, where the same is true of it; None without any."""
+    found: dict[str, Measured] = {}
+    asked = False
+    for name, network in runs.untrained.items():
+        try:
+            measured = claim.measure.read(network)
+        except Exception:  # what their sample cannot tell takes nothing away
+            continue
+        asked = True
+        if same(measured):
+            found[name] = measured
+    return found if asked else None
 
 
 def bound_verdict(claim: PaperClaim, measured: Measured) -> str:
@@ -273,8 +324,16 @@ def against_published(claim: PaperClaim, runs: PaperRuns, group: str = "") -> Cl
     other = measured.elsewhere or runs.others.get(claim.data, "")
     agreeing = tuple(p for p in claim.published if agrees(p, measured, claim.unit))
     verdict = _published_verdict(claim, measured, runs.own and not other, agreeing)
+    comparable = runs.own and not other
+
+    def same(untrained: Measured) -> bool:
+        if measured.holds is not None:
+            return untrained.holds is True
+        return comparable and any(agrees(one, untrained, claim.unit) for one in agreeing)
+
+    also = _also_untrained(claim, runs, same) if verdict in (REPRODUCED, DIRECTION) else None
     measured = replace(measured, elsewhere=other)
-    return ClaimOutcome(claim, verdict, measured, "", agreeing, group)
+    return ClaimOutcome(claim, verdict, measured, "", agreeing, group, also)
 
 
 def failure(reason: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import place_name
+from headscope.core.results import best_places, layer_name, own_name, place_name
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
@@ -89,7 +89,7 @@ def _accuracy(run: PaperRun, relation: str) -> Measured:
     if not np.isfinite(number[0]):
         raise Unmeasured(f"needs words with the relation {name}")
     arrow = ("dependent → head", "head → dependent")[int(results["best_direction"])]
-    head = place_name(int(results["best_layer"]), int(results["best_head"]))
+    head = own_name(int(results["best_layer"]), int(results["best_head"]))
     held_out = quantities.percent_text(quantities.stored(results, "held_out")[0])
     detail = "; ".join(filter(None, (f"{head}, {arrow}", f"held out {held_out}", remark)))
     holds = quantities.lower_end(quantities.stored(results, "advantage")) > 0
@@ -185,7 +185,7 @@ def _system(run: PaperRun, system: str, kind: str) -> Measured:
 def _one_head(run: PaperRun, kind: str) -> Measured:
     """The head that is best for all mentions, at each kind, as in the paper."""
     results = run.results("coreference")
-    places = [float(results[name].values[0]) for name in ("best_layer", "best_head")]
+    places = [float(best_places(results)[0]), float(results["best_head"].values[0])]
     if not np.isfinite(places).all():
         raise Unmeasured("needs mentions with an antecedent in the same input")
     layer, head = (int(x) for x in places)
@@ -254,7 +254,7 @@ def _structural(run: PaperRun) -> Measured:
         raise Unmeasured("needs more sentences to train and score on")
     layer = int(np.nanargmax(values))
     number = quantities.stored(results.isel(layer=layer), "structural_uuas")
-    return Measured(*number, _tested(results), detail=f"layer {layer + 1}")
+    return Measured(*number, _tested(results), detail=f"layer {layer_name(layer)}")
 
 
 def _tested(results: xr.Dataset) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headscope.core.control import controls
 from headscope.core.results import counted, printable, title_name
 from headscope.core.terms import SOURCES
 from headscope.core.wording import fixed
@@ -27,6 +28,7 @@ from headscope.papers.claim_engine import ClaimGroup, ClaimOutcome, Paper, Publi
 from headscope.papers.quantities import Measured
 from headscope.run.store import Run
 
+ALSO = "also in an untrained network"
 OFTEN = 3  # a direction that so many claims share is stated once, above them
 
 
@@ -92,6 +94,14 @@ def ours_text(outcome: ClaimOutcome) -> tuple[str, str]:
     return value, f"[{', '.join(ends)}]"
 
 
+def untrained_text(outcome: ClaimOutcome) -> str:
+    """`also in an untrained network: 61.2`; "" where that is not so, or unknown."""
+    if not outcome.untrained:
+        return ""
+    value = claim_engine.scale_of(outcome.claim.unit) * outcome.untrained_value
+    return f"{ALSO}: {_fixed(value, digits_of(outcome))}" if math.isfinite(value) else ALSO
+
+
 def difference_texts(outcome: ClaimOutcome) -> list[str]:
     """Ours less each published value, with its sign; "" for ranges and bounds."""
     digits = digits_of(outcome)
@@ -132,6 +142,7 @@ def render(outcome: PaperOutcome) -> str:
         total=len(outcome.claims), sections=sections,
         runs=[_run(outcome, name) for name in outcome.paper.runs], marks=claim_engine.MARKS,
         command=printable(outcome.command),
+        controlled=any(controls(run.tree) for run in outcome.runs.values()),
     )  # fmt: skip
 
 
@@ -169,7 +180,7 @@ def _row(outcome: ClaimOutcome, letter: str, shared: Mapping[str, str]) -> dict[
     apart = difference_texts(outcome) or [""] * len(claim.published)
     own = {"direction": claim.direction, "n": measured.n, "elsewhere": measured.elsewhere}
     own = {key: "" if text == shared[key] else text for key, text in own.items()}
-    words = (printable(measured.detail), own["n"], own["elsewhere"])
+    words = (printable(measured.detail), own["n"], own["elsewhere"], untrained_text(outcome))
     return {
         "claim": claim, "verdict": verdict, "sign": claim_engine.STATUSES[verdict],
         "kind": _kind(verdict), "ours": ours, "interval": interval, "direction": own["direction"],

@@ -18,7 +18,7 @@ import xarray as xr
 
 from headscope import corpus as corpora
 from headscope.core.results import keeping_draws
-from headscope.corpus.plain_text import TOP_HEADING
+from headscope.corpus.plain_text import title_of_heading
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, ModelError
 from headscope.experiments.ablation.ablate import AblationSettings, ablate
@@ -131,7 +131,7 @@ def fits(ranks: Path, model: Model) -> bool:
 def _has_headings(path: Path) -> bool:
     with path.open(encoding="utf-8", errors="replace") as file:
         lines = file.read(SNIFFED).splitlines()
-    return any(TOP_HEADING.fullmatch(line.strip()) for line in lines)
+    return any(title_of_heading(line.strip()) for line in lines)
 
 
 def alignment(workspace: Workspace, name: str) -> Run:

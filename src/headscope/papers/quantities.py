@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Float64, ratio
+from headscope.core.control import controls
 from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
-from headscope.core.results import DRAWS, at, counted, documents, largest_first, pick
+from headscope.core.results import DRAWS, at, counted, documents, largest_first, naming_layers, pick
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
@@ -92,6 +93,15 @@ class PaperRuns:
 
     def __contains__(self, name: object) -> bool:
         return name in self.runs
+
+    @cached_property
+    def untrained(self) -> dict[str, PaperRuns]:
+        """The networks without training that the runs have as controls, by name."""
+        found: dict[str, dict[str, Run]] = {}
+        for name, run in self.runs.items():
+            for network in controls(run.tree):
+                found.setdefault(str(network.name), {})[name] = Run(network, {})
+        return {name: PaperRuns(runs, others=self.others) for name, runs in found.items()}
 
     def run(self, name: str) -> PaperRun:
         """A run; raises Unmeasured with the reason where it is missing."""
@@ -208,7 +218,13 @@ def reads(
         @wraps(read)
         def measure(*args: Choice.args, **named: Choice.kwargs) -> Measure:
             runs = tuple(f"{name}{args[0]}" if name.endswith(":") else name for name in names)
-            return Measure(runs, lambda all_runs: read(all_runs.run(runs[0]), *args, **named))
+
+            def measured(all_runs: PaperRuns) -> Measured:
+                run = all_runs.run(runs[0])
+                with naming_layers(run.tree):
+                    return read(run, *args, **named)
+
+            return Measure(runs, measured)
 
         return measure
 

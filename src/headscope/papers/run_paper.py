@@ -49,7 +49,7 @@ MAKERS: dict[str, RunMaker] = {
 COLUMNS = (
     "key", "section", "place", "claim", "unit", "ours", "ci_low", "ci_high", "n", "published",
     "published_value", "mark", "difference", "direction", "direction_holds", "status", "reason",
-    "shown", "other_data",
+    "shown", "other_data", "untrained", "untrained_value",
 )  # fmt: skip
 OWNER = "google-bert"  # of BERT on the hub
 VOCABULARY = {"bert-base-uncased": 30522, "bert-base-cased": 28996}  # tokens
@@ -71,7 +71,7 @@ def reproduce(paper: Paper, workspace: Workspace, *, command: str = "") -> Paper
     spec = {
         "paper": paper.name, "model": workspace.model_name, "limit": workspace.limit,
         "seed": workspace.seed, "replicates": workspace.replicates,
-        "loading": dict(workspace.loading),
+        "loading": dict(workspace.loading), "control": workspace.control,
     }  # fmt: skip
     folder = RunFolder(workspace.folder, parts="runs")
 
@@ -154,11 +154,12 @@ def _outcome_record(outcome: PaperOutcome) -> Manifest:
 def _write(outcome: PaperOutcome) -> None:
     folder = outcome.folder
     try:
-        _figures(outcome)
-        put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
-        lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
-        put(folder / "lines.json", lines.encode())
-        put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
+        with RunFolder(folder).listing():
+            _figures(outcome)
+            put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
+            lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
+            put(folder / "lines.json", lines.encode())
+            put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise why_unwritten(error, folder) from error
 
@@ -212,6 +213,7 @@ def claim_record(outcome: ClaimOutcome) -> dict[str, Any]:
         "direction": claim.direction, "direction_holds": measured.holds,
         "status": status_text(outcome), "reason": outcome.reason, "shown": measured.detail,
         "other_data": measured.elsewhere,
+        "untrained": claim_engine.untrained_record(outcome, scale=scale),
     }  # fmt: skip
 
 
@@ -224,6 +226,7 @@ def claims_csv(outcomes: Sequence[ClaimOutcome], *, own: bool) -> str:
         record | {
             "published": published.get("text", ""), "mark": published.get("mark", ""),
             "published_value": published.get("value"), "difference": published.get("difference"),
+            **claim_engine.untrained_columns(record["untrained"]),
         }
         for record in map(claim_record, outcomes)
         for published in record["published"] or [{}]

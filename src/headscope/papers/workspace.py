@@ -24,6 +24,7 @@ from headscope.papers.claim_engine import failure
 from headscope.papers.quantities import Unmeasured
 from headscope.run.atlas import Execution, atlas
 from headscope.run.compute import threads_of
+from headscope.run.control import NONE
 from headscope.run.settings import Settings
 from headscope.run.store import Run
 
@@ -254,6 +255,7 @@ class Workspace:
     loading   device, dtype, revision, trust_remote_code
     reports   whether every run gets its own page
     overwrite  whether runs of another spec are replaced
+    control   as for `atlas`: a line that networks without training satisfy too says so
     tell      called with a sentence when a run begins
     """
 
@@ -267,6 +269,7 @@ class Workspace:
     loading: Mapping[str, Any] = field(default_factory=dict)
     reports: bool = True
     overwrite: bool = False
+    control: str = NONE
     tell: Callable[[str], None] = lambda text: None
 
     @cached_property
@@ -306,7 +309,7 @@ class Workspace:
         with keeping_draws():
             return atlas(
                 self.model, corpus, output=self.place(name), settings=settings,
-                execution=self.execution, frequency=frequency, control=None,
+                execution=self.execution, frequency=frequency, control=self.control,
             )  # fmt: skip
 
 

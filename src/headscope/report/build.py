@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
-from headscope.core.head_labels import untrained_words
+from headscope.core.head_labels import unclaimed_words, untrained_words
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -34,7 +34,7 @@ from headscope.report import heads, run_facts
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
-from headscope.run.store import why_unwritten
+from headscope.run.store import RunFolder, why_unwritten
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
@@ -74,7 +74,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     """
     panels = PanelStore(tree)
     try:
-        with derived_once(), naming_layers(tree):
+        with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
             write_tables(tree, folder / "tables")
             for picture in pictures().values():  # some measure text as it is outside the style
                 panels.of(picture)
@@ -180,7 +180,7 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "telling": heads.telling(tree),
         "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
-        "untrained": untrained_words(tree),
+        "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

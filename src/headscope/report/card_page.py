@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.card_part import MAPS, TypicalMap
-from headscope.core.results import model_name, printable, shape
+from headscope.core.results import derived_once, model_name, printable, shape
 from headscope.core.wording import percent
 from headscope.draw.caption_words import over
 from headscope.heads.head_card import HeadCard, card_parts, head_maps
@@ -28,6 +28,7 @@ LEVELS = 31  # steps: an error of the root of 1/62, finer than the shades of the
 ROOM = 160_000  # characters of coded maps
 
 
+@derived_once()
 def cards(tree: xr.DataTree) -> dict[str, Any]:
     """What the page needs for the card of every head, beside `heads.data`: what questions add, and
 
@@ -81,6 +82,7 @@ def build_card(tree: xr.DataTree, card: HeadCard, path: Path) -> Path:
     return write_page(path, render_card(tree, card))
 
 
+@derived_once()
 def render_card(tree: xr.DataTree, card: HeadCard) -> str:
     """The page as text; it opens with the card of one head."""
     layers, per_layer = shape(tree)

@@ -10,7 +10,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.core.control import controls
-from headscope.core.head_labels import untrained_words
+from headscope.core.head_labels import unclaimed_words, untrained_words
 from headscope.core.intervals import FEWEST
 from headscope.core.precision import precision_in_words
 from headscope.core.results import printable, shape
@@ -76,7 +76,8 @@ def run_summary(tree: xr.DataTree, manifest: Manifest) -> str:
     return template("summary.html.j2").render(
         title=printable(tree.attrs.get("title", "headscope atlas")),
         model=printable(tree.attrs.get("model", "a model")), size=rows["Architecture"],
-        n=over(tree), untrained=untrained_words(tree), analyses=rows.get("Analyses", ""),
+        n=over(tree), untrained=untrained_words(tree) or unclaimed_words(tree),
+        analyses=rows.get("Analyses", ""),
         findings=[] if opening is None else opening.findings(tree),
         telling=heads.telling(tree, count=SUMMED_UP),
     )  # fmt: skip

@@ -17,7 +17,15 @@ import numpy as np
 
 from headscope.core import question
 from headscope.core.accumulators import REPLICATES, Accumulator, Float64, Sums, ratio
-from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
+from headscope.core.intervals import (
+    ANY,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    Estimate,
+    estimate,
+    estimate_share,
+)
 from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
@@ -57,6 +65,7 @@ class Scope:
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     sinks           rows of attention leave a weight for no token
+    control         a network without training is read: only what claims compare is wanted
     """
 
     layers: int
@@ -72,6 +81,7 @@ class Scope:
     seed: int = 0
     neurons: int = 0
     sinks: bool = False
+    control: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's groups of documents or fewer."""
@@ -90,12 +100,14 @@ class Analysis:
     needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
     source   the paper and section
+    costly   whether networks without training are asked it of some of their inputs alone
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset({"attention"})
     summary: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    costly: ClassVar[bool] = False
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -125,12 +137,11 @@ class Analysis:
 
         The cells of `count` are the trailing cells of `total`; bounds: see `intervals.estimate`.
         """
-        return estimate(ratio_of(total, count), bounds=bounds)
+        return estimate(ratio_of(total, count), bounds=bounds, sizes=sizes_of(total, count))
 
     def share(self, total: Sums, count: Sums) -> Estimate:
         """Likewise, of how many of `count` questions have some answer."""
-        share = ratio_of(total, count)
-        return estimate(share, asked=_beside(count, share.ndim))
+        return estimate_share(ratio_of(total, count), sizes_of(total, count))
 
     @property
     def accumulators(self) -> dict[str, Accumulator]:
@@ -186,14 +197,14 @@ def bounds_of(measure: str) -> Bounds:
 
 def ratio_of(total: Sums, count: Sums) -> Float64:
     """[replicate + 1, *cell of total] total / count; NaN where nothing was counted."""
-    draws = total.sums
-    return ratio(draws, _beside(count.folded(len(total.by_group)), draws.ndim))
+    return ratio(total.sums, sizes_of(total, count))
 
 
-def _beside(count: Sums, axes: int) -> Float64:
-    """[replicate + 1, 1, …, *cell of count] with so many axes."""
-    draws = count.sums
-    return draws.reshape(len(draws), *[1] * (axes - draws.ndim), *draws.shape[1:])
+def sizes_of(total: Sums, count: Sums) -> Float64:
+    """[replicate + 1, 1, …, *cell of count] the counts, with as many axes as draws of `total`."""
+    draws = count.folded(len(total.by_group)).sums
+    more = [1] * (total.by_group.ndim - draws.ndim)
+    return draws.reshape(len(draws), *more, *draws.shape[1:])
 
 
 def register(announced: Announced) -> Announced:

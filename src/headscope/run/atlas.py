@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import own_layers, with_token_names
+from headscope.core.results import with_token_names
 from headscope.corpus import Corpus, Example, batches
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
@@ -207,14 +207,10 @@ def _computed(
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
-    own: dict[str, str] = {}
-    if numbers := model.shape.numbers:
-        results = {name: own_layers(one, numbers) for name, one in results.items()}
-        own = {"layer_numbers": " ".join(map(str, numbers))}
     if control is not None:
         tokens = control.tokens(plan.counts.tokens)
         results |= control_results(control, job, plan.sample.within(tokens))
-    return run.finish(results, title="headscope atlas", **own)
+    return run.finish(results, title="headscope atlas")
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

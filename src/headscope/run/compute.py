@@ -55,6 +55,7 @@ class Computer:
         self.reader = Reader(model, job.corpus, job.settings)
         self.instrument = Instrument(model.network, observers=[self._observe], stacks=[job.stack])
         self._analyses = job.new_analyses()
+        self._shown: Sequence[Analysis] = self._analyses
         self._batch: Batch | None = None
 
     def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
@@ -66,16 +67,20 @@ class Computer:
         analyses = self.read(self.reader.examples(shard))
         return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
 
-    def read(self, examples: Sequence[Example]) -> list[Analysis]:
-        """All analyses after these examples alone."""
+    def read(self, examples: Sequence[Example], cheap: Sequence[Example] = ()) -> list[Analysis]:
+        """All analyses after these examples alone.
+
+        cheap  further ones, which the costly analyses are not shown
+        """
         for analysis in self._analyses:
             analysis.reset()
         with threads_of(self.job.threads):
-            self._run(examples)
+            self._run(examples, self._analyses)
+            self._run(cheap, [analysis for analysis in self._analyses if not analysis.costly])
         return self._analyses
 
-    def _run(self, examples: Sequence[Example]) -> None:
-        network, job = self.model.network, self.job
+    def _run(self, examples: Sequence[Example], analyses: Sequence[Analysis]) -> None:
+        network, job, self._shown = self.model.network, self.job, analyses
         with linears(network, job.linears), self.instrument, torch.inference_mode():
             # Longest first: buffers that grow a little each time would leave a hole in memory each.
             for rows in reversed(list(batches(examples, budget=job.settings.batch_tokens))):
@@ -85,12 +90,12 @@ class Computer:
                     device=self.model.device,
                 )  # fmt: skip
                 forward(network, *batch.inputs)
-                for analysis in self._analyses:
+                for analysis in analyses:
                     analysis.finish(batch)
 
     def _observe(self, layer: LayerView) -> None:
         assert self._batch is not None
-        for analysis in self._analyses:
+        for analysis in self._shown:
             analysis.observe(layer, self._batch)
 
 

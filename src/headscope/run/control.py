@@ -28,7 +28,7 @@ from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
 from headscope.core.question import questions
-from headscope.core.results import with_token_names
+from headscope.core.results import draws_kept, with_token_names
 from headscope.corpus.document import Example
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model, evaluating, load
@@ -37,8 +37,10 @@ from headscope.run.plan import MOST_SAMPLED
 
 NONE, RANDOM = "none", "random"
 SHARE = 0.1  # ours: of the tokens of a run, read by all networks of the control together
-LEAST = 1024  # ours: tokens that each of them reads, where the run has as many
+LEAST = 512  # ours: tokens that each of them reads, where the run has as many
+STEP = 3  # ours: costly numbers are of one in so many inputs
 LEAST_HEADS = 50  # ours: of shuffled networks; a head that knows nothing tops them once in 51
+MOST_DEALT, SOME = 1 << 20, 1 << 16  # ours: beyond the cache every entry costs five times as much
 SEED = 0
 
 
@@ -88,27 +90,48 @@ def controlled(names: list[str]) -> list[str]:
 def control_results(
     control: Control, job: ShardJob, examples: tuple[Example, ...]
 ) -> Iterator[tuple[str, xr.Dataset]]:
-    """(group, dataset) of the control: the numbers of each of its networks, and what was read."""
-    names = tuple(controlled(list(job.names)))
+    """(group, dataset) of the control: the numbers of each of its networks, and what was read.
+
+    Only what claims about heads compare; everything, with intervals, where draws are kept, as any
+    number may be asked for then.
+    """
+    whole = draws_kept()
+    job = _job(job, examples, whole=whole)
     counts = {
         "documents": len({example.document for example in examples}), "examples": len(examples),
         "tokens": sum(map(len, examples)),
     }  # fmt: skip
     yield CONTROL, xr.Dataset(attrs={"kind": control.kind, "tidy": 0, **counts})
-    scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0)
+    step = 1 if whole else STEP
+    cheap = [example for at, example in enumerate(examples) if at % step]
     for name, make in control.networks.items():
         model = make()
         own = {
             "model": name, "layers": job.scope.layers, "heads": job.scope.heads,
+            "stack": job.stack,
             "cls_token": model.special_tokens.get("cls", ""),
             "sep_token": model.special_tokens.get("sep", ""), "seed": job.scope.seed,
         }  # fmt: skip
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
-            computer = Computer(model, replace(job, names=names, scope=scope))
-            for analysis in computer.read(examples):
+            for analysis in Computer(model, job).read(examples[::step], cheap):
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result
+
+
+def _job(job: ShardJob, examples: tuple[Example, ...], *, whole: bool) -> ShardJob:
+    """What is asked of each network: all that the run is, or what its claims compare."""
+    if not whole:
+        scope = replace(job.scope, stored_inputs=(), stored_tokens=(), replicates=0, control=True)
+        return replace(job, names=tuple(controlled(list(job.names))), scope=scope)
+    documents = list(dict.fromkeys(example.document for example in examples))
+    few = len(documents) <= job.scope.replicates  # each is a group of its own, as in the run
+    scope = replace(
+        job.scope, stored_inputs=(), stored_tokens=(), documents=len(documents),
+        replicates=len(documents) if few else job.scope.replicates,
+        listed={document: at for at, document in enumerate(documents)} if few else {},
+    )  # fmt: skip
+    return replace(job, scope=scope)
 
 
 def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
@@ -120,15 +143,21 @@ def untrained(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
 
 def shuffled(network: PreTrainedModel, *, seed: int = SEED) -> PreTrainedModel:
     """A network whose tensors hold the same numbers, in an order that means nothing."""
-    other, random = untrained(network), torch.Generator().manual_seed(seed)
-    dealt = {}
-    for name, tensor in network.state_dict().items():
-        flat = tensor.detach().cpu().reshape(-1)
+    other, random = copy.deepcopy(network), torch.Generator().manual_seed(seed)
+    for tensor in other.state_dict().values():
         if tensor.is_floating_point():
-            flat = flat[torch.randperm(flat.numel(), generator=random)]
-        dealt[name] = flat.reshape(tensor.shape)
-    other.load_state_dict(dealt)
+            tensor.copy_(_dealt(tensor.cpu().flatten(), random).view(tensor.shape))
     return other
+
+
+def _dealt(entries: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+    """[entry] all entries in another order; of a large tensor so many, drawn from SOME of them."""
+    count = len(entries)
+    if count <= MOST_DEALT:
+        return entries[torch.randperm(count, generator=random, dtype=torch.int32)]
+    some = entries[torch.randint(count, (SOME,), generator=random)]
+    drawn = torch.randint(SOME, (count,), generator=random, dtype=torch.int32)
+    return some.index_select(0, drawn)
 
 
 def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> Callable[[], Model]:

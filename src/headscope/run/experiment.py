@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import torch
 import xarray as xr
 
-import headscope
 from headscope.core.accumulators import REPLICATES
+from headscope.core.results import numbering_layers
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
@@ -28,7 +28,13 @@ from headscope.model.model import Model, evaluating
 from headscope.run.atlas import Execution
 from headscope.run.compute import fastest_linears
 from headscope.run.life_cycle import RunInProgress, run_in_progress
-from headscope.run.manifest import Manifest, identity_of, new_manifest, training_history
+from headscope.run.manifest import (
+    Manifest,
+    deciding_versions,
+    identity_of,
+    new_manifest,
+    training_history,
+)
 from headscope.run.settings import BATCH_TOKENS
 from headscope.run.store import Run, RunFolder
 from headscope.tasks.task_data import TaskData
@@ -88,7 +94,8 @@ def run_experiment(
     ):
         if (finished := run.finished()) is not None:
             return finished
-        results = compute(run)
+        with numbering_layers(request.model.shape.numbers):  # where an error or a result names one
+            results = compute(run)
         run.manifest["analyses"] = sorted(results)
         return run.finish(results, title=f"headscope {request.command}")
 
@@ -120,7 +127,7 @@ def of_task(data: TaskData) -> dict[str, Any]:
 def _spec(request: ExperimentRequest) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(dict(request.settings)))
     return {
-        "headscope": headscope.__version__,
+        "versions": deciding_versions(),
         "command": request.command,
         "model": identity_of(request.model),
         "others": {},

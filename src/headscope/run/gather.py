@@ -123,14 +123,15 @@ def run_workers(
 
 @contextmanager
 def _shielded() -> Iterator[None]:
-    """Processes started inside never see Ctrl-C, not even while they import.
+    """Processes started inside never see Ctrl-C or SIGTERM, not even while they import.
 
-    A terminal sends it to all processes; the parent alone decides what it means, after the context.
+    A terminal or a scheduler sends them to all processes; the parent alone decides what they mean,
+    after the context.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
@@ -145,7 +146,7 @@ def _end(pool: ProcessPoolExecutor) -> None:
     """
     processes, results = list((pool._processes or {}).values()), pool._result_queue
     for process in processes:
-        process.terminate()
+        process.kill()  # one that was stopped would not hear anything less
     for process in processes:
         process.join()
     if processes:

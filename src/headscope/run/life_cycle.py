@@ -14,7 +14,7 @@ from typing import Any
 import xarray as xr
 
 from headscope.errors import RunFolderError, RunStopped
-from headscope.run.manifest import Manifest, label
+from headscope.run.manifest import Manifest, label, versions
 from headscope.run.settings import differences, fingerprint
 from headscope.run.store import Run, RunFolder, State, open_run
 
@@ -59,6 +59,8 @@ class RunInProgress:
 
     def __init__(self, folder: RunFolder | None, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
+        if folder is not None:
+            folder.owner = manifest["fingerprint"]
         self.done = folder.finished_shards() if folder else set()
 
     @property
@@ -107,6 +109,14 @@ class RunInProgress:
         self.save_manifest()
         return Run(tree, self.manifest, self.folder.path)
 
+    def note_versions(self) -> None:
+        """Say in the manifest that other versions of the libraries go on with an unfinished run."""
+        now, begun = versions(), self.manifest.get("versions")
+        others = self.manifest.get("continued_with", [])
+        if begun and now not in [begun, *others] and "results_sha256" not in self.manifest:
+            self.manifest["continued_with"] = [*others, now]
+            self.save_manifest()
+
     def save_manifest(self) -> None:
         """Write the manifest as it is now."""
         if self.folder is not None:
@@ -147,6 +157,8 @@ def run_in_progress(
         run = RunInProgress(folder, manifest or new_manifest())
         if manifest is None:
             run.save_manifest()
+        else:
+            run.note_versions()
         try:
             yield run
         except KeyboardInterrupt as error:

@@ -20,13 +20,16 @@ import xarray as xr
 
 import headscope
 from headscope.core.precision import precision_of
-from headscope.core.results import json_number, printable
+from headscope.core.results import json_number, own_layers, printable
+from headscope.core.whole_file import sha256_of
 from headscope.model.model import Model, file_sha256
 from headscope.run.plan import Plan
 from headscope.run.settings import Settings, fingerprint
 
 Manifest = dict[str, Any]
 TRAINING_RECORD = "finetuned.json"  # `headscope finetune` writes it beside the weights
+# Of a configuration, what changes no number: where it was, and what the spec says elsewhere.
+_BESIDE_NUMBERS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 _TRAINING = ("epochs", "batch", "rate", "layer_decay", "seed")
 
 
@@ -39,7 +42,7 @@ def spec_of(
 ) -> dict[str, Any]:
     """The spec of an atlas: everything that decides the numbers."""
     return {
-        "headscope": headscope.__version__,
+        "versions": deciding_versions(),
         "model": identity_of(model),
         "corpus": {"inputs_sha256": plan.digest},
         "frequency": None if frequency is None else file_sha256(Path(frequency)),
@@ -49,10 +52,12 @@ def spec_of(
 
 def identity_of(model: Model) -> dict[str, Any]:
     """What a spec says of a model: everything of it that decides the numbers."""
-    dtype = str(model.network.dtype).removeprefix("torch.")
+    config = json.loads(model.network.config.to_json_string(use_diff=True))
     return {
-        "sha256": model.sha256, "architecture": model.architecture, "dtype": dtype,
-        "stack": model.shape.stack,
+        "sha256": model.sha256, "architecture": model.architecture, "dtype": _dtype_of(model),
+        "stack": model.shape.stack, "device": model.device.type,
+        "config": {key: value for key, value in config.items() if key not in _BESIDE_NUMBERS},
+        "tokenizer_sha256": _tokenizer_sha256(model),
     }  # fmt: skip
 
 
@@ -80,8 +85,9 @@ def new_manifest(
             "name": model.name, "revision": model.revision, "sha256": model.sha256,
             "architecture": model.architecture, "layers": model.shape.layers,
             "heads": model.shape.heads, "stack": model.shape.stack,
-            "special_tokens": model.special_tokens, **precision_of(identity_of(model)["dtype"]),
+            "special_tokens": model.special_tokens, **precision_of(_dtype_of(model)),
             **({"size": model.shape.size} if model.shape.others else {}),
+            **({"layer_numbers": list(model.shape.numbers)} if model.shape.numbers else {}),
         },
         "corpus": dict(corpus),
         "counts": dict(counts),
@@ -103,7 +109,7 @@ def label(
 
     Neither the date nor how it was run is among them: the same spec gives the same file.
 
-    results  by group
+    results  by group; where only some layers attend, these get the model's own numbers
     more     further attributes of the root
     """
     m, c = manifest["model"], manifest["counts"]
@@ -121,6 +127,9 @@ def label(
         "spec_fingerprint": manifest["fingerprint"],
         "indexing": "layers and heads count from 0; query attends to key",
     }  # fmt: skip
+    if numbers := m.get("layer_numbers"):
+        results = {name: own_layers(one, numbers) for name, one in results.items()}
+        attrs["layer_numbers"] = " ".join(map(str, numbers))
     if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
     # File names may hold what HDF5 cannot: lone surrogates and NUL.
@@ -166,6 +175,27 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__, "transformers": transformers.__version__,
         "numpy": np.__version__, "xarray": xr.__version__,
     }  # fmt: skip
+
+
+def deciding_versions() -> dict[str, str]:
+    """Versions that decide the numbers; a patch of torch or transformers may go on with a run."""
+    import transformers
+
+    minor = {"torch": torch.__version__, "transformers": transformers.__version__}
+    return {
+        "headscope": headscope.__version__,
+        **{name: ".".join(version.split(".")[:2]) for name, version in minor.items()},
+    }
+
+
+def _tokenizer_sha256(model: Model) -> str:
+    """Hash of the vocabulary in the order of its ids, and of which tokens are special."""
+    ids = model.tokenizer.get_vocab()
+    return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), repr(model.vocabulary)))
+
+
+def _dtype_of(model: Model) -> str:
+    return str(model.network.dtype).removeprefix("torch.")
 
 
 def _one_line(corpus: Mapping[str, Any]) -> str:

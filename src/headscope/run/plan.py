@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
+from headscope.core.accumulators import mean_ranks
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
@@ -35,12 +35,13 @@ MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 @dataclass(frozen=True)
 class Shard:
-    """Documents first … first + documents - 1 of the corpus."""
+    """Documents first … first + documents - 1 of the corpus; `digest` is over their inputs."""
 
     number: int
     first: int
     documents: int
     tokens: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     """Read the whole corpus once; raises CorpusError if nothing in it can be shown to the model."""
     encoder = encoder_for(model, settings)
     token_counts = np.zeros(len(model.tokenizer), np.int64)
-    digest = hashlib.sha256()
+    digest, of_shard = hashlib.sha256(), hashlib.sha256()
     annotations, stored_inputs = Annotations(), StoredInputChoice(seed=settings.seed)
     sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
     shards: list[Shard] = []
@@ -120,12 +121,13 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             sample.consider(example)
             if len(listed) <= settings.replicates:
                 listed.setdefault(example.document, len(listed))
-            _feed(digest, example)
+            for each in (digest, of_shard):
+                _feed(each, example)
         if tokens >= settings.shard_tokens:
-            shards.append(Shard(len(shards), first, read - first, tokens))
-            first, tokens = read, 0
+            shards.append(Shard(len(shards), first, read - first, tokens, of_shard.hexdigest()))
+            first, tokens, of_shard = read, 0, hashlib.sha256()
     if tokens:
-        shards.append(Shard(len(shards), first, read - first, tokens))
+        shards.append(Shard(len(shards), first, read - first, tokens, of_shard.hexdigest()))
     if not shards:
         raise CorpusError(
             f"nothing to show to the model: {read} documents were read, none gave an input "
@@ -146,20 +148,33 @@ class Reader:
         self._next = -1
 
     def examples(self, shard: Shard) -> list[Example]:
-        """All examples of a shard, in reading order."""
+        """All examples of a shard, in reading order.
+
+        raises  CorpusError if they are not those that were planned
+        """
         if self._next < 0 or self._next > shard.first:
             self._stream, self._next = iter(self.corpus), 0
         for _ in islice(self._stream, shard.first - self._next):
             pass
         documents = islice(self._stream, shard.documents)
         self._next = shard.first + shard.documents
-        return [example for document in documents for example in self.encoder.encode(document)]
+        examples = [e for document in documents for e in self.encoder.encode(document)]
+        digest = hashlib.sha256()
+        for example in examples:
+            _feed(digest, example)
+        if digest.hexdigest() != shard.digest:
+            last = shard.first + shard.documents
+            raise CorpusError(
+                f"the corpus has changed since this run was planned: documents {shard.first + 1} "
+                f"to {last} are not what they were; nothing of them is kept\nput the old files "
+                "back and give the same command again, or choose another folder with -o"
+            )
+        return examples
 
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
-    ranks: npt.NDArray[np.float64] = rankdata(-token_counts, method="average")
-    return ranks
+    return mean_ranks(-token_counts)
 
 
 def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
@@ -174,7 +189,7 @@ def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:
         raise CorpusError(f"cannot read frequency ranks from {path}: {error}") from error
     for number, line in enumerate(lines, start=1):
         fields = line.split()
-        if len(fields) != 3 or not all(f.isdecimal() for f in fields):
+        if len(fields) != 3 or not all(f.isdecimal() and len(f) < 19 for f in fields):
             raise CorpusError(f"{path}:{number}: {line[:60]!r}; wanted 'rank count token-id'")
         rank_of[int(fields[2])] = int(fields[0])
     if not rank_of:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Counts, Float64, LogBins, spearman
-from headscope.core.intervals import CORRELATION, Estimate, estimate
+from headscope.core.intervals import Estimate, estimate_correlation
 from headscope.model.batch import Batch
 from headscope.run.analysis import AnalysisPart, Scope
 
@@ -61,4 +61,4 @@ def around(fine: Float64, coarse: Float64) -> Estimate:
     fine    [number]
     coarse  [replicate + 1, number]
     """
-    return estimate(np.clip(fine + (coarse - coarse[0]), -1, 1), bounds=CORRELATION)
+    return estimate_correlation(np.clip(fine + (coarse - coarse[0]), -1, 1))

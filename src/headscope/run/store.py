@@ -5,8 +5,8 @@
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
-nothing. A shard that does not match the hash in its name is deleted and computed again. Nothing
-here needs a model or torch.
+nothing. A shard begins with the fingerprint of its run; one of another run, or one that does not
+match the hash in its name, is deleted and computed again. Nothing here needs a model or torch.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,12 @@ import xarray as xr
 
 import headscope
 from headscope.core.control import CONTROL
-from headscope.core.whole_file import DRAFT, file_sha256, write_whole
+from headscope.core.whole_file import DRAFT, file_sha256, noting_written, write_whole
 from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+LIST = ".written"  # names of the tables, figures and pages that the run wrote
+CHECKSUM = "checksum"  # in the manifest, of everything else in it
 State = dict[str, np.ndarray[Any, Any]]
 
 
@@ -54,28 +55,41 @@ def why_unwritten(error: OSError, path: Path) -> HeadscopeError:
 
 
 class RunFolder:
-    """A run folder on disk; parts: the name of its folder of shards, or of whole runs."""
+    """A run folder on disk.
+
+    parts  the name of its folder of shards, or of whole runs
+    owner  fingerprint of the run whose shards are written and taken; set when the run begins
+    """
 
     def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
-        self.path, self.parts = Path(path), parts
+        self.path, self.parts, self.owner = Path(path), parts, ""
 
     def manifest(self) -> dict[str, Any] | None:
-        """The manifest; None without a run; raises RunFolderError if it is damaged."""
+        """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
         file = self.path / MANIFEST
         if not file.exists():
             return None
         try:
-            manifest = json.loads(file.read_bytes())
+            manifest = dict(json.loads(file.read_bytes()))
             _ = manifest["fingerprint"], manifest["spec"]
-        except (ValueError, TypeError, KeyError, OSError) as error:
+            checksum = manifest.pop(CHECKSUM)
+        except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
-                f"{file} is no manifest of a run ({error}); use another folder or --overwrite"
+                f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
+                "is touched: choose another folder with -o"
             ) from error
-        return dict(manifest)
+        if checksum != _checksum(manifest):
+            raise RunFolderError(
+                f"{file} is damaged, or was changed after it was written: its checksum is not that "
+                "of its content; nothing there is touched: put the old file back, or choose "
+                "another folder with -o"
+            )
+        return manifest
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Replace the manifest."""
-        text = json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True)
+        """Replace the manifest; a checksum of its content goes with it."""
+        sealed = {**manifest, CHECKSUM: _checksum(manifest)}
+        text = json.dumps(sealed, indent=2, ensure_ascii=False, sort_keys=True)
         put(self.path / MANIFEST, text.encode("utf-8", "backslashreplace") + b"\n")
 
     def check(self) -> None:
@@ -99,16 +113,15 @@ class RunFolder:
         """Make the folder ready for writing; the caller holds its lock.
 
         Without a manifest nobody knows which spec a shard belongs to, so such shards are deleted,
-        and so are drafts of a process that was killed. Overwriting removes all that a run writes.
+        and so are drafts of a process that was killed. Overwriting removes what the run wrote, and
+        nothing else that lies there.
+
+        raises  RunFolderError where what is to be overwritten is no run of ours
         """
         self.check()
         try:
-            if overwrite:
-                for name in (SHARDS, self.parts, "tables", "figures"):
-                    shutil.rmtree(self.path / name, ignore_errors=True)
-                # The manifest last: killed before, this is still a run that can be overwritten.
-                for name in ("report.html", RESULTS, MANIFEST):
-                    (self.path / name).unlink(missing_ok=True)
+            if overwrite and self.manifest() is not None:
+                self._remove()
             (self.path / self.parts).mkdir(parents=True, exist_ok=True)
             stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
             if not (self.path / MANIFEST).exists():
@@ -117,6 +130,45 @@ class RunFolder:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+
+    def _remove(self) -> None:
+        """Remove what the run wrote; its manifest last: killed before, it is still a run."""
+        for part in (self.path / self.parts).glob(f"*/{MANIFEST}"):
+            with suppress(RunFolderError, OSError):  # what is no run of ours stays
+                run = RunFolder(part.parent)
+                run.manifest()
+                run._remove()
+                (run.path / ".lock").unlink(missing_ok=True)
+                run.path.rmdir()
+        names = [*self._listed(), "report.html", RESULTS]
+        files = [*self._shard_files(), *(self.path / name for name in names)]
+        for file in [*files, self.path / LIST, self.path / MANIFEST]:
+            file.unlink(missing_ok=True)
+        emptied = {folder for file in files for folder in file.parents if self._below(folder)}
+        for folder in sorted(emptied, key=lambda folder: len(folder.parts), reverse=True):
+            with suppress(OSError):  # something else lies there
+                folder.rmdir()
+
+    def _below(self, path: Path) -> bool:
+        return self.path in path.parents
+
+    @contextmanager
+    def listing(self) -> Iterator[None]:
+        """Inside the context, what is written below the folder is listed as the run's own."""
+        with noting_written() as written:
+            try:
+                yield
+            finally:
+                own = {
+                    p.relative_to(self.path).as_posix() for p in written if self.path in p.parents
+                }
+                if more := own - set(self._listed()):
+                    put(self.path / LIST, "\n".join(sorted({*self._listed(), *more})).encode())
+
+    def _listed(self) -> list[str]:
+        file = self.path / LIST
+        names = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
+        return [name for name in names if name and ".." not in Path(name).parts and name[0] != "/"]
 
     def _ours_without_manifest(self, file: Path) -> bool:
         if file.name in (SHARDS, self.parts) and file.is_dir():
@@ -159,11 +211,11 @@ class RunFolder:
         return sha256 is not None and file.is_file() and file_sha256(file) == sha256
 
     def finished_shards(self) -> set[int]:
-        """Numbers of the shards that are whole; damaged ones are deleted."""
+        """Numbers of the owner's shards that are whole; damaged ones, and others', are deleted."""
         whole = set()
         for file in self._shard_files():
-            number, _, digest = file.stem.partition("-")
-            if number.isdecimal() and _digest(file.read_bytes()) == digest:
+            number = file.stem.partition("-")[0]
+            if number.isdecimal() and self._opened(file) is not None:
                 whole.add(int(number))
             else:
                 file.unlink(missing_ok=True)
@@ -171,17 +223,33 @@ class RunFolder:
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
-        content = pack(state)
+        content = self._seal + pack(state)
         put(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
 
     def shard(self, number: int) -> State:
-        """The state of a finished shard."""
+        """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
         for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
-            return unpack(file.read_bytes())
+            if (content := self._opened(file)) is None:
+                raise HeadscopeError(f"{file} is damaged; run the command again: it is recomputed")
+            return unpack(content)
         raise HeadscopeError(f"shard {number} of {self.path} has vanished; run the command again")
+
+    @property
+    def _seal(self) -> bytes:
+        return self.owner.encode() + b"\n"
+
+    def _opened(self, file: Path) -> bytes | None:
+        """What a shard of the owner holds; None if it is another run's, or damaged."""
+        content = file.read_bytes()
+        own = _digest(content) == file.stem.partition("-")[2] and content.startswith(self._seal)
+        return content.removeprefix(self._seal) if own else None
 
     def _shard_files(self) -> list[Path]:
         return sorted((self.path / SHARDS).glob("*.shard"))
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(content: bytes) -> str:
@@ -204,23 +272,29 @@ def unpack(content: bytes) -> State:
 
 
 def open_run(path: str | Path) -> Run:
-    """A finished run from its folder; raises RunFolderError if it is none, or not finished."""
+    """A finished run from its folder.
+
+    raises  RunFolderError if it is none, if it is not finished, or if its results are not those
+            that were written; what only atlas.nc is left of is opened unchecked
+    """
     folder = RunFolder(path)
     manifest, file = folder.manifest(), folder.path / RESULTS
-    if not file.is_file():
+    digest = None if manifest is None else manifest.get("results_sha256", "")
+    if not file.is_file() or digest == "":
         if manifest is None:
             raise RunFolderError(
                 f"{path} is no run folder: it has no {RESULTS}; give the -o of atlas"
             )
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
+    again = "run the run's command again: finished shards are kept"
+    if digest is not None and not folder.has_results(digest):
+        raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
     try:
         tree = xr.load_datatree(file, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        raise RunFolderError(
-            f"{file} is damaged ({str(error).splitlines()[0][:100]}); "
-            "run the run's command again: finished shards are kept"
-        ) from error
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+        told = (str(error).splitlines() or [type(error).__name__])[0][:100]
+        raise RunFolderError(f"{file} is damaged ({told}); {again}") from error
     return Run(tree, manifest or {}, folder.path)
 
 

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from headscope.core.accumulators import Array, Float64, left_out
-from headscope.core.intervals import CORRELATION, SHARE, Estimate, estimate
+from headscope.core.intervals import (
+    SHARE,
+    Estimate,
+    estimate,
+    estimate_correlation,
+    estimate_independent,
+)
 from headscope.errors import HeadscopeError
 from headscope.tasks.task import OF_REGRESSION, Task
 
@@ -70,10 +76,8 @@ def score_estimate(task: Task, draws: Float64, examples: int) -> Estimate:
     """The main score with its interval over examples, from `draws_of`."""
     metric = task.metrics[0]
     if metric == "accuracy":
-        asked = np.full(len(draws), float(examples))
-        asked[1:] = examples * (1 - 1 / max(len(draws) - 1, 1))
-        return estimate(draws, asked=asked)
-    return estimate(draws, bounds=SHARE if metric == "f1" else CORRELATION)
+        return estimate_independent(draws, examples)
+    return estimate(draws, bounds=SHARE) if metric == "f1" else estimate_correlation(draws)
 
 
 def _metric(metric: str, task: Task, labels: Array, predictions: Array) -> float:

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headscope.errors import ModelError
-from headscope.model import checkpoint
+from headscope.model import checkpoint, weights
 from headscope.model.checkpoint import Checkpoint
 from headscope.model.model import Model, checked
 from headscope.tasks.task import Task, known_task, own_task, plain
@@ -72,8 +72,8 @@ def load_for_task(
     if fresh:
         notes.append("all weights are random" if random_init else "the head is untrained")
     network.to(where).eval()  # type: ignore[arg-type]
-    origin = "" if random_init else checkpoint.weights_sha256(source.place, network)
-    digest = checkpoint.parameters_sha256(network) if fresh else origin
+    origin = "" if random_init else source.weights_sha256(network)
+    digest = weights.parameters_sha256(network) if fresh else origin
     model = checked(Model(network, tokenizer, given, source.commit, digest))
     start = "random" if random_init else "new head" if new_head else "checkpoint"
     return TaskModel(model, task, start, origin, tuple(notes))
@@ -176,7 +176,7 @@ def _read(source: Checkpoint, dtype: str, *, new_head: bool) -> PreTrainedModel:
         raise headless(source.name, f"its weights lack {min(head)}")
     if new_head and not head:
         _draw_head(network)  # the checkpoint has one already, of another task
-    checkpoint.refuse_incomplete(source.name, missing - head, pooler=not new_head)
+    weights.refuse_incomplete(source.name, missing - head, pooler=not new_head)
     return network
 
 

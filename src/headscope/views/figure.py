@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from headscope.core.results import layer_name
 from headscope.draw.token_axes import Sides
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
@@ -58,7 +59,11 @@ def figure_of(
     for further in stack.measures:
         if further.name == measure:
             look |= {"label": further.label, "unit": further.unit}
-            name = f"Layer {heads[0][0] + 1}" if further.maps.shape[1] < maps.shape[1] else name
+            name = (
+                f"Layer {layer_name(heads[0][0])}"
+                if further.maps.shape[1] < maps.shape[1]
+                else name
+            )
     if kind == "matrix":
         return attention_map(tokens, maps[heads[0]], name=name, **look)
     return attention_lines(tokens, maps, heads=heads, labels=labels, **look)

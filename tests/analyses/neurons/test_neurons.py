@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 from analyses.running import observe, run
 from headscope.analyses.neurons.measure import TOP, Neurons
 from headscope.analyses.neurons.measure_keys import CONTRASTS
-from headscope.analyses.neurons.measure_parts import _by_product, _compiled, chance
+from headscope.analyses.neurons.measure_sets import _by_product, _compiled, chance
 from headscope.corpus import Encoder
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, ModelError
@@ -37,7 +37,7 @@ from reference import extraction, neurons
 
 NAMES = (
     "effective", "relative_score", "position_overlap", "top_share", "neuron_importance",
-    "separation", "separation_score", "separation_effective",
+    "separation", "separation_score", "separation_effective", "own_segment_overlap",
 )  # fmt: skip
 TEXT = (
     ("The river had risen in the night, and nobody crossed it.", None),
@@ -80,21 +80,26 @@ def seen_alone(network: Any, example: Example) -> tuple[np.ndarray, np.ndarray, 
     return q, k, extraction.attention_maps(network, example.input_ids, example.segment_ids)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_real_text_agrees_with_the_reference(
-    demo: Model, wide: Any, text: list[Example], found: xr.Dataset, name: str
-) -> None:
+@pytest.fixture(scope="module")
+def expected(demo: Model, wide: Any, text: list[Example]) -> dict[str, np.ndarray]:
+    """The same by the reference, one input at a time."""
     alone = []
     for example in text:
         q, k, attention = seen_alone(wide, example)
         everything = np.ones(attention.shape[2:], bool)
         is_sep = example.input_ids == demo.vocabulary.sep
-        kinds = neurons.kinds(is_sep, example.segment_ids.tolist())
-        scale = q.shape[-1] ** -0.5
-        alone.append(neurons.measures(q, k, attention, scale, everything, kinds))
-    expected = neurons.over_examples(alone)[name]
-    assert np.isfinite(expected).all()
-    np.testing.assert_allclose(found[name], expected, rtol=1e-9, atol=1e-9)
+        kinds = neurons.kinds(is_sep, example.segment_ids.tolist(), example.special)
+        scale, words = q.shape[-1] ** -0.5, neurons.words(example.special)
+        alone.append(neurons.measures(q, k, attention, scale, everything, kinds, words))
+    return neurons.over_examples(alone)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_real_text_agrees_with_the_reference(
+    found: xr.Dataset, expected: dict[str, np.ndarray], name: str
+) -> None:
+    assert np.isfinite(expected[name]).all()
+    np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-9)
 
 
 def test_the_parts_of_the_first_layer_agree_with_the_reference(
@@ -108,12 +113,13 @@ def test_the_parts_of_the_first_layer_agree_with_the_reference(
         scale = q.shape[-1] ** -0.5
         chosen = np.eye(n)[attention.argmax(-1)]  # [head, query, key]
         attended.append(neurons.split_by_part(q, k, (chosen - 1 / n) / n, scale))
-        kinds = neurons.kinds(example.input_ids == demo.vocabulary.sep, example.segment_ids)
-        for name, kind in kinds.items():
-            there = kind.any(1) & ~kind.all(1)
+        is_sep, special = example.input_ids == demo.vocabulary.sep, example.special
+        for name, kind in neurons.kinds(is_sep, example.segment_ids, special).items():
+            other = ~kind & neurons.words(special) if name == "own_segment" else ~kind
+            there = kind.any(1) & other.any(1)
             if there.any():
                 mine = kind / np.maximum(kind.sum(1, keepdims=True), 1)
-                rest = ~kind / np.maximum((~kind).sum(1, keepdims=True), 1)
+                rest = other / np.maximum(other.sum(1, keepdims=True), 1)
                 weights = (mine - rest) * there[:, None] / there.sum()
                 weights = np.broadcast_to(weights, (heads, n, n))
                 separating[name].append(neurons.split_by_part(q, k, weights, scale))
@@ -186,14 +192,17 @@ def test_queries_count_the_keys_that_they_see_in_every_family(
     for example in examples:
         views = observe(encoder, Batch.of([example], vocabulary, replicates=0))
         n = len(example)
-        kinds = neurons.kinds(example.input_ids == SEP, [0] * n)
+        kinds = neurons.kinds(example.input_ids == SEP, [0] * n, example.special)
+        words = neurons.words(example.special)
         layers = []
         for view, see in zip(views, sees, strict=True):
             q, k, attention = (
                 tensor.double().numpy()[:, :, :n]
                 for tensor in (view.queries, view.keys, view.attention)
             )
-            layers.append(neurons.measures(q, k, attention[..., :n], view.scaling, see(n), kinds))
+            layers.append(
+                neurons.measures(q, k, attention[..., :n], view.scaling, see(n), kinds, words)
+            )
         alone.append({name: np.concatenate([one[name] for one in layers]) for name in NAMES})
     for name, expected in neurons.over_examples(alone).items():
         # Llama-like families take their softmax in float32
@@ -307,6 +316,60 @@ def test_the_neurons_that_separate_a_kind_are_named() -> None:
     assert float(found.separation_effective.sel(contrast="sep")) == pytest.approx(
         2.25**2 / (4 + 0.0625)
     )
+
+
+def test_a_head_whose_single_neuron_carries_the_sentence_is_a_bag_of_words_by_it() -> None:
+    """Of two heads, the first has one neuron that says the sentence, with a score of ±30 for it.
+
+    [CLS] and [SEP] have keys that no query likes. So its words attend to the words of their own
+    sentence alone, evenly: the bag is 1, by neuron 7, at every position. The second head has no
+    score at all: uniform attention has 3 of 8 keys in common with a sentence of 3 words, and 2 of
+    8 with one of 2, so that it is none.
+    """
+    ids = [CLS, 9, 10, 11, SEP, 12, 13, SEP]
+    side = torch.tensor([0.0, 1, 1, 1, 0, -1, -1, 0])
+    queries, keys = torch.zeros(2, 8, 32), torch.zeros(2, 8, 32)
+    queries[0, :, 7], keys[0, :, 7] = side, 30 * side
+    queries[0, :, 3], keys[0, :, 3] = 1.0, -100.0 * (side == 0)  # the same for all words
+    found = shown(queries, keys, ids=ids)
+    assert float(found.bag_of_words[0]) == pytest.approx(1, abs=1e-6)
+    assert float(found.bag_of_words[1]) == pytest.approx(0, abs=1e-7)
+    own = found.isel(head=0).sel(contrast="own_segment")
+    np.testing.assert_allclose(own.separation, 60 * np.eye(32)[7], atol=1e-5)
+    assert float(own.separation_score) == pytest.approx(60)
+    assert float(own.separation_effective) == pytest.approx(1)
+    assert float(own.own_segment_overlap) == 1
+
+
+def test_inputs_of_one_sentence_say_nothing_of_bags_of_words() -> None:
+    found = shown(torch.ones(1, 4, 32), torch.ones(1, 4, 32), ids=[CLS, 9, 10, SEP])
+    for name in ("bag_of_words", "own_segment_overlap"):
+        assert np.isnan(found[name]).all()
+    assert np.isnan(found.rank_correlation.sel(target="own_segment")).all()
+
+
+def test_bags_of_words_agree_with_the_reference(
+    wide: Any, text: list[Example], found: xr.Dataset
+) -> None:
+    alone = []
+    for example in text:
+        attention = seen_alone(wide, example)[2]
+        seen = np.ones(attention.shape[2:], bool)
+        bags = [
+            neurons.bag_of_words(attention[at], example.special.tolist(), seen)
+            for at in np.ndindex(attention.shape[:2])
+        ]
+        alone.append(np.reshape(bags, attention.shape[:2]))
+    np.testing.assert_allclose(found.bag_of_words, np.nanmean(alone, 0), rtol=1e-5, atol=1e-6)
+    for quantity, name in (
+        ("effective", "separation_effective"), ("position_overlap", "own_segment_overlap"),
+    ):  # fmt: skip
+        numbers = found[name]
+        if "contrast" in numbers.dims:
+            numbers = numbers.sel(contrast="own_segment")
+        expected = spearmanr(numbers.values.ravel(), found.bag_of_words.values.ravel()).statistic
+        value = found.rank_correlation.sel(quantity=quantity, target="own_segment")
+        assert float(value) == pytest.approx(expected, abs=1e-12)
 
 
 # --- what there is not ----------------------------------------------------------------------

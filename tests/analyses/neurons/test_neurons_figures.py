@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.colors import to_hex
 
 from draw.drawn import shades, steps_of, texts
+from headscope.core.wording import fixed
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
 from report.synthetic import make_tree
@@ -121,6 +122,32 @@ def test_the_verdict_follows_from_the_correlations(rho, half, answers):
     assert "[SEP]" in caption
 
 
+EXPECTED_RHO = [[-0.5, 0.5, 0.5], [0.5, -0.5, -0.5]]
+
+
+@pytest.mark.parametrize(
+    ("untrained", "half", "answer"),
+    [
+        (EXPECTED_RHO, 0.02, "no more than without training"),
+        ([[0.0] * 3] * 2, 0.02, "yes"),  # 0.5 away, where both intervals take 0.2 and 0.02
+        ([[0.0] * 3] * 2, 0.47, "no more than without training"),  # √(0.2² + 0.47²) > 0.5
+        ([[0.0] * 3] * 2, 0.45, "yes"),
+        ([[np.nan] * 3] * 2, 0.02, "yes"),  # a control that says nothing takes nothing away
+    ],
+)
+def test_a_claim_that_networks_without_training_satisfy_too_is_not_confirmed(
+    untrained, half, answer
+):
+    tree = make(make_neurons(rho=EXPECTED_RHO, half=0.2))
+    of_control = make(make_neurons(rho=untrained, half=half))["neurons"]
+    tree["control/shuffled/neurons"] = of_control.copy()
+    caption = pictures()["neurons"].caption(tree)
+    found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)
+    assert found == [answer] * 6
+    there = [fixed(rho, 2) for rho in np.array(untrained)[:, 0] if np.isfinite(rho)]
+    assert re.findall(r"without training ([−\d.]+)\)", caption)[:2] == there
+
+
 def test_what_no_head_attends_to_is_not_spoken_of():
     missing = [[np.nan] * 3] * 2
     assert "nothing can be said" in pictures()["neurons"].caption(make(make_neurons(rho=missing)))
@@ -128,6 +155,48 @@ def test_what_no_head_attends_to_is_not_spoken_of():
     caption = pictures()["neurons"].caption(make(make_neurons(rho=some)))
     assert "Attention to [SEP]" not in caption
     assert "Attention to the previous token goes with many neurons: yes" in caption
+
+
+def make_pairs():
+    """As of pairs of sentences: head 6, of layer 2, is most a bag of words, by two neurons."""
+    neurons, heads = make_neurons(), ("layer", "head")
+    neurons = neurons.reindex(
+        contrast=[*CONTRASTS, "own_segment"], target=[*TARGETS, "own_segment"]
+    )
+    bag = np.linspace(-0.1, 0.3, LAYERS * HEADS).reshape(LAYERS, HEADS)
+    bag[1, 2] = 0.9
+    _ends(neurons, "bag_of_words", heads, bag, 0.01)
+    _ends(neurons, "own_segment_overlap", heads, 0.5 + bag / 4, 0.02)
+    telling = np.full((LAYERS, HEADS, 4), np.nan)
+    telling[..., 3] = 9 - 8 * bag
+    _ends(neurons, "separation_effective", (*heads, "contrast"), telling, 0.1)
+    separation = np.zeros((LAYERS, HEADS, 4, WIDTH))
+    separation[1, 2, 3, [4, 9]] = -6, 2
+    neurons["separation"] = ((*heads, "contrast", "neuron"), separation)
+    for end, ends in (("", (-0.5, 0.3)), ("_ci_low", (-0.6, -0.1)), ("_ci_high", (-0.4, 0.5))):
+        neurons[f"rank_correlation{end}"].loc[{"target": "own_segment"}] = list(ends)
+    return neurons
+
+
+def test_of_pairs_the_neurons_that_tell_the_sentences_apart_are_named():
+    tree = make(make_pairs())
+    caption = pictures()["neurons"].caption(tree)
+    assert (
+        "Even attention to the words of the own sentence goes with few neurons: yes "
+        "(ρ = −0.50 [−0.60, −0.40]); with fixed ones: neither way"
+    ) in caption
+    assert (
+        "Most a bag of words of its own sentence is L2·H3, 0.90 [0.89, 0.91]: 1.80 neurons tell "
+        "the sentences apart there, most of all 4 (75 %), 9 (25 %), counted from 0."
+    ) in caption
+    number, overlap = draw(tree, "neurons").axes[-2:]
+    bag = tree["neurons"]["bag_of_words"].values.ravel()
+    for axes, values in ((number, 9 - 8 * bag), (overlap, 0.5 + bag / 4)):
+        np.testing.assert_allclose(marks_of(axes, "blue"), np.stack([bag, values], -1))
+
+
+def test_of_single_sentences_nothing_is_said_of_bags_of_words():
+    assert "own sentence" not in pictures()["neurons"].caption(make())
 
 
 def test_sources_are_the_sums_over_the_parts_of_the_query():

@@ -1,9 +1,15 @@
 """Are the mentions of CorefUD read as its brackets mark them, through whole documents?"""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.rows import entities, row, sentence
 from headscope.corpus import CorefCorpus
+from headscope.corpus.coref.corefud import _marks
+from headscope.corpus.coref.mentions import BracketFault
 from headscope.errors import CorpusError
 
 
@@ -134,3 +140,30 @@ def test_a_malformed_tree_leaves_its_document_out(write):
     bad, good = (d.passages[0] for d in CorefCorpus(path, on_error="skip"))
     assert (bad.id, good.id, good.fault) == ("bad", "good", None)
     assert "t.conllu:5: head 7" in bad.fault
+
+
+# What the brackets are, as one expression; it takes time that grows with the square of the length.
+ROW = re.compile(r"(?:\((?P<opened>[^()]+)(?P<shut>\))?|(?P<closed>[^()]+)\))*")
+ONE = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
+
+
+@given(st.text("()ae-", max_size=14))
+def test_brackets_are_read_as_the_expression_says(entity):
+    if not ROW.fullmatch(entity):
+        with pytest.raises(BracketFault):
+            list(_marks(entity, 0))
+        return
+    want = [
+        ((opened or closed).split("-")[0], bool(opened), bool(shut or closed), opened)
+        for opened, shut, closed in ONE.findall(entity)
+    ]
+    found = [(m.name, m.opens, m.shuts, m.content) for m in _marks(entity, 0)]
+    assert found == want
+
+
+def test_a_row_of_a_million_characters_is_read_at_once():
+    """Its time once grew with the square: 20 s for a tenth of it."""
+    with pytest.raises(BracketFault) as told:
+        list(_marks("e" * 1_000_000, 0))
+    assert len(str(told.value)) < 200
+    assert len(list(_marks("(e1-x-1-)" * 100_000, 0))) == 100_000

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import skew, t
 from sklearn.metrics import f1_score, log_loss
 
 from headscope.experiments.ablation.effects import corrected, effects, losses_of, verdicts
@@ -98,12 +98,17 @@ def test_differences_are_paired():
 
 
 def student(values):
-    """The interval of the mean of values by hand, the one that is farthest away counted twice."""
+    """The interval of the mean of values by hand, the one that is farthest away counted twice.
+
+    It is longer on the side to which the values are skewed.
+    """
     n, away = len(values), (values - values.mean()) ** 2
     error = np.sqrt((away.sum() + away.max()) / (n * (n - 1)))
     freedom = min(2 / ((away**2).sum() / away.sum() ** 2 - 1 / n), n - 1)
     half = t.ppf(0.975, freedom) * error
-    return values.mean() - half, values.mean() + half
+    side = np.tanh(skew(values))
+    down, up = (1 + (0.5 if way > 0 else 0.2) * way for way in (-side, side))
+    return values.mean() - half * down, values.mean() + half * up
 
 
 def test_a_score_that_is_no_accuracy_is_tested_by_its_spread():

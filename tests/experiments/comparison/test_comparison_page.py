@@ -17,8 +17,12 @@ from views.made import read_back
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
+    """A comparison with its report, without pictures: test_comparison_figures draws them."""
     run = compared(tmp_path_factory.mktemp("pair"))
-    run.report()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.report.build.pictures", dict)
+        patch.setattr("headscope.report.build.save_figures", lambda *_, **__: [])
+        run.report()
     return run
 
 
@@ -37,7 +41,8 @@ def test_the_page_begins_with_what_changed(html):
     assert 'id="term-sure"' in html
 
 
-def test_a_report_of_one_model_has_no_such_section():
+def test_a_report_of_one_model_has_no_such_section(monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
     tree = make_tree(3, 3)
     html = render(tree, make_manifest(tree))
     assert 'id="comparison"' not in html

@@ -116,27 +116,28 @@ def test_what_cannot_be_learned_from_is_refused(headscope, tmp_path, args, told)
     assert not (tmp_path / "c").exists()
 
 
-def test_apply_tells_every_model_on_every_file(headscope, tmp_path):
+def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
     (tmp_path / "tale.txt").write_text("The girl walked to the market with her old brown dog.\n")
     done = headscope(
-        "apply", "demo", "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o", "o"
-    )
+        "apply", tiny_place, "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
+        "o",
+    )  # fmt: skip
     assert done.code == 0, done.err
-    assert "demo on demo: vertical " in done.out
+    assert "model on demo: vertical " in done.out
     table = pd.read_csv(tmp_path / "o/patterns.csv")
     assert set(table.corpus) == {"demo", "tale.txt"}
-    run = hs.open_run(tmp_path / "o/runs/demo--tale.txt")["patterns"]
+    run = hs.open_run(tmp_path / "o/runs/model--tale.txt")["patterns"]
     ours = table[table.corpus == "tale.txt"].value.to_numpy()
     np.testing.assert_allclose(ours, run.share.values.ravel())
     assert (tmp_path / "o/patterns.png").stat().st_size > 10_000
     again = headscope(
-        "apply", "demo", "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
+        "apply", tiny_place, "--demo", "--text", "tale.txt", "--limit", 2, "--replicates", 3, "-o",
         "o", "--json",
     )  # fmt: skip
     assert len(json.loads(again.out)["runs"]) == 2
 
 
-def test_apply_takes_another_classifier(headscope, session, tmp_path):
+def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path):
     headscope(
         "train",
         "-o",
@@ -151,6 +152,7 @@ def test_apply_takes_another_classifier(headscope, session, tmp_path):
         "any",
     )
     done = headscope(
+<<<<<<< HEAD
         "apply",
         "demo",
         "--demo",
@@ -165,9 +167,15 @@ def test_apply_takes_another_classifier(headscope, session, tmp_path):
         "--columns",
         "any",
     )
+=======
+        "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
+        "o",
+    )  # fmt: skip
+>>>>>>> main
     assert done.code == 0, done.err
-    run = hs.open_run(tmp_path / "o/runs/demo--demo")["patterns"]
+    run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
+<<<<<<< HEAD
     refused(headscope("apply", "demo", "--demo", "--classifier", "none", "-o", "p"), "none")
 
 
@@ -186,3 +194,6 @@ def test_train_and_apply_take_marked_columns_unless_told_otherwise(headscope, se
     assert done.code == 0, done.err
     run = hs.open_run(tmp_path / "o/runs/demo--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_marked(tmp_path / "c")[1]
+=======
+    refused(headscope("apply", tiny_place, "--demo", "--classifier", "none", "-o", "p"), "none")
+>>>>>>> main

@@ -9,6 +9,8 @@ from sklearn.metrics import f1_score
 
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure_network import LAYERS, SIDE, Classifier, seen_bytes
+from headscope.core.accumulators import generator
+from headscope.experiments.map_classifier import classifier_training
 from headscope.experiments.map_classifier.classifier_training import (
     cross_validated,
     features,
@@ -97,7 +99,8 @@ def test_the_same_seed_gives_the_same_classifier(maps):
         assert torch.equal(one, other)
 
 
-def test_the_score_is_that_of_its_definition():
+def test_the_score_is_that_of_its_definition(monkeypatch):
+    monkeypatch.setattr(classifier_training, "REPLICATES", 40)
     rng = np.random.default_rng(0)
     labels, predicted = rng.integers(0, 5, (2, 200))
     found = score(labels, predicted, seed=0)
@@ -108,6 +111,10 @@ def test_the_score_is_that_of_its_definition():
     by_class = 2 * hits / (confusion.sum(0) + confusion.sum(1))
     np.testing.assert_allclose(found.f1, by_class)
     assert found.macro_f1 == pytest.approx(by_class.mean())
+    draw = generator(0, "macro-F1")
+    drawn = [draw.integers(0, 200, 200) for _ in range(40)]
+    each = [f1_score(labels[at], predicted[at], average="macro") for at in drawn]
+    assert (found.low, found.high) == pytest.approx(np.quantile(each, [0.025, 0.975]))
     assert found.low < found.macro_f1 < found.high
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import pytest
 import xarray as xr
 
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
+from headscope.cli.main import main
 from headscope.draw.figures import draw
 from headscope.errors import InputError
-from headscope.experiments.probes import feature_files
+from headscope.experiments.probes import feature_files, resumable_training
 from headscope.experiments.probes.feature_files import FeaturePlace
 from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
@@ -207,47 +210,67 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
     assert "one learned number" in root_note(found)
 
 
-STOPPED = """
-import os, signal, sys
+KILLED = """
+import os, signal
 from headscope.cli.main import main
 from headscope.experiments.probes import feature_files, resumable_training
 resumable_training.SAVE_SECONDS = feature_files.NOTE_SECONDS = 0
-how = int(sys.argv.pop())
 steps = 0
 step = resumable_training._TrainingState.step
-def stopped(job, loss):
+def killed(job, loss):
     global steps
     steps += 1
     step(job, loss)
     if steps == 30:
-        os.kill(os.getpid(), how)
-resumable_training._TrainingState.step = stopped
+        os.kill(os.getpid(), signal.SIGKILL)
+resumable_training._TrainingState.step = killed
 main()
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_stopped_run_goes_on_and_ends_in_the_same_bits(model, desk, how) -> None:
+def killed(words: list[str]) -> None:
+    """Runs the command in a process that is killed in the middle of its training."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+
+
+def stopped(words: list[str]) -> None:
+    """Runs the command here and stops it there with Ctrl-C."""
+    steps, step = [], resumable_training._TrainingState.step
+
+    def counted(job, loss):
+        step(job, loss)
+        steps.append(loss)
+        if len(steps) == 30:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(io.StringIO()) as said:
+        patch.setattr(resumable_training, "SAVE_SECONDS", 0)
+        patch.setattr(feature_files, "NOTE_SECONDS", 0)
+        patch.setattr(resumable_training._TrainingState, "step", counted)
+        patch.setattr(sys, "argv", ["headscope", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    assert said.getvalue().splitlines()[-1].startswith("headscope: stopped; the same command")
+
+
+@pytest.mark.parametrize("stop", [killed, stopped])
+def test_a_stopped_run_goes_on_and_ends_in_the_same_bits(model, desk, stop) -> None:
     files = ["--train", desk / "train.conllu", "--test", desk / "test.conllu"]
     small = ["--probes", "attention", "--replicates", 50, "--linears", "stock", "--no-report"]
-    command = ["probe", desk / "model", *files, *small, "-o", desk / how.name, int(how)]
-    done = subprocess.run(
-        [sys.executable, "-c", STOPPED, *map(str, command)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if how == signal.SIGKILL:
-        assert done.returncode == -how
-    else:
-        assert done.returncode == 1
-        assert done.stderr.splitlines()[-1].startswith("headscope: stopped; the same command")
-    kept = desk / how.name / "features"
+    folder = desk / stop.__name__
+    stop([*map(str, ["probe", desk / "model", *files, *small, "-o", folder])])
+    kept = folder / "features"
     assert {file.name for file in kept.iterdir()} >= {"model-train.bin", "training-attention-40-0"}
     told = []
     settings = {"probes": ("attention",)}
     again = run(
-        model, desk, settings=settings, output=desk / how.name,
-        progress=lambda *at: told.append(at[0]),
-    )  # fmt: skip
+        model, desk, settings=settings, output=folder, progress=lambda *at: told.append(at[0])
+    )
     whole = run(model, desk, settings=settings)
     assert again["probes"].identical(whole["probes"])
     assert not kept.exists()

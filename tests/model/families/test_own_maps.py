@@ -19,8 +19,10 @@ from model.families.tiny import sharpened
 
 WITH_VALUES = [
     "XLM", "RoFormer", "RemBERT", "GPT-1", "GPT-Neo", "BLOOM", "MPT", "GPT-J", "MVP", "Falcon",
+    "DeBERTa v1", "CodeGen", "FSMT",
 ]  # fmt: skip
-WITHOUT = ["XLNet", "DeBERTa v1", "SqueezeBERT", "ConvBERT", "CodeGen", "FSMT"]
+WITHIN_WINDOWS = ["Longformer", "LED"]
+WITHOUT = ["XLNet", "SqueezeBERT", "ConvBERT"]
 
 
 def seen(name: str, **changes: Any) -> tuple[list[LayerView], dict[str, torch.Tensor]]:
@@ -32,7 +34,7 @@ def seen(name: str, **changes: Any) -> tuple[list[LayerView], dict[str, torch.Te
     return views, given
 
 
-@pytest.mark.parametrize("name", WITH_VALUES)
+@pytest.mark.parametrize("name", [*WITH_VALUES, *WITHIN_WINDOWS])
 def test_values_are_offered_where_they_explain_the_output(name: str) -> None:
     for view in seen(name)[0]:
         assert {"attention", "values", "projection"} <= view.offers
@@ -42,7 +44,7 @@ def test_values_are_offered_where_they_explain_the_output(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_values_that_explain_nothing_are_not_offered(name: str) -> None:
-    """ConvBERT adds a convolution to what attention mixes; XLNet and DeBERTa store values apart."""
+    """ConvBERT adds a convolution to what attention mixes; XLNet has matrices without modules."""
     for view in seen(name)[0]:
         assert "attention" in view.offers
         assert "values" not in view.offers
@@ -104,11 +106,28 @@ def test_attention_within_windows_is_a_whole_map(everywhere: bool) -> None:
     local = mask.bool() & ~chosen.bool()
     torch.testing.assert_close(found[local], mixed[0][:, :11][local], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(attention.sum(-1)[:, 0], mask.float(), atol=1e-5, rtol=0)
+    assert ("values" in views[0].offers) != everywhere  # such tokens have values of their own
     if everywhere:
         own = stock.global_attentions[0]  # [example, head, key, token] or its transpose
         rows = attention[0][:, [0, 3]]  # [head, query, key]
         other = own[0][..., :11] if own.shape[-1] >= 11 else own[0].transpose(1, 2)[..., :11]
         torch.testing.assert_close(rows, other[:, :2])
+
+
+def test_mixtures_with_the_residual_explain_deberta() -> None:
+    """LayerNorm of residual plus Σ α f(x) + b_O is what the block of attention gives."""
+    network = made("DeBERTa v1")
+    views: list[LayerView] = []
+    given: list[torch.Tensor] = []
+    layer = network.encoder.layer[1].attention
+    layer.output.register_forward_hook(lambda *call: given.append(call[-1]))
+    with torch.no_grad(), Instrument(network, observers=[views.append]):
+        network(**inputs(network, "DeBERTa v1"))
+        view = views[1]
+        assert {"residual", "values"} <= view.offers
+        mixed = view.project(view.attention @ view.values)
+        found = layer.output.LayerNorm(mixed + view.residual)
+    torch.testing.assert_close(found, given[0], atol=1e-5, rtol=1e-5)
 
 
 def test_a_window_is_not_asked_for_again_after_the_model_has_padded_it() -> None:

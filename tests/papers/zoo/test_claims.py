@@ -255,3 +255,30 @@ def test_a_number_is_written_in_the_unit_of_its_claim(name, given, wanted):
 )
 def test_a_bound_says_where_the_number_must_lie(name, wanted):
     assert bound_words(BY_NAME[name]) == wanted
+
+
+# --- networks without training ----------------------------------------------------------------
+
+
+def held_against(own: float, **networks: float) -> ClaimOutcome:
+    """The claim on the separator, of a run whose control rests so much on it."""
+    run = model_run(surface=surface(sep=own))
+    for name, share in networks.items():
+        of_network = model_run(surface=surface(sep=share)).tree
+        run.tree[f"control/{name}"] = of_network
+    return answer(REST, run)
+
+
+def test_a_claim_that_a_network_without_training_satisfies_too_says_so():
+    found = held_against(0.9, untrained=0.4, shuffled=0.7)
+    assert found.verdict == HOLDS
+    assert list(found.untrained) == ["shuffled"]
+    assert found.untrained_value == pytest.approx(0.7)
+    assert cell(found).untrained == "70 %"
+
+
+def test_a_network_without_training_is_judged_as_the_model_is():
+    assert held_against(0.9, shuffled=0.51).untrained == {}  # unclear: 0.5 lies in its interval
+    assert cell(held_against(0.9, shuffled=0.51)).untrained == ""
+    assert held_against(0.4, shuffled=0.9).untrained is None  # a claim that does not hold
+    assert held_against(0.9).untrained is None  # no control

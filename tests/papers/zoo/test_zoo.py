@@ -10,10 +10,11 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2Model
 
+from headscope.core.control import controls
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.model.checkpoint import quietly
-from headscope.papers.claim_engine import UNASKED
+from headscope.papers.claim_engine import HOLDS, UNASKED
 from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
@@ -101,6 +102,31 @@ def test_a_model_that_fails_is_one_line_and_the_others_go_on(found):
     assert list(found.failed) == ["nothing"]
     assert "nothing' is no folder here" in found.failed["nothing"]
     assert "\n" not in found.failed["nothing"]
+
+
+def test_claims_are_held_against_networks_without_training(desk, no_control):
+    held = zoo(
+        [desk / "bert"], TreebankCorpus([desk / "trees.conllu"]), output=desk / "held",
+        replicates=20, execution=EXECUTION, reports=False, control=no_control,
+        analyses=("surface", "entropy", "norms"),
+    )  # fmt: skip
+    held.report()
+    networks = controls(held.runs["bert"].tree)
+    assert {"untrained", "shuffled"} <= {network.attrs["model"] for network in networks}
+    table = pd.read_csv(held.path / "claims.csv", keep_default_na=False).set_index("claim")
+    holding = table[table["verdict"] == HOLDS]
+    assert (holding["untrained"] != "").all()  # each was held against them
+    assert (table[table["verdict"] != HOLDS]["untrained"] == "").all()
+    also = holding[holding["untrained"] != "none"]  # the model is random itself
+    assert len(also)
+    saved = json.loads((held.path / "claims.json").read_text("utf-8"))
+    answers = {claim["name"]: claim["answers"]["bert"] for claim in saved["claims"]}
+    for name, row in also.iterrows():
+        first = row["untrained"].split(", ")[0]
+        assert answers[name]["untrained"][first] == pytest.approx(float(row["untrained_value"]))
+    page = (held.path / "report.html").read_text("utf-8")
+    assert page.count("also untrained: ") == len(also)
+    assert any("also in an untrained network of bert: " in one for one in held.headlines)
 
 
 def test_every_model_has_a_run_folder(found):

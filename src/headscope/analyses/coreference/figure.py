@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.coreference.tables import SYSTEMS, coreference_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.section import language_section
-from headscope.core.results import estimate, needed, place_name
+from headscope.core.results import estimate, needed, own_name
 from headscope.draw.caption_words import INTERVALS, by_measure
 from headscope.draw.head_grid import grid_panel
 from headscope.draw.panel import Panel, Picture
@@ -66,7 +66,7 @@ def _draw(coreference: xr.Dataset, kinds: list[str], axes: Axes) -> None:
     for row, kind in enumerate(kinds):
         here = coreference.sel(mention_type=kind)
         beside(axes, 2 * row, TYPES[kind], COLUMNS["mentions"])
-        head = place_name(int(here["best_layer"]), int(here["best_head"]))
+        head = own_name(int(here["best_layer"]), int(here["best_head"]))
         beside(axes, 2 * row, head, COLUMNS["head"])
         held_out, chosen = estimate(here, "held_out"), estimate(here, "best_accuracy")
         hollow = not np.isfinite(held_out.value)

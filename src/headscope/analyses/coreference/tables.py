@@ -22,7 +22,7 @@ from headscope.analyses.language.tables import (
 )
 from headscope.core.dictionary import name as term_name
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, estimate, group, needed
+from headscope.core.results import at, best_places, estimate, group, needed
 from headscope.core.wording import MISSING, capital
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.page.tabulate import Cell, Column, Rows, Table, ends, head_of, records, share
@@ -117,7 +117,7 @@ def at_best_heads(dataset: xr.Dataset, variable: str, of: list[int]) -> Estimate
 
     of  [kind] whose best head that is, as its position
     """
-    layer, head = (dataset[f"best_{part}"].values[of] for part in ("layer", "head"))
+    layer, head = best_places(dataset)[of], dataset["best_head"].values[of]
     place = *(np.nan_to_num(part).astype(int) for part in (layer, head)), np.arange(len(of))
     every = estimate(dataset, variable)
     return every.map(lambda part: np.where(np.isnan(layer), np.nan, part[place]))

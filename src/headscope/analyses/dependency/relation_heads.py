@@ -10,7 +10,7 @@ import xarray as xr
 
 from headscope.core.intervals import Estimate
 from headscope.core.relation_names import frequent_relations
-from headscope.core.results import Floats, estimate, place_name
+from headscope.core.results import Floats, best_places, estimate, place_name
 
 DIRECTIONS = {"dependent_to_head": "d→h", "head_to_dependent": "h→d"}
 RELATIONS = 6  # as many as there are hues that can be told apart
@@ -69,10 +69,11 @@ def relation_heads(
     dependency: xr.Dataset, among: Sequence[int] | None = None
 ) -> list[RelationHead]:
     """Every relation scored, or `among` positions: TOTALS, then labels, the most frequent first."""
-    scored = []
+    scored, layers = list[RelationHead](), best_places(dependency)
     for place in range(dependency.sizes["relation"]) if among is None else among:
         here = dependency.isel(relation=place)
-        where = [float(here[f"best_{name}"]) for name in ("layer", "head", "direction", "offset")]
+        others = (float(here[f"best_{name}"]) for name in ("head", "direction", "offset"))
+        where = [float(layers[place]), *others]
         if np.isfinite(where).all() and int(here["count"]):
             layer, head, direction, offset = map(int, where)
             numbers = ("held_out", "best_accuracy", "baseline", "advantage")

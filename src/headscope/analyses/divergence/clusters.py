@@ -31,6 +31,7 @@ from headscope.core.results import (
     group,
     head_name,
     layer_name,
+    layer_number,
     needed,
     place_name,
     shape,
@@ -163,7 +164,9 @@ def _numbers(tree: xr.DataTree) -> dict[str, Floats]:
 
 
 def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, widths: bool) -> str:
-    """What a cluster's heads do much more: attend to a target, or (`widths`) wider or narrower."""
+    """What a cluster's heads do much more: attend to a target, or (`widths`) wider or narrower;
+    '' for what is no difference as it is printed.
+    """
     if own.all():
         return ""
     differ = {name: value for name, value in numbers.items() if value.std() > 0}
@@ -181,12 +184,12 @@ def _difference(tree: xr.DataTree, numbers: dict[str, Floats], own: Bools, *, wi
         best = max(targets, key=lambda name: targets[name])
         goal = token_names(tree).get(best) or TARGETS[best].goal
         ends = [percent(side[best]) for side in (here, there)]
-        return f"more to {goal} ({ends[0]}, others {ends[1]})"
+        return f"more to {goal} ({ends[0]}, others {ends[1]})" if ends[0] != ends[1] else ""
     if not widths or abs(apart.get(WIDTH, 0)) < SPREADS:
         return ""
     how = "spread wider" if apart[WIDTH] > 0 else "on fewer tokens"
     ends = [plain(side[WIDTH], "nats") for side in (here, there)]
-    return f"{how} (entropy {ends[0]} nats, others {ends[1]})"
+    return f"{how} (entropy {ends[0]} nats, others {ends[1]})" if ends[0] != ends[1] else ""
 
 
 @dataclass(frozen=True)
@@ -251,8 +254,8 @@ def _data(tree: xr.DataTree, layer: int, head: int) -> dict[str, Any]:
     own = cluster_of(tree, layer, head)
     nearest = [
         {
-            "layer": near.layer, "head": near.head, "name": place_name(near.layer, near.head),
-            **named_ends((near.js, near.low, near.high)),
+            "layer": layer_number(near.layer), "head": near.head,
+            "name": place_name(near.layer, near.head), **named_ends((near.js, near.low, near.high)),
         }
         for near in nearest_heads(tree, layer, head)
     ]  # fmt: skip
@@ -298,7 +301,7 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
             "model": str(tree.attrs.get("model", "")),
             "revision": str(tree.attrs.get("revision", "")), "cluster": one.number,
             "size": len(one.units), "what": one.what, "name": one.name,
-            "first_layer": one.layers[0], "last_layer": one.layers[1],
+            "first_layer": layer_number(one.layers[0]), "last_layer": layer_number(one.layers[1]),
             "medoid": head_name(one.medoid, heads), "silhouette": one.silhouette[0],
             "silhouette_ci_low": one.silhouette[1], "silhouette_ci_high": one.silhouette[2],
             "jaccard": one.jaccard, "roles": "; ".join(f"{many} {role}" for role, many in counts),

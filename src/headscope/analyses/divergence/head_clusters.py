@@ -13,13 +13,20 @@ nearest head is of the same layer; both against layer numbers dealt out anew amo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from headscope.analyses.divergence import clustering
 from headscope.core.accumulators import Float64, Ints, generator, ratio
-from headscope.core.intervals import CORRELATION, POSITIVE, estimate, left_one_out
+from headscope.core.intervals import (
+    CORRELATION,
+    POSITIVE,
+    estimate,
+    estimate_share,
+    left_one_out,
+)
 from headscope.core.results import Variable
 
 LAYERS = "Clark et al. 2019, §6; the statistic and its test are ours"
@@ -29,6 +36,7 @@ OURS = "ours, after Hennig and Lin 2015"
 WHERE = ("same_layer", "neighbouring_layer", "farther_layer")
 ONE_HEAD = ("silhouette",)  # said of each head: over documents, not over heads
 PERMUTATIONS = 999
+FEW_REFERENCES = 19  # clouds that a control is held against: p can be 1/20
 TIE = 1e-12  # of the value: rounding is no difference
 
 
@@ -43,7 +51,7 @@ def cluster_results(
     unit     of the divergences
     returns  variables, and the coordinates of their dims
     """
-    units = round((1 + np.sqrt(1 + 8 * draws.shape[1])) / 2)
+    units = units_of(draws)
     if units < clustering.FEWEST_UNITS or not np.isfinite(draws[0]).all() or not draws[0].any():
         return {}, {}
     layer = (np.arange(units) // heads).astype(np.int64)
@@ -53,6 +61,34 @@ def cluster_results(
         "where": WHERE, "pairs": ("same_layer", "other_layers"),
     }  # fmt: skip
     return variables, coords
+
+
+def control_results(pairs: Float64, *, seed: int) -> dict[str, Variable]:
+    """What a run's clusters are held against: silhouettes of heads, and whether clusters stand out.
+
+    pairs  [pair] divergences; nothing where `cluster_results` has nothing
+    """
+    units = units_of(pairs)
+    if units < clustering.FEWEST_UNITS or not np.isfinite(pairs).all() or not pairs.any():
+        return {}
+    distances, counts = distances_of(pairs), clustering.counts_for(units)
+    each = np.stack([
+        clustering.silhouettes(distances, labels)
+        for labels in clustering.labels_by("k_medoids", distances, counts)
+    ])  # [k, unit]  # fmt: skip
+    references = clustering.reference_curves(distances, counts, seed=seed, draws=FEW_REFERENCES)
+    best, p = clustering.choose(each.mean(-1), references)
+    return _variables(
+        {
+            "cluster_p": (p, (), "p that heads without clusters stand out as much", OURS),
+            "silhouette": (each[best], ("unit",), "silhouette of the head", SILHOUETTE),
+        }
+    )
+
+
+def units_of(pairs: Float64) -> int:
+    """How many units have so many pairs [pair]."""
+    return (1 + isqrt(1 + 8 * pairs.shape[-1])) // 2
 
 
 def distances_of(pairs: Float64) -> Float64:
@@ -193,7 +229,7 @@ def _layers(pairs: Float64, layer: Ints, *, seed: int, unit: str) -> dict[str, V
             f"{mean} by the distance of their layers", LAYERS, unit,
         ),
         "nearest_layer": (
-            estimate(left_one_out(near), asked=len(near) - left[:, None]), ("where",),
+            estimate_share(left_one_out(near), len(near) - left[:, None]), ("where",),
             "share of heads whose nearest head is in such a layer", LAYERS,
             "probability",
         ),

@@ -8,6 +8,7 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 
 from __future__ import annotations
 
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -15,14 +16,22 @@ import torch
 import xarray as xr
 from scipy.spatial.distance import squareform
 
-from headscope.analyses.divergence.head_clusters import cluster_results
-from headscope.core.accumulators import Array, Float64
+from headscope.analyses.divergence.head_clusters import cluster_results, control_results
+from headscope.analyses.divergence.head_map import head_map
+from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
 from headscope.model.batch import Batch
 from headscope.model.layer import LN2, LayerView, compiled
-from headscope.run.analysis import Analysis, Scope, check_option, check_smoothing, ratio_of
+from headscope.run.analysis import (
+    Analysis,
+    Scope,
+    check_option,
+    check_smoothing,
+    ratio_of,
+    sizes_of,
+)
 
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
@@ -39,6 +48,7 @@ class Divergence(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows"})
     summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
     source: ClassVar[str] = "Clark et al. 2019, §6"
+    costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(scope)
@@ -88,15 +98,18 @@ class Divergence(Analysis):
         draws = ratio_of(self.total, self.count)
         if self.reduction == "sum":
             draws = np.where(np.isnan(draws[0]), np.nan, self.total.sums)  # NaN: nothing seen
-        mean = estimate(draws, bounds=(0, LN2) if self.reduction == "mean" else POSITIVE)
+        bounds = (0, LN2) if self.reduction == "mean" else POSITIVE
+        mean = estimate(draws, bounds=bounds, sizes=sizes_of(self.total, self.count))
         square = Estimate(*(self._square(a) for a in (mean.value, mean.low, mean.high)))
-        places, stress = head_map(square.value)
         unit = "nats" if self.reduction == "mean" else "nats·tokens"
         name = "Jensen-Shannon divergence between heads"
         js = Variable(square, ("unit", "unit_other"), name, unit, self.source)
+        scope = self.scope
+        if scope.control:
+            return labelled({"js": js, **control_results(draws[0], seed=scope.seed)})
+        places, stress = head_map(square.value)
         mds = Variable(places, ("unit", "axis"), "place in the map of heads", unit, self.source)
         left = Variable(stress, (), "stress-1 of the map of heads", "1", "Kruskal 1964")
-        scope = self.scope
         more, coords = cluster_results(draws, heads=scope.heads, seed=scope.seed, unit=unit)
         variables = {"js": js, "mds": mds, "mds_stress": left, **more}
         return labelled(variables, coords={"axis": ("x", "y"), **coords})
@@ -104,15 +117,15 @@ class Divergence(Analysis):
     def _buffer(self, like: torch.Tensor) -> torch.Tensor:
         """[example, unit, query, key] room for all maps of a batch, kept between batches."""
         examples, _, queries, keys = like.shape
-        size = examples * self.units * queries * keys
+        size = examples * self.units * queries * _padded(keys)
         if self._maps is None or self._maps.numel() < size or self._maps.dtype != like.dtype:
             self._maps = like.new_empty(size)
-        return self._view(examples, keys)
+        return self._view(examples, keys)[..., :keys]
 
     def _view(self, examples: int, tokens: int) -> torch.Tensor:
         assert self._maps is not None
-        size = examples * self.units * tokens * tokens
-        return self._maps[:size].view(examples, self.units, tokens, tokens)
+        shape = (examples, self.units, tokens, _padded(tokens))
+        return self._maps[: prod(shape)].view(shape)
 
     def _square(self, pairs: Float64) -> Float64:
         """Pairs as a symmetric matrix with zero diagonal, clipped to what a divergence can be."""
@@ -120,6 +133,11 @@ class Divergence(Analysis):
         if pairs.size and np.isnan(pairs).all():
             square[:] = np.nan
         return np.minimum(square, LN2) if self.reduction == "mean" else square
+
+
+def _padded(keys: int) -> int:
+    """The length of a row of whole vectors; what it has beyond its keys counts for nothing."""
+    return -(-keys // kernels.LANES) * kernels.LANES
 
 
 def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
@@ -133,25 +151,3 @@ def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
         both = flat[unit] + flat[unit + 1 :]
         out[unit, unit + 1 :] = -torch.special.entr(both).sum(-1).double().cpu().numpy() / LN2
     return out
-
-
-def head_map(distances: Float64) -> tuple[Array, float]:
-    """Metric MDS in two dimensions, started from classical scaling, turned to its main axes.
-
-    distances  [unit, unit] symmetric, zero diagonal
-    returns    places [unit, axis] in the distances' unit, and Kruskal's stress-1
-    """
-    from sklearn.manifold import MDS
-
-    if len(distances) < 3 or not np.isfinite(distances).all() or not distances.any():
-        return np.full((len(distances), 2), np.nan), float("nan")
-    mds = MDS(
-        2, metric="precomputed", init="classical_mds", n_init=1, max_iter=1000,
-        eps=1e-9, normalized_stress=False,
-    )  # fmt: skip
-    places = mds.fit_transform(distances)
-    centred = places - places.mean(0)
-    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
-    turned *= np.where(np.abs(turned.max(0)) >= np.abs(turned.min(0)), 1, -1)
-    gaps = np.linalg.norm(turned[:, None] - turned[None], axis=-1)
-    return turned, float(np.sqrt(((gaps - distances) ** 2).sum() / (distances**2).sum()))

@@ -16,7 +16,7 @@ from headscope.core.head_attention import (
     spread,
 )
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, documents, needed, shape, surely
+from headscope.core.results import at, documents, needed, shape
 from headscope.core.terms import CLARK, OURS, Term
 from headscope.core.wording import number, percent, plain
 
@@ -64,7 +64,7 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
     if nats is None or share is None:
         return {}
     number, limit = (share, BROAD_SHARE) if broad_nats is None else (nats, broad_nats)
-    return {"broad": np.asarray((number.value if by_value else surely(number)) > limit)}
+    return {"broad": np.asarray((number.value if by_value else number.low) > limit)}
 
 
 def _broad(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -> list[Claim]:

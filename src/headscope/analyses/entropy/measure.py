@@ -13,8 +13,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import gammaln
 
-from headscope.core.accumulators import Float64, ratio
-from headscope.core.intervals import POSITIVE, SHARE, estimate
+from headscope.core.accumulators import Float64
+from headscope.core.intervals import POSITIVE, SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -55,8 +55,7 @@ class Entropy(Analysis):
         """entropy, relative_entropy[layer, head, query] (cls: NaN without [CLS]); uniform."""
         mean = self.mean(self.total, self.count, bounds=POSITIVE)
         uniform = self.mean(self.uniform, self.count, bounds=POSITIVE)
-        draws = self.total.sums  # [replicate + 1, layer, head, query]
-        of_even = estimate(ratio(draws, self.uniform.sums[:, None, None, None]), bounds=SHARE)
+        of_even = self.mean(self.total, self.uniform, bounds=SHARE)
         if "cls" not in self.scope.special_tokens:  # the first row is a word like any other
             for parts in (mean, of_even):
                 for array in (parts.value, parts.low, parts.high):

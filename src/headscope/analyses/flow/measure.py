@@ -117,11 +117,12 @@ class Flow(Analysis):
 
     def _shares(self, total: Sums, count: Sums) -> Estimate:
         """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""
-        draws = ratio(total.sums, count.sums[..., None])
+        sizes = count.sums[..., None]
+        draws = ratio(total.sums, sizes)
         for place, target in enumerate(TARGETS):
             if target in ("cls", "sep") and target not in self.scope.special_tokens:
                 draws[..., place] = np.nan
-        return estimate(draws, bounds=SHARE)
+        return estimate(draws, bounds=SHARE, sizes=sizes)
 
 
 def shares_of(product: torch.Tensor, batch: Batch) -> torch.Tensor:

@@ -61,7 +61,8 @@ def top_frame_heads(tree: xr.DataTree, *, count: int | None = 10) -> pd.DataFram
         return pd.DataFrame()
     layers, heads = dataset["score"].shape
     units = np.arange(layers * heads)  # [layer*head]
-    columns: dict[str, Any] = {"layer": units // heads, "head": units % heads}
+    numbers = dataset["layer"].values  # [layer]
+    columns: dict[str, Any] = {"layer": numbers[units // heads], "head": units % heads}
     for end in ("", "_reversed"):
         columns |= with_ends(f"score{end}", estimate(dataset, f"score{end}"))
         for name in (f"chance{end}", f"p_value{end}"):

@@ -13,7 +13,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Bools
 from headscope.core.claim import LEAST_EFFECT, Claim, effects
-from headscope.core.results import Floats, at, documents, estimate, needed
+from headscope.core.results import Floats, at, best_places, documents, estimate, needed
 from headscope.core.wording import percent
 
 HELD_OUT = (
@@ -41,7 +41,7 @@ def best_head_claims(
     claims = []
     for cell in cells:
         if ahead[cell] and size[cell] > LEAST_EFFECT:
-            layer, head = (int(dataset[f"best_{part}"][cell]) for part in ("layer", "head"))
+            layer, head = int(best_places(dataset)[cell]), int(dataset["best_head"][cell])
             ends, ordinary = at(share, cell), float(baseline[cell])
             what, sentence = say(cell, percent(*ends), percent(ordinary))
             claims.append(

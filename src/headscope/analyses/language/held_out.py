@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headscope.core.accumulators import Array, Float64, Ints, Sums, ratio
-from headscope.core.intervals import Estimate, estimate
+from headscope.core.intervals import Estimate, estimate_difference, estimate_share
 from headscope.core.results import Variable
 
 DIFFERENCES = ("advantage",)  # of two shares: no share itself
@@ -87,7 +87,8 @@ def counted(
         if values.ndim > len(dims):
             middle = [1] * (values.ndim - 2)
             questions = asked.reshape(len(asked), *middle, -1)  # [replicate + 1, 1, …, column]
-            value = estimate(values, asked=questions, difference=name in DIFFERENCES)
+            made = estimate_difference if name in DIFFERENCES else estimate_share
+            value = made(values, questions)
         found[name] = Variable(value, dims, known[name], "1", source)
     return found
 

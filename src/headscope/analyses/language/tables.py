@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.intervals import Estimate
-from headscope.core.results import LIMITS, Floats, layer_name
+from headscope.core.results import LIMITS, Floats
 from headscope.core.wording import MISSING
 from headscope.page.tabulate import Cell, measured, share
 
@@ -48,7 +48,7 @@ def paper_head(best: xr.Dataset) -> str:
     layer, head = float(best["best_layer"]), float(best["best_head"])
     if not np.isfinite([layer, head]).all():
         return MISSING
-    return f"{layer_name(int(layer))}-{head + 1:.0f}"
+    return f"{layer + 1:.0f}-{head + 1:.0f}"
 
 
 def paper_percent(share: float) -> str:

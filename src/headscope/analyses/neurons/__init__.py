@@ -21,9 +21,20 @@ TERMS = {
         "head’s neurons add up to 1.", f"{VIG}; the measure is ours"),
     "separation": Term("separation",
         "How much more a neuron adds to the scores of keys of a kind ([SEP], the same segment, the "
-        "next token) than to those of the other keys.", f"{VIG}; the measure is ours"),
+        "next token, words of the own sentence) than to those of the other keys; for words of the "
+        "own sentence, to those of the words of other sentences.", f"{VIG}; the measure is ours"),
     "same_segment": Term("same segment",
         "Keys of the segment that the query itself is in, special tokens included.", VIG),
+    "bag_of_words": Term("bag of words",
+        "What the attention of a word has in common with even attention over the words of its own "
+        "sentence, Σ min(α, 1/n) over its n words, less the same of the other sentence, both "
+        "sentences counting the same: 1 if it goes evenly to all of them and nowhere else, 0 if it "
+        "goes everywhere alike, near 0 if to one token; pairs of sentences only.",
+        f"{VIG}; the measure is ours"),
+    "own_segment_overlap": Term("overlap of the neurons of the own sentence",
+        "Whether the same neurons tell words of the own sentence from those of the other "
+        "everywhere: the Jaccard overlap of the 8 largest at two positions of an input.",
+        f"{VIG}; the measure is ours"),
     "embedding_separation": Term("sources of first-layer scores",
         "What word, position and segment embeddings bring to a first-layer score: exact, because "
         "layer normalisation is linear once its scale is given.", OURS),
@@ -33,11 +44,13 @@ LABELS = {
     "top_share": "share of the {choice} largest neurons",
     "position_overlap": "overlap of neurons between positions",
     "relative_score": "score of the attended key above the mean key",
+    "bag_of_words": "bag of words of the own sentence",
+    "own_segment_overlap": "overlap of neurons of the own sentence",
     "separation_score": "score above other keys, {choice}",
     "separation_effective": "neurons that tell from other keys, {choice}",
 }
 QUESTION = Question(
     name="neurons", package=__name__, slow=True, title="Neurons", place=60,
     measure="measure:Neurons", figures="figure:FIGURES", section="figure:SECTIONS",
-    terms=TERMS, labels=LABELS,
+    terms=TERMS, labels=LABELS, controlled=True,
 )  # fmt: skip

@@ -15,19 +15,24 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
+from headscope.core.control import controls
 from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, needed
-from headscope.core.wording import fixed, plain
+from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
+from headscope.core.wording import fixed, number, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
-from headscope.draw.head_grid import grid_panel
+from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
 from headscope.page.sections import SectionPlan
 
+OWN = "own_segment"
 # target → (few or many neurons, the same or changing ones): the signs that the article leads to
-EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1))}
+EXPECTED = {"sep": (-1, 1), **dict.fromkeys(reversed(NEIGHBOURS), (1, -1)), OWN: (-1, 1)}
+QUANTITIES = ("effective", "position_overlap")
+NAMED = 3  # neurons that a sentence names
 LEAST = 0.1  # ours: a correlation below says nothing of a single head
 WORDS = {-1: ("few", "changing"), 1: ("many", "fixed")}  # sign → of how many, of the same
 
@@ -37,27 +42,54 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
     if not np.isfinite(neurons["effective"].values).any():
         return []
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
+    of_control = control_ranges(tree)
+    one, other = (of_control.get(f"neurons.{quantity}") for quantity in QUANTITIES)
     made = [
-        grid_panel("Neurons that count", effective),
-        grid_panel("The same elsewhere", overlap),
+        grid_panel("Neurons that count", effective, untrained=one),
+        grid_panel("The same elsewhere", overlap, untrained=other),
         Panel("By what they do", partial(_scatter, tree, neurons), height=0.8),
     ]
     if attention_to(tree, "sep") is not None:
         made.append(Panel("By where they look", partial(_by_share, tree, neurons), height=0.8))
+    if _has_bags(neurons):
+        telling = estimate(neurons, "separation_effective", contrast=OWN)
+        same = estimate(neurons, "own_segment_overlap")
+        made += [
+            Panel(
+                "Neurons of the own sentence",
+                partial(_by_bag, neurons, telling, "effective number"),
+                height=0.8,
+            ),
+            Panel("The same elsewhere", partial(_by_bag, neurons, same, "overlap"), height=0.8),
+        ]
     return made
+
+
+def _has_bags(neurons: xr.Dataset) -> bool:
+    """Whether there are pairs of sentences; a run of an older version does not say."""
+    return "bag_of_words" in neurons and bool(np.isfinite(neurons["bag_of_words"]).any())
 
 
 def _caption(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     width, chance = neurons.sizes["neuron"], float(neurons["chance_overlap"])
+    own = ""
+    if _has_bags(neurons):
+        places = "d, e" if attention_to(tree, "sep") is None else "e, f"
+        own = (
+            f" ({places}) Number and overlap of the neurons that tell words of the own sentence "
+            "from those of the other, by how far a head is a bag of words: 1, even attention to "
+            "the words of the own sentence and nothing else."
+        )
     return (
         f"(a) How many of a head’s {width} neurons make it choose the key it attends to most: "
         "(Σ|c′|)² / Σc′², where c′ is what each neuron adds to that key’s score, less the mean "
         f"over the keys seen. (b) Overlap of the {neurons.attrs.get('set', 8)} largest |c′| "
         "between two positions of an input: 1 if they are the same, "
         f"{fixed(chance, 2)} by chance (dashed). (c) Both; whiskers are {INTERVALS}. (d) Overlap "
-        "by the share of a head’s attention that goes to each target. "
+        f"by the share of a head’s attention that goes to each target.{own} "
         f"{verdict(tree)} {over(tree)}. After what Vig (2019) saw in single heads."
+        f"{control_words(tree)}"
     )
 
 
@@ -66,33 +98,86 @@ def verdict(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     sentences = []
     for target, signs in EXPECTED.items():
-        both = [
-            at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
-            for quantity in ("effective", "position_overlap")
-        ]
-        if all(np.isfinite(rho) for rho, _, _ in both):
-            goal = special(tree, "sep") if target == "sep" else f"the {target} token"
+        both = {quantity: correlation(tree, quantity, target) for quantity in QUANTITIES}
+        if all(np.isfinite(rho) for rho, _, _ in both.values()):
             few, same = (
-                f"{_answer(sign, *parts)} ({with_interval('ρ', *parts)})"
-                for sign, parts in zip(signs, both, strict=True)
+                f"{_answer(tree, sign, quantity, target)} ({with_interval('ρ', *parts)}"
+                f"{_untrained(tree, quantity, target)})"
+                for sign, (quantity, parts) in zip(signs, both.items(), strict=True)
             )
             sentences.append(
-                f"Attention to {goal} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
+                f"{_goal(tree, target)} goes with {WORDS[signs[0]][0]} neurons: {few}; with "
                 f"{WORDS[signs[1]][1]} ones: {same}."
             )
     if not sentences:
         return "No head attends to separators or neighbours, so nothing can be said of them."
-    told = " ".join([*sentences, _groups(tree, neurons)]).strip()
+    told = " ".join(filter(None, [*sentences, _groups(tree, neurons), _sentence(neurons)]))
     return f"{told} ρ: rank correlation over heads;"
 
 
-def _answer(sign: int, value: float, low: float, high: float) -> str:
-    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0."""
+def correlation(tree: xr.DataTree, quantity: str, target: str) -> tuple[float, float, float]:
+    """Of a quantity of neurons with the attention to a target, over heads, and its interval."""
+    neurons = needed(tree, "neurons")
+    return at(estimate(neurons, "rank_correlation", quantity=quantity, target=target))
+
+
+def _goal(tree: xr.DataTree, target: str) -> str:
+    if target == OWN:
+        return "Even attention to the words of the own sentence"
+    goal = special(tree, "sep") if target == "sep" else f"the {target} token"
+    return f"Attention to {goal}"
+
+
+def _sentence(neurons: xr.Dataset) -> str:
+    """Which neurons tell the sentences of a pair apart, in the head that is most a bag of words."""
+    if not _has_bags(neurons):
+        return ""
+    bag = estimate(neurons, "bag_of_words")
+    layer, head = largest_first(bag.value)[0]
+    own = neurons.isel(layer=layer, head=head).sel(contrast=OWN)
+    size = np.abs(own["separation"].values)  # [neuron]
+    most = [int(at) for at in np.argsort(-size, kind="stable")[:NAMED] if size[at] > 0]
+    if not most:
+        return ""
+    shares = size / size.sum()
+    named = ", ".join(f"{neuron} ({percent(float(shares[neuron]))})" for neuron in most)
+    return (
+        f"Most a bag of words of its own sentence is {place_name(layer, head)}, "
+        f"{number(*at(bag, layer, head))}: {plain(float(own['separation_effective']), '1')} "
+        f"neurons tell the sentences apart there, most of all {named}, counted from 0."
+    )
+
+
+def _answer(tree: xr.DataTree, sign: int, quantity: str, target: str) -> str:
+    """Whether the interval lies on the expected side of 0, on the other, or on both or near 0; and
+    if so, whether it departs from every network without training.
+    """
+    value, low, high = correlation(tree, quantity, target)
     if not (np.isfinite(low) and np.isfinite(high)):
         return "not decided without an interval"
     if low <= 0 <= high or abs(value) < LEAST:
         return "neither way"
-    return "yes" if (low > 0) == (sign > 0) else "no, the opposite"
+    way, half = np.sign(value), (high - low) / 2
+    for other, *ends in _of_control(tree, quantity, target):
+        if way * (value - other) <= np.hypot(half, (ends[1] - ends[0]) / 2):
+            return "no more than without training"
+    return "yes" if way == sign else "no, the opposite"
+
+
+def _of_control(tree: xr.DataTree, quantity: str, target: str) -> list[tuple[float, float, float]]:
+    """The same correlation in each network of the control that has one with an interval."""
+    networks = [network for network in controls(tree) if "neurons" in network.children]
+    found = [correlation(network, quantity, target) for network in networks]
+    return [one for one in found if np.isfinite(one).all()]
+
+
+def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
+    """`; without training −0.21 to 0.04`; '' where the run has no control."""
+    rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
+    if not rhos:
+        return ""
+    ends = dict.fromkeys(fixed(rho, 2) for rho in (min(rhos), max(rhos)))
+    return f"; without training {' to '.join(ends)}"
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
@@ -143,7 +228,7 @@ def _whiskers(x: Estimate, y: Estimate, here: Bools) -> tuple[Floats, Floats]:
 
 def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     overlap = neurons["position_overlap"].values
-    parts = {target: attention_to(tree, target) for target in EXPECTED}
+    parts = {target: attention_to(tree, target) for target in EXPECTED if target in TARGETS}
     shares = {target: part.value for target, part in parts.items() if part is not None}
     there = [target for target, share in shares.items() if np.nan_to_num(share).any()]
     for target in there:
@@ -157,6 +242,17 @@ def _by_share(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     axes.set_xlabel("attention to the target")
     names = {target: TARGETS[target].name for target in there} | {"sep": special(tree, "sep")}
     legend(axes, [(target, names[target]) for target in there], line=False)
+
+
+def _by_bag(neurons: xr.Dataset, y: Estimate, label: str, axes: Axes) -> None:
+    x = estimate(neurons, "bag_of_words")
+    every = np.ones(x.value.shape, bool)
+    axes.axvline(0, color=color("rule"), lw=0.8, zorder=1)
+    axes.plot(*_whiskers(x, y, every), color=color("blue"), lw=0.6, alpha=0.35)
+    axes.plot(x.value.ravel(), y.value.ravel(), "o", color=color("blue"), ms=3.6, mew=0, zorder=3)
+    axes.set_ylim(0)
+    axes.set_ylabel(label)
+    axes.set_xlabel("bag of words of the own sentence")
 
 
 def _overlap_axis(neurons: xr.Dataset, axes: Axes) -> None:
@@ -209,6 +305,7 @@ def _title(tree: xr.DataTree, contrast: str) -> str:
         "sep": f"{special(tree, 'sep')} from the rest",
         "same_segment": "Same segment from the other",
         "next": "Next token from the rest",
+        OWN: "Own sentence from the other",
     }[contrast]
 
 

@@ -17,14 +17,18 @@ import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
+from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
+from headscope.analyses.neurons.measure_own_sentence import OwnSentence
 from headscope.analyses.neurons.measure_parts import (
     QUANTITIES,
-    SET,
     TARGETS,
     EmbeddingSources,
     TargetCorrelation,
+)
+from headscope.analyses.neurons.measure_sets import (
+    SET,
     chance,
+    falling,
     important,
     mean_overlap,
 )
@@ -54,6 +58,7 @@ class Neurons(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "queries_keys"})
     summary: ClassVar[str] = "how many neurons of queries and keys make the scores, and which"
     source: ClassVar[str] = "Vig 2019"
+    costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -70,6 +75,7 @@ class Neurons(Analysis):
         )
         self.separation_count = self.sums(*kinds)
         self.sources, self.roles = EmbeddingSources(scope), TargetCorrelation(scope)
+        self.own = OwnSentence(scope)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's means for one layer."""
@@ -87,8 +93,10 @@ class Neurons(Analysis):
         used = self._chosen(layer.index, relative, batch, seen)
         for at, difference, there in seen.contrasts(keys):
             self._separated((layer.index, at), queries * difference, there, batch)
-        self.sources.observe(layer, batch, seen, top, used)
+        if not self.scope.control:
+            self.sources.observe(layer, batch, seen, top, used)
         self.roles.observe(layer, batch)
+        self.own.attends(layer, batch)
 
     def _chosen(
         self, layer: int, relative: torch.Tensor, batch: Batch, seen: KeysSeen
@@ -138,24 +146,25 @@ class Neurons(Analysis):
         effective = (effective * _shares(used, each.dtype)).sum(1)  # [example, head]
         self.separation_effective.add(to_float64(effective), groups, at=at)
         self.effective_count.add(to_float64(used.any(1)), groups, at=at)
+        if CONTRASTS[at[1]] == OWN:
+            self.own.tells_apart(at[0], each.abs(), used, batch)
 
     def result(self) -> xr.Dataset:
         """See the variables' long names; contrasts are CONTRASTS, parts those of embeddings."""
         heads, relative = ("layer", "head"), "the attended key's score above the mean key's"
         by_kind, kinds = (*heads, "contrast"), "between keys of the kind and other keys"
-        effective, overlap = _over(self.effective, self.count), _over(self.overlap, self.pair_count)
         seen = self.scope.neurons and self.pair_count.total.any()
         rows: dict[str, tuple[Any, Sequence[str], str, str]] = {
             "effective": (
-                estimate(effective, bounds=POSITIVE), heads,
+                _mean(self.effective, self.count, bounds=POSITIVE), heads,
                 f"effective number of neurons that make {relative}", VIG,
             ),
             "top_share": (
-                estimate(_over(self.top_share, self.count), bounds=SHARE), (*heads, "k"),
+                _mean(self.top_share, self.count, bounds=SHARE), (*heads, "k"),
                 f"share of the k largest neurons in {relative}", VIG,
             ),
             "position_overlap": (
-                estimate(overlap, bounds=SHARE), heads,
+                _mean(self.overlap, self.pair_count, bounds=SHARE), heads,
                 f"overlap of the top {SET} neurons between two positions (Jaccard)", VIG,
             ),
             "chance_overlap": (
@@ -163,10 +172,10 @@ class Neurons(Analysis):
                 f"overlap of two random sets of {SET} neurons", "ours",
             ),
             "neuron_importance": (
-                estimate(_over(self.importance, self.count), bounds=SHARE), (*heads, "neuron"),
+                _mean(self.importance, self.count, bounds=SHARE), (*heads, "neuron"),
                 f"mean share of each neuron in {relative}", VIG,
             ),
-            "relative_score": (estimate(_over(self.score, self.count)), heads, relative, "ours"),
+            "relative_score": (_mean(self.score, self.count), heads, relative, "ours"),
             "separation": (
                 self._by_kind(self.separation, self.separation_count), (*by_kind, "neuron"),
                 f"difference of a neuron's contribution {kinds}", VIG,
@@ -186,28 +195,35 @@ class Neurons(Analysis):
             name: Variable(value, dims, text, "1", source)
             for name, (value, dims, text, source) in rows.items()
         }
-        variables |= {"rank_correlation": self.roles.result(effective[0], overlap[0])}
-        variables |= self.sources.result()
+        own, shown = CONTRASTS.index(OWN), self.separation_effective
+        telling = ratio(shown.sums, _beside(shown, self.effective_count))[0, :, own]
+        bag, same = (draws[0] for draws in self.own.draws())
+        variables |= self.own.result()
+        both = tuple(rows[name][0].value for name in ("effective", "position_overlap"))
+        variables |= {"rank_correlation": self.roles.result(both, bag, (telling, same))}
+        if not self.scope.control:
+            variables |= self.sources.result()
         coords = {"k": TOP, "contrast": CONTRASTS, "part": PARTS, "part_other": PARTS}
         coords |= {"quantity": QUANTITIES, "target": TARGETS}
         return labelled(variables, coords=coords).assign_attrs(set=SET)
 
     def _by_kind(self, total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
         """[layer, head, contrast, …] from sums [layer, contrast, head, …] and counts."""
-        return estimate(np.moveaxis(_over(total, count), 2, 3), bounds=bounds)
+        sizes = _beside(total, count)
+        draws, sizes = (np.moveaxis(x, 2, 3) for x in (ratio(total.sums, sizes), sizes))
+        return estimate(draws, bounds=bounds, sizes=sizes)
 
 
-def falling(size: torch.Tensor, most: int) -> torch.Tensor:
-    """[…, rank] the `most` largest of [..., neuron], falling; numpy sorts faster than topk."""
-    if size.device.type != "cpu":
-        return size.topk(min(most, size.shape[-1]), dim=-1).values
-    return torch.from_numpy(np.sort(size.numpy(), axis=-1))[..., -most:].flip(-1)
+def _mean(total: Sums, count: Sums, *, bounds: Bounds = ANY) -> Estimate:
+    """[*cell of total] total / count, where count has the leading cells of total."""
+    sizes = _beside(total, count)
+    return estimate(ratio(total.sums, sizes), bounds=bounds, sizes=sizes)
 
 
-def _over(total: Sums, count: Sums) -> Float64:
-    """[replicate + 1, *cell of total] total / count, where count has the leading cells of total."""
-    draws, cells = total.sums, count.folded(len(total.by_group)).sums
-    return ratio(draws, cells.reshape(*cells.shape, *[1] * (draws.ndim - cells.ndim)))
+def _beside(total: Sums, count: Sums) -> Float64:
+    """[replicate + 1, *cell of count, 1, …] the counts, with as many axes as draws of `total`."""
+    sizes = count.folded(len(total.by_group)).sums
+    return sizes.reshape(*sizes.shape, *[1] * (total.by_group.ndim - sizes.ndim))
 
 
 def _shares(used: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

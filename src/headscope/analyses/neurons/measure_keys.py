@@ -16,7 +16,8 @@ from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 
-CONTRASTS = ("sep", "same_segment", "next")
+OWN = "own_segment"  # words of the own sentence, told from those of another
+CONTRASTS = ("sep", "same_segment", "next", OWN)
 
 
 @dataclass(frozen=True)
@@ -84,30 +85,42 @@ class KeysSeen:
         """For each of CONTRASTS that the batch has: its number, the difference, and for whom.
 
         keys        [example, key, …] from `less_mean`
-        difference  [example, query or 1, …] mean key of the kind less mean key of the rest
+        difference  [example, query or 1, …] mean key of the kind less mean key of the rest; for OWN
+                    the rest are the words of other sentences
         there       [example, query] bool: real queries that see keys of the kind, and others
         """
-        total = self.total(keys)
-        for at, (of_kind, count) in enumerate(self._kinds(keys)):
-            rest = self.count - count
+        for at, (of_kind, count, total, seen) in enumerate(self._kinds(keys)):
+            rest = seen - count
             there = (count > 0) & (rest > 0) & self.batch.mask  # [example, query]
             if bool(there.any()):
                 yield at, _ratio(of_kind, count) - _ratio(total - of_kind, rest), there
 
-    def _kinds(self, keys: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Sum and number of the keys of each of CONTRASTS that a query sees."""
-        yield self._of(keys, self.batch.is_sep)
-        segments = self.batch.segment_ids
-        sums, counts = torch.zeros_like(keys[:, :1]), torch.zeros_like(segments)
-        present = torch.unique(segments[self.batch.mask])
-        for segment in present if len(present) > 1 else ():
-            mine = segments == segment  # [example, token]
-            some, count = self._of(keys, mine & self.batch.mask)
-            sums, counts = sums + some * _like(mine, some), counts + count * mine
-        yield sums, counts
+    def _kinds(self, keys: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+        """Of each of CONTRASTS: sum and number of its keys that a query sees, and of all to choose
+        from.
+        """
+        batch = self.batch
+        every = self.total(keys), self.count
+        yield (*self._of(keys, batch.is_sep), *every)
+        yield (*self._own(keys, batch.segment_ids.masked_fill(~batch.mask, -1)), *every)
         follows = torch.arange(1, keys.shape[1] + 1, device=keys.device)  # [query]
         seen = (follows >= self.first) & (follows < self.after)
-        yield keys.roll(-1, 1) * _like(seen, keys), seen.long()
+        yield (keys.roll(-1, 1) * _like(seen, keys), seen.long(), *every)
+        runs = batch.word_runs.long()
+        yield (*self._own(keys, runs - 1), *self._of(keys, runs > 0))
+
+    def _own(self, keys: torch.Tensor, group: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sum and number of the keys seen of the query's own group; none where there is but one.
+
+        group  [example, token] its number; -1 for none
+        """
+        sums, counts = torch.zeros_like(keys[:, :1]), torch.zeros_like(group)
+        present = torch.unique(group[group >= 0])
+        for one in present if len(present) > 1 else ():
+            mine = group == one  # [example, token]
+            some, count = self._of(keys, mine)
+            sums, counts = sums + some * _like(mine, some), counts + count * mine
+        return sums, counts
 
     def _of(self, keys: torch.Tensor, kind: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Sum and number of the keys seen that are of a kind; kind [example, key] bool."""

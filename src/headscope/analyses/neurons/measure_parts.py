@@ -1,90 +1,30 @@
-"""Overlap of neurons between positions, sources of first-layer scores, and heads' targets.
-
-Sets: of every query the SET largest neurons; of every pair of queries of an input the Jaccard
-overlap of their sets: 1 if they are the same, `chance` if they have nothing to do with each other.
+"""Sources of first-layer scores, and heads' targets.
 
 Sources: the relative score s · q·(k - mean k) is bilinear in query and key, and in the first layer
 of a family that adds embeddings both split into PARTS (`families.embeddings`), so it splits exactly
 into PARTS × PARTS. The part "bias" of a key is the same for every key and cancels.
 
 Targets: over all heads, the rank correlation of number and overlap of neurons with the share of a
-head's attention that goes to separators, to the next and the previous token.
+head's attention that goes to separators, to the next and the previous token. Where a head spreads
+over the own sentence no single key is meant: `own_segment` holds how far it is a bag of words
+against the neurons that tell words of the own sentence from those of the other.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import hypergeom
 
-from headscope.analyses.neurons.measure_keys import CONTRASTS, KeysSeen
+from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
 from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import NEIGHBOURS, OFFSETS
-from headscope.core.intervals import CORRELATION, estimate, spearman_over_units
+from headscope.core.intervals import estimate, estimate_correlation, spearman_over_units
 from headscope.core.results import Variable
 from headscope.errors import ModelError
-from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.families.embeddings import PARTS
 from headscope.model.layer import LayerView
 from headscope.run.analysis import AnalysisPart, Scope
-
-SET = 8
-_WORD = 64  # bits
-
-
-def important(size: torch.Tensor, largest: torch.Tensor, used: torch.Tensor) -> torch.Tensor:
-    """[example, query, head, neuron] bool: at least as large as the SET-th largest, and not 0.
-
-    Equal ones are all in or all out, so that no order of neurons matters.
-
-    size     [example, query, head, neuron] at least 0
-    largest  [example, query, head, rank]   the largest of them, falling
-    used     [example, query, head] bool    the others have no set
-    """
-    least = largest[..., :SET][..., -1:]
-    return (size >= least) & (size > 0) & used[..., None]
-
-
-def mean_overlap(sets: torch.Tensor, used: torch.Tensor) -> tuple[Float64, Float64]:
-    """Mean overlap over pairs of queries, and 1 where there are pairs, else 0.
-
-    sets     [example, query, head, neuron] bool, used [example, query, head] bool
-    returns  [example, head] each
-    """
-    queries = to_float64(used.sum(1))  # [example, head]
-    total = _compiled(sets) if sets.device.type == "cpu" else _by_product(sets)
-    pairs = queries * (queries - 1) / 2
-    return total / np.maximum(pairs, 1), (pairs > 0).astype(np.float64)
-
-
-def _compiled(sets: torch.Tensor) -> Float64:
-    """[example, head] the sum over pairs of queries."""
-    packed = np.packbits(sets.transpose(1, 2).numpy(), axis=-1)  # [example, head, query, byte]
-    missing = -packed.shape[-1] % (_WORD // 8)
-    whole = np.pad(packed, [(0, 0)] * 3 + [(0, missing)])
-    out = np.zeros(whole.shape[:2])
-    kernels.overlaps(np.ascontiguousarray(whole).view(np.uint64), out)
-    return out
-
-
-def _by_product(sets: torch.Tensor) -> Float64:
-    """The same by a matrix product, on any device."""
-    members = sets.transpose(1, 2).float()  # [example, head, query, neuron]
-    common = members @ members.transpose(2, 3)  # [example, head, query, query]
-    count = members.sum(-1)
-    union = (count[..., None] + count[..., None, :] - common).clamp_min_(1)
-    each_with_itself = (count > 0).sum(-1)
-    return (to_float64(common.div_(union).sum((-2, -1))) - to_float64(each_with_itself)) / 2
-
-
-def chance(neurons: int) -> float:
-    """The expected overlap of two sets drawn at random."""
-    size = min(SET, neurons)
-    common = np.arange(size + 1)
-    drawn = hypergeom(neurons, size, size).pmf(common)
-    return float((drawn * common / (2 * size - common)).sum())
-
 
 TOLERANCE = 0.05  # of the length of q: in bfloat16 the embeddings' sum is rounded by about 0.01
 
@@ -167,16 +107,18 @@ def _check_whole(layer: LayerView, batch: Batch, queries: torch.Tensor) -> None:
         )
 
 
-TARGETS = ("sep", *reversed(NEIGHBOURS))
+ATTENDED = ("sep", *reversed(NEIGHBOURS))
+TARGETS = (*ATTENDED, OWN)
+Each = tuple[Float64, Float64]  # [layer, head] of QUANTITIES
 QUANTITIES = ("effective", "position_overlap")
 
 
 class TargetCorrelation(AnalysisPart):
-    """Attention of every head to TARGETS, as `surface` has it, to be held against its neurons."""
+    """Attention of every head to ATTENDED, as `surface` has it, to be held against its neurons."""
 
     def __init__(self, scope: Scope) -> None:
         self.has_sep = "sep" in scope.special_tokens
-        self.total = scope.sums(scope.layers, scope.heads, len(TARGETS))
+        self.total = scope.sums(scope.layers, scope.heads, len(ATTENDED))
         self.examples = scope.sums()
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -190,28 +132,30 @@ class TargetCorrelation(AnalysisPart):
                 for name in NEIGHBOURS
             },
         }
-        values = np.stack([to_float64(to[name]) for name in TARGETS], -1)  # [example, head, target]
+        each = [to_float64(to[name]) for name in ATTENDED]
+        values = np.stack(each, -1)  # [example, head, target]
         self.total.add(values / batch.lengths[:, None, None], batch.groups, at=(layer.index,))
         if layer.index == 0:
             self.examples.add(np.ones(len(batch.lengths)), batch.groups)
 
-    def result(self, effective: Float64, overlap: Float64) -> Variable:
-        """rank_correlation[quantity, target] of numbers [layer, head]; the interval is over heads.
+    def result(self, of_attended: Each, bag: Float64, of_own: Each) -> Variable:
+        """rank_correlation[quantity, target]; the interval is over heads.
+
+        of_attended  of the neurons that make the attended key's score
+        bag          [layer, head] how far a head is a bag of words, and `of_own` of its neurons
 
         What is said is of heads in general, so that heads are left out, not documents.
         """
         share = ratio(self.total.total, self.examples.total)  # [layer, head, target]
         if not self.has_sep:
-            share[..., TARGETS.index("sep")] = np.nan
+            share[..., ATTENDED.index("sep")] = np.nan
+        held = [(of_attended, share[..., to]) for to in range(len(ATTENDED))] + [(of_own, bag)]
         parts = [
-            [
-                spearman_over_units(quantity.ravel(), share[..., to].ravel())
-                for to in range(len(TARGETS))
-            ]
-            for quantity in (effective, overlap)
+            [spearman_over_units(numbers[at].ravel(), goal.ravel()) for numbers, goal in held]
+            for at in range(len(QUANTITIES))
         ]
         return Variable(
-            estimate(np.moveaxis(np.array(parts), -1, 0), bounds=CORRELATION),
+            estimate_correlation(np.moveaxis(np.array(parts), -1, 0)),
             ("quantity", "target"),
             "Spearman's correlation over heads with the share of attention to the target", "1",
             "Vig 2019; the measure is ours", "heads",

@@ -12,6 +12,7 @@ missed, never exceeded.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,12 +20,12 @@ import torch
 import xarray as xr
 
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
-from headscope.core.accumulators import Float64, Largest, ratio
+from headscope.core.accumulators import Float64, Largest, Sums, ratio
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_option, ratio_of
+from headscope.run.analysis import Analysis, Scope, check_option, ratio_of, sizes_of
 
 EVERY = 8  # ours: of so many queries one is looked at, for cancellation
 
@@ -63,9 +64,10 @@ class Norms(Analysis):
         self.tokens = self.sums()
         # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
         self.largest, self.negative = (Largest.empty(scope.layers, scope.heads) for _ in range(2))
-        self.layer_norms = layer_norms
+        self.layer_norms = layer_norms and not scope.control
         self.cancellation = Cancellation(scope, every=every if cancellation == "sampled" else 1)
         self.frequency = FrequencyRelation(scope)
+        self.pairs = not scope.control  # what is said of all heads together is held against nothing
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's category averages for one layer."""
@@ -92,53 +94,58 @@ class Norms(Analysis):
             self.examples.add(np.ones(len(n)), groups)
             self.examples_with.add((sizes > 0) * 1.0, groups)
             self.tokens.add(batch.lengths * 1.0, groups)
-        self.cancellation.observe(layer, norm, batch)
-        self.frequency.observe(layer, norm, columns, batch)
+        if self.pairs:
+            self.cancellation.observe(layer, norm, batch)
+            self.frequency.observe(layer, norm, columns, batch)
 
     def finish(self, batch: Batch) -> None:
         """Count the batch's tokens by frequency rank."""
-        self.cancellation.finish(batch)
-        self.frequency.finish(batch)
+        if self.pairs:
+            self.cancellation.finish(batch)
+            self.frequency.finish(batch)
 
     def result(self) -> xr.Dataset:
         """Category averages, spread, cancellation and frequency; see the contract in the docs."""
-        attention = ratio_of(self.attention, self.examples)
-        value_norm = ratio_of(self.value_norm, self.examples_with)
-        weighted_norm = ratio_of(self.weighted_norm, self.examples)
-        variables = {
-            "attention": self._by_category(attention, "mean attention received", "probability"),
-            "value_norm": self._by_category(value_norm, "norm of the transformed vector ‖f(x)‖"),
-            "weighted_norm": self._by_category(weighted_norm, "mean weighted norm ‖αf(x)‖"),
+        received, transformed = "mean attention received", "norm of the transformed vector ‖f(x)‖"
+        rows = {
+            "attention": (self.attention, self.examples, received, "probability"),
+            "value_norm": (self.value_norm, self.examples_with, transformed, "1"),
+            "weighted_norm": (self.weighted_norm, self.examples, "mean weighted norm ‖αf(x)‖", "1"),
         }
         if self.layer_norms:
-            whole = ratio_of(self.layer_weighted_norm, self.examples)
             name = "norm ‖Σ_h αf(x)‖ over all heads"
-            variables["layer_weighted_norm"] = self._by_category(whole, name)
-        variables |= self._spread() | self.cancellation.result() | self.frequency.result()
+            rows["layer_weighted_norm"] = (self.layer_weighted_norm, self.examples, name, "1")
+        variables = {name: self._by_category(*row) for name, row in rows.items()}
+        variables |= self._spread()
+        if not self.pairs:
+            return labelled(variables, coords={"category": CATEGORIES})
+        variables |= self.cancellation.result() | self.frequency.result()
         coords = {"category": CATEGORIES} | self.cancellation.coords() | self.frequency.coords()
         return labelled(variables, coords=coords)
 
-    def _by_category(self, draws: Float64, name: str, units: str = "1") -> Variable:
-        """Of draws [replicate, layer, …, category]; NaN where this tokenizer cannot have one."""
-        draws = draws.copy()
+    def _by_category(self, total: Sums, count: Sums, name: str, units: str) -> Variable:
+        """Of sums [layer, …, category]; NaN where this tokenizer cannot have one."""
+        draws = ratio_of(total, count)  # [replicate + 1, layer, …, category]
         for index, category in enumerate(CATEGORIES):
             if category in ("cls", "sep") and category not in self.scope.special_tokens:
                 draws[..., index] = np.nan
         bounds = SHARE if units == "probability" else POSITIVE
         dims = ("layer", "head", "category") if draws.ndim == 4 else ("layer", "category")
-        return Variable(estimate(draws, bounds=bounds), dims, name, units, self.source)
+        number = estimate(draws, bounds=bounds, sizes=sizes_of(total, count))
+        return Variable(number, dims, name, units, self.source)
 
     def _spread(self) -> dict[str, Variable]:
         moments = ratio_of(self.powers, self.tokens)  # [replicate, layer, head, power]
-        mean = moments[..., 0]
+        mean, sizes = moments[..., 0], sizes_of(self.powers, self.tokens)[..., 0]
         sd = np.sqrt(np.maximum(moments[..., 1] - mean**2, 0))
+        positive = partial(estimate, bounds=POSITIVE, sizes=sizes)
         whole = "of ‖f(x)‖ over all tokens"
         rows: dict[str, tuple[Estimate | Float64, str]] = {
             "max": (self.largest.seen, "largest ‖f(x)‖ of any token"),
             "min": (-self.negative.seen, "smallest ‖f(x)‖ of any token"),
-            "mean": (estimate(mean, bounds=POSITIVE), f"mean {whole}"),
-            "sd": (estimate(sd, bounds=POSITIVE), f"standard deviation {whole}"),
-            "cv": (estimate(ratio(sd, mean), bounds=POSITIVE), f"coefficient of variation {whole}"),
+            "mean": (positive(mean), f"mean {whole}"),
+            "sd": (positive(sd), f"standard deviation {whole}"),
+            "cv": (positive(ratio(sd, mean)), f"coefficient of variation {whole}"),
         }
         dims, source = ("layer", "head"), f"{self.source}, Table 1"
         return {

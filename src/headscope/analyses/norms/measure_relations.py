@@ -173,7 +173,8 @@ class FrequencyRelation(AnalysisPart):
         source = "Kobayashi et al. 2020"
         ranked = [histograms.correlations() for histograms in (self.norm, self.weight)]
         fine, coarse = (np.concatenate(parts, -1) for parts in zip(*ranked, strict=True))
-        profile = ratio(self.profile.sums, self.profile_tokens.sums[:, None])
+        tokens = self.profile_tokens.sums[:, None]
+        profile = ratio(self.profile.sums, tokens)
         return {
             "spearman_frequency": Variable(
                 around(fine, coarse), ("quantity",),
@@ -181,7 +182,7 @@ class FrequencyRelation(AnalysisPart):
                 source,
             ),
             "frequency_profile": Variable(
-                estimate(profile, bounds=POSITIVE), ("quantity", "rank_bin"),
+                estimate(profile, bounds=POSITIVE, sizes=tokens), ("quantity", "rank_bin"),
                 "mean over tokens, layers and heads, by octave of the frequency rank", "1", source,
             ),
         }  # fmt: skip

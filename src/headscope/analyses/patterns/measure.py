@@ -23,7 +23,7 @@ from headscope.analyses.patterns.map_features import COUNT, features, kinds_of, 
 from headscope.analyses.patterns.measure_marked import read_marked
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
 from headscope.core.accumulators import Bools, Float64, TopRecords
-from headscope.core.intervals import SHARE, estimate
+from headscope.core.intervals import SHARE, estimate_share
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
 from headscope.corpus.files import check_choice
@@ -80,6 +80,7 @@ class Patterns(Analysis):
     needs: ClassVar[frozenset[str]] = frozenset({"attention"})
     summary: ClassVar[str] = "classes of maps: vertical, diagonal, both, block, heterogeneous"
     source: ClassVar[str] = "Kovaleva et al. 2019, §4.1"
+    costly: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class Patterns(Analysis):
         self.sure.add(largest, groups, at=(layer.index,))
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), groups)
-        for place, row in enumerate(rows.tolist()):
+        for place, row in enumerate([] if self.scope.control else rows.tolist()):
             scores = told[place] * is_label[place]
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
@@ -132,8 +133,8 @@ class Patterns(Analysis):
         share = counted.map(lambda v: v[..., : len(NAMES)])
         draws = ratio_of(self.maps, self.count)[..., : len(NAMES)]
         maps = self.count.sums * self.scope.heads  # [replicate + 1] of a layer
-        by_layer = estimate(draws.mean(2), asked=maps[:, None, None])
-        whole = estimate(draws.mean((1, 2)), asked=maps[:, None] * self.scope.layers)
+        by_layer = estimate_share(draws.mean(2), maps[:, None, None])
+        whole = estimate_share(draws.mean((1, 2)), maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
         told = "share of maps that are of the class"
         of_head = ("layer", "head")

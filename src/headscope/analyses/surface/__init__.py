@@ -4,7 +4,12 @@ from headscope.core.head_attention import NEIGHBOURS, SELF, WORD_KINDS
 from headscope.core.question import Question
 
 POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
-KINDS = ("attention.cls|attention.first", "attention.sep", "attention.punctuation")
+KINDS = (
+    "attention.cls|attention.first",
+    "attention.sep",
+    "attention.punctuation",
+    "attention.no_token",
+)
 WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
 SHOWN = (*POSITIONS, f"attention.{SELF}", *KINDS, *WORDS, "own_evenness")
 QUESTION = Question(

@@ -35,6 +35,7 @@ from headscope.core.wording import percent
 NAME = "surface"
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
+NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 ASKS = {"first": "the tokenizer has no [CLS]"}
 
 TERMS = {
@@ -66,7 +67,11 @@ TERMS = {
             "the words of its own segment, of that if each got the same: 1 is a bag of words."),
     }),
 }  # fmt: skip
-LABELS = {"attention": "attention to {choice}", "word_attention": "of words to {choice}"}
+LABELS = {
+    "attention": "attention to {choice}",
+    ("attention", NO_TOKEN): "what goes to no token, to a learned sink",
+    "word_attention": "of words to {choice}",
+}
 EVEN = 0.9  # ours, as for broad: of the entropy of even attention
 ABOVE = 0.25  # ours: of what uniform attention leaves
 WORDS = {  # kind of words -> what a label calls it, the goal in a sentence, the threshold
@@ -113,7 +118,7 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
     named = [role for role in ORDER if role in TARGETS and (role != "first" or not has_cls(tree))]
     shares: dict[str, Any] = {role: attention_to(tree, role) for role in named}
     return {
-        role: (share.value if by_value else surely(share)) > TARGETS[role].least
+        role: (share.value if by_value else share.low) > TARGETS[role].least
         for role, share in shares.items()
     }
 

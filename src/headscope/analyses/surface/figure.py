@@ -11,8 +11,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.analyses.surface.claims import NO_TOKEN
 from headscope.core.head_attention import NEIGHBOURS, TARGETS
 from headscope.core.results import estimate, needed
+from headscope.core.wording import percent
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.marks import head_scatter, layer_axis, legend, mean_line, percent_axis
 from headscope.draw.panel import Panel, Picture
@@ -30,6 +32,7 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
             f"To {sep}, by who attends",
             [("sep_from_sep", f"{sep} itself"), ("sep_from_other", "all other tokens")],
         ),
+        ("To no token", [(NO_TOKEN, "a learned sink")]),
     ]
     there = [(title, [s for s in series if _present(tree, s[0])]) for title, series in wanted]
     return [
@@ -38,11 +41,17 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 
 
 def _caption(tree: xr.DataTree) -> str:
-    array = needed(tree, "surface")["attention"]
+    array, sinks = needed(tree, "surface")["attention"], ""
+    if _present(tree, NO_TOKEN):
+        rest = estimate(needed(tree, "surface"), "attention", target=NO_TOKEN).value
+        sinks = (
+            "; to no token: what a row lacks of 100 %, as each head has a learned score of no "
+            f"token at all, mean over heads {percent(float(rest.mean()))}"
+        )
     return (
         "Each mark is one head: the share of its attention that goes to the named tokens, mean "
-        "over documents; punctuation is full stops and commas; lines are layer means over heads; "
-        f"whiskers are {INTERVALS}; "
+        f"over documents; punctuation is full stops and commas{sinks}; lines are layer means over "
+        f"heads; whiskers are {INTERVALS}; "
         f"{over(tree, array)}. After Clark et al. (2019), Figure 2."
     )
 

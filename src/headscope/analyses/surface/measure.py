@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.surface.claims import NO_TOKEN
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
@@ -25,7 +26,6 @@ from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, check_option
 
 TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
-NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 
 
 class Surface(Analysis):

@@ -43,7 +43,7 @@ class SegmentShares(AnalysisPart):
         if not number.any():
             return
         at, groups = (layer.index,), batch.groups
-        given = to_float64(_given(layer.attention, _runs(batch), batch))
+        given = to_float64(_given(layer.attention, batch.word_runs, batch))
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
         self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)
@@ -67,7 +67,7 @@ class SegmentShares(AnalysisPart):
         seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
         if layer.index == 0 or not torch.equal(seen, self._seen):
             self._seen = seen
-            self._number = to_float64(_kinds(_runs(batch), batch.input_ids, seen).sum(2))
+            self._number = to_float64(_kinds(batch.word_runs, batch.input_ids, seen).sum(2))
             every = to_float64(seen.sum(2)).clip(1)
             self._uniform = self._number / every[..., None]
         return self._number, self._uniform
@@ -77,7 +77,7 @@ class SegmentShares(AnalysisPart):
         words = "mean attention of words to words of the kind"
 
         def mean(total: Sums, count: Float64) -> Any:
-            return estimate(ratio(total.sums, count), bounds=SHARE)
+            return estimate(ratio(total.sums, count), bounds=SHARE, sizes=count)
 
         return {
             "word_attention": Variable(
@@ -93,16 +93,6 @@ class SegmentShares(AnalysisPart):
                 "entropy within the own segment, of that of even attention", "1", VIG,
             ),
         }  # fmt: skip
-
-
-def _runs(batch: Batch) -> torch.Tensor:
-    """[example, token] int32: the number of its run of words, from 1; 0 for what is no word."""
-    special = np.ones(batch.mask.shape, bool)
-    for row, example in enumerate(batch.examples):
-        special[row, : len(example)] = example.special
-    word = ~special
-    starts = word & np.pad(special, ((0, 0), (1, 0)), constant_values=True)[:, :-1]
-    return torch.from_numpy((np.cumsum(starts, 1) * word).astype(np.int32)).to(batch.mask.device)
 
 
 def _kinds(run: torch.Tensor, ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:

@@ -42,7 +42,7 @@ def document_passage(name: str, sentences: Sequence[ConlluSentence]) -> Passage:
     )
 
 
-BRACKET = re.compile(r"\((?P<opened>[^()]+)(?P<shut>\))?|(?P<closed>[^()]+)\)")
+PIECE = re.compile(r"[()]|[^()]+")
 PART = re.compile(r"(?P<entity>.*)\[(?P<part>\d+)/\d+\]")
 
 
@@ -85,13 +85,18 @@ def read_mentions(
 
 
 def _marks(entity: str, node: int) -> Iterator[Mark]:
-    brackets = list(BRACKET.finditer(entity))
-    if "".join(bracket[0] for bracket in brackets) != entity:
-        raise BracketFault(f"{entity} is not a row of brackets like (e1-person-1-", at=node)
-    for bracket in brackets:
-        content = bracket["opened"] or ""
-        name = (content or bracket["closed"]).split("-")[0]
-        yield Mark(node, name, bool(content), not content or bool(bracket["shut"]), content)
+    """Of `(e1-person-1)`, `(e1-person-1-` and `e1)`, one after the other."""
+    pieces = [*PIECE.findall(entity), "", ""]
+    at = 0
+    while at < len(pieces) - 2:
+        opens = pieces[at] == "("
+        text, after = pieces[at + opens], pieces[at + opens + 1]
+        shuts = after == ")"
+        if text in ("(", ")", "") or not (opens or shuts):
+            told = f"{entity[:60]} is not a row of brackets like (e1-person-1-"
+            raise BracketFault(told, at=node)
+        yield Mark(node, text.split("-")[0], opens, shuts, text if opens else "")
+        at += opens + 1 + shuts
 
 
 def _mention(

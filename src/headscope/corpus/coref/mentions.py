@@ -55,8 +55,8 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
         if mark.shuts:
             if not opened.get(mark.name):
                 raise BracketFault(
-                    f"bracket {mark.name!r} is closed but not open; wanted ({mark.name} before it "
-                    "in the sentence",
+                    f"bracket {mark.name[:60]!r} is closed but not open; wanted "
+                    f"({mark.name[:60]} before it in the sentence",
                     at=mark.place,
                 )
             begun = opened[mark.name].pop()
@@ -65,7 +65,8 @@ def paired(marks: Iterable[Mark]) -> list[BracketSpan]:
     if left:
         first = min(left, key=lambda mark: mark.place)
         raise BracketFault(
-            f"bracket {first.name!r} is not closed in its sentence; wanted {first.name}) behind it",
+            f"bracket {first.name[:60]!r} is not closed in its sentence; wanted "
+            f"{first.name[:60]}) behind it",
             at=first.place,
         )
     return sorted(spans, key=lambda span: (span.first, -span.last))

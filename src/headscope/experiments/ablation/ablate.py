@@ -15,7 +15,7 @@ import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.accumulators import REPLICATES
-from headscope.core.results import printable
+from headscope.core.results import layer_place, printable
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.ablation import variants
@@ -51,7 +51,8 @@ class AblationSettings:
     """Settings of an ablation.
 
     replacement   one of variants.WAYS
-    groups        heads to be off together, each ((layer, head), …) from 0
+    groups        heads to be off together, each ((layer, head), …) from 0, by the model's own
+                  numbers of layers
     pairs         also every two of so many heads: those that change the loss most when alone
     max_length    tokens of an example at most
     batch_tokens  tokens of one forward pass, all variants in it included
@@ -96,7 +97,10 @@ def ablate(
     """
     settings, execution = settings or AblationSettings(), execution or Execution()
     shape = model.model.shape
-    groups = [frozenset(group) for group in settings.groups]
+    groups = [
+        frozenset((layer_place(layer, shape.numbers), head) for layer, head in group)
+        for group in settings.groups
+    ]
     variants.check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
     meter = Meter((2 if settings.pairs else 1) * len(encoded.examples), execution.progress)

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, stdtr
-from scipy.stats import binomtest, false_discovery_control
 
 from headscope.core.accumulators import Array, Float64, left_out, ratio
-from headscope.core.intervals import Estimate, estimate, moves_of, spread
+from headscope.core.intervals import Estimate, estimate, moves_of, standard_error
 from headscope.tasks.metrics import draws_of, predicted
 from headscope.tasks.task import Task
 
@@ -97,13 +96,15 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
             for one, other in ((right[:1], ~right[1:]), (~right[:1], right[1:]))
         )
     if task.metrics[0] == "accuracy":
+        from scipy.stats import binomtest  # half a second, which reports of other runs need not
+
         moved = lost + gained  # McNemar's exact test; 1 where nothing changed
         p = np.array([
             binomtest(int(fell), int(many)).pvalue if many else 1.0
             for fell, many in zip(lost, moved, strict=True)
         ])  # fmt: skip
     else:
-        p = _two_sided(apart[0], *spread(moves_of(apart)))
+        p = _two_sided(apart[0], *standard_error(moves_of(apart), twice=True))
     more = losses[1:] - losses[:1]  # [variant, example]
     kept = left_out(list(map(str, range(len(labels)))), replicates=replicates)
     loss_draws = ratio(kept.T @ more.T, kept.sum(0)[:, None])  # [replicate + 1, variant]
@@ -112,7 +113,7 @@ def effects(task: Task, labels: Array, answers: Answers, *, replicates: int) -> 
         loss=losses[1:].mean(1),
         loss_difference=estimate(loss_draws),
         p=p, lost=lost, gained=gained,
-        loss_p=_two_sided(loss_draws[0], *spread(moves_of(loss_draws))),
+        loss_p=_two_sided(loss_draws[0], *standard_error(moves_of(loss_draws), twice=True)),
     )  # fmt: skip
 
 
@@ -142,6 +143,8 @@ def verdicts(differences: Float64, q: Float64) -> list[str]:
 
 def corrected(p: Float64) -> Float64:
     """p as Benjamini and Hochberg adjust them; NaN stays and does not count."""
+    from scipy.stats import false_discovery_control
+
     out = np.full_like(p, np.nan)
     there = ~np.isnan(p)
     if there.any():

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.question import in_run, parts
-from headscope.core.results import Floats, at, estimate, head_name, needed, printable
+from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
 from headscope.core.wording import capital, fixed
 from headscope.experiments.ablation import terms
 
@@ -104,7 +104,7 @@ def layers_finding(ablation: xr.Dataset) -> str:
         return ""
 
     def told(layer: int) -> str:
-        return f"layer {layer + 1} ({terms.change_text(ablation, *at(apart, layer))})"
+        return f"layer {layer_name(layer)} ({terms.change_text(ablation, *at(apart, layer))})"
 
     words = ablation["layer_verdict"].values.tolist()
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))

@@ -24,16 +24,24 @@ from transformers.pytorch_utils import Conv1D
 import headscope
 from headscope.core.card_part import named_ends
 from headscope.core.intervals import Estimate
-from headscope.core.results import at, estimate, head_name, json_number
+from headscope.core.results import (
+    at,
+    estimate,
+    json_number,
+    layer_number,
+    naming_layers,
+    place_name,
+)
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variant_answers import naive
 from headscope.experiments.ablation.variants import Head, StandIn, Variant, heads_in
 from headscope.model.batch import Batch
-from headscope.model.checkpoint import quietly, weights_sha256
+from headscope.model.checkpoint import quietly
 from headscope.model.families.sites import find_sites, registered
 from headscope.model.model import Model, forward
+from headscope.model.weights import weights_sha256
 from headscope.run.store import Run
 
 TOLERANCE = 1e-4  # of the largest logit
@@ -137,12 +145,13 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """What pruned.json says."""
     curve, model = run["pruning"], run.manifest["model"]
     scores = curve["score"].sel(order=order).values.astype(float).tolist()
-    gone = [layer * model["heads"] + head for layer, head in sorted(heads)]
+    with naming_layers(run.tree):
+        names = [place_name(*head) for head in sorted(heads)]
+        gone = [[layer_number(layer), head] for layer, head in sorted(heads)]
     return {
         "checkpoint": {k: model[k] for k in ("name", "revision", "sha256")},
         "task": curve.attrs["task"], "metric": curve.attrs["metric"],
-        "removed": [head_name(unit, model["heads"]) for unit in gone],
-        "removed_from_0": [list(head) for head in sorted(heads)],
+        "removed": names, "removed_from_0": gone,
         "heads": int(curve.attrs["heads"]), "order": order, "chosen_by": curve.attrs["chosen_by"],
         "score": {
             "heads_gone": len(heads), "examples": int(curve.attrs["examples"]), "before": scores[0],
@@ -177,9 +186,10 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
             model.tokenizer.save_pretrained(draft)
         note["sha256"] = weights_sha256(str(draft), model.network)
         (draft / NOTE).write_text(json.dumps(note, indent=2) + "\n", "utf-8")
-        figure = compose(PRUNING.panels(run.tree), columns=PRUNING.columns)
-        for kind in ("svg", "png"):
-            save_picture(figure, draft / f"pruned.{kind}")
+        with naming_layers(run.tree):
+            figure = compose(PRUNING.panels(run.tree), columns=PRUNING.columns)
+            for kind in ("svg", "png"):
+                save_picture(figure, draft / f"pruned.{kind}")
 
     put_folder(folder, write)
     return folder

@@ -17,7 +17,16 @@ import xarray as xr
 
 from headscope.core.accumulators import Array
 from headscope.core.intervals import Estimate
-from headscope.core.results import LIMITS, Variable, group, head_name, labelled, printable
+from headscope.core.results import (
+    LIMITS,
+    Variable,
+    group,
+    labelled,
+    layer_name,
+    own_name,
+    place_name,
+    printable,
+)
 from headscope.experiments.ablation.effects import (
     Answers,
     Effects,
@@ -46,9 +55,9 @@ def variant_name(variant: Variant, heads: int) -> str:
     for layer in sorted({layer for layer, _ in variant}):
         off = sorted(head for at, head in variant if at == layer)
         if len(off) == heads:
-            words.append(f"L{layer + 1}")
+            words.append(f"L{layer_name(layer)}")
         else:
-            words += [f"L{layer + 1}·H{head + 1}" for head in off]
+            words += [place_name(layer, head) for head in off]
     return " + ".join(words)
 
 
@@ -176,14 +185,11 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
 
 def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
     """By the start of a variable's name: name, layer and head of each variant."""
-    layers, heads = ablation["score"].shape
-    units = np.arange(layers * heads)
-    names = [head_name(int(unit), heads) for unit in units]
-    layer_names = [f"L{layer + 1}" for layer in range(layers)]
-    found = {
-        "": pd.DataFrame({"name": names, "layer": units // heads, "head": units % heads}),
-        "layer_": pd.DataFrame({"name": layer_names, "layer": range(layers), "head": pd.NA}),
-    }
+    numbers, heads = ablation["layer"].values.tolist(), ablation.sizes["head"]
+    places = [(layer, head) for layer in numbers for head in range(heads)]
+    of_heads = [{"name": own_name(*place), "layer": place[0], "head": place[1]} for place in places]
+    of_layers = [{"name": f"L{layer + 1}", "layer": layer, "head": pd.NA} for layer in numbers]
+    found = {"": pd.DataFrame(of_heads), "layer_": pd.DataFrame(of_layers)}
     if "group_score" in ablation:
         names = [str(name) for name in ablation["group"].values]
         found["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import at, estimate, group, head_name, model_name, printable, title_name
+from headscope.core.results import (
+    at,
+    estimate,
+    group,
+    head_name,
+    layer_name,
+    model_name,
+    printable,
+    title_name,
+)
 from headscope.core.wording import capital
 from headscope.experiments.ablation import terms
 from headscope.experiments.ablation.findings import most_frequent, most_moved, moves, task_findings
@@ -71,7 +80,7 @@ def heads_table(ablation: xr.Dataset) -> Table:
 def layers_table(ablation: xr.Dataset) -> Table:
     """Every layer."""
     layers = range(ablation.sizes["layer"])
-    rows = [_row(ablation, f"layer {layer + 1}", "layer_", layer) for layer in layers]
+    rows = [_row(ablation, f"layer {layer_name(layer)}", "layer_", layer) for layer in layers]
     caption = f"Each layer without all its heads. {_effects_caption(ablation)}"
     return Table("Layers", _columns(ablation), [Rows(rows)], caption)
 

@@ -19,6 +19,7 @@ from itertools import combinations
 import torch
 from transformers import PreTrainedModel
 
+from headscope.core.results import place_name
 from headscope.errors import InputError
 from headscope.model.attention import AttentionCall, visible
 from headscope.model.batch import Batch
@@ -62,7 +63,7 @@ def check(variants: Iterable[Variant], *, layers: int, heads: int) -> None:
         for layer, head in variant:
             if not (0 <= layer < layers and 0 <= head < heads):
                 raise InputError(
-                    f"no head L{layer + 1}·H{head + 1}: the model has {layers} layers of {heads} "
+                    f"no head {place_name(layer, head)}: the model has {layers} layers of {heads} "
                     "heads, counted from 1"
                 )
 

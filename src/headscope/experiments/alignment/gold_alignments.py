@@ -23,9 +23,9 @@ from headscope.errors import CorpusError
 
 Word = tuple[int, int]  # of the source and of the target, from 0
 _RWTH = re.compile(r"alignment([A-Z][a-z])([A-Z][a-z])(?:\.talp)?")
-_LINK = re.compile(r"(\d+)([-p?])(\d+)")
-_ROW = re.compile(r"([SP])\s+(\d+)\s+(\d+)")
-_SENTENCE = re.compile(r"SENT:\s*(\d+)")
+_LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
+_ROW = re.compile(r"([SP])\s+(\d{1,9})\s+(\d{1,9})")
+_SENTENCE = re.compile(r"SENT:\s*(\d{1,9})")
 _ENDINGS = (".talp", ".gold", ".align")
 WANTED = (
     "wanted a folder with de, en and alignmentDeEn.talp, or with NAME.src, NAME.tgt and NAME.talp; "

@@ -17,11 +17,11 @@ import xarray as xr
 
 from headscope.core.accumulators import Float64, Ints, correlation, halves, left_out, ratio
 from headscope.core.intervals import (
-    CORRELATION,
     POSITIVE,
     SHARE,
-    Bounds,
+    Estimate,
     estimate,
+    estimate_correlation,
     spearman_over_units,
 )
 from headscope.core.results import Variable, labelled
@@ -32,6 +32,7 @@ OURS = "headscope"
 SETTINGS = ("AWO", "AWI")  # the word that is generated, the word that is read
 MEASURES = ("weight", "norm")
 NORM = MEASURES.index("norm")
+OVER_HEADS = ("spearman", "pearson")
 
 
 def alignment_result(scores: AlignmentScores) -> xr.Dataset:
@@ -69,12 +70,12 @@ def alignment_result(scores: AlignmentScores) -> xr.Dataset:
     }  # fmt: skip
     variables = {
         name: Variable(
-            estimate(draws, bounds=_bounds(name)),
+            _estimate(name, draws),
             dims,
             text,
             "1",
             OURS if name == "held_out" else PAPER,
-            "heads" if name in ("spearman", "pearson") else "",
+            "heads" if name in OVER_HEADS else "",
         )
         for name, (draws, dims, text) in rows.items()
     }
@@ -134,10 +135,10 @@ def pearson_over_units(one: Float64, other: Float64) -> Float64:
     return np.array([correlation(*pairs) for pairs in kept])
 
 
-def _bounds(name: str) -> Bounds:
-    if name in ("spearman", "pearson"):
-        return CORRELATION
-    return POSITIVE if name == "mean_norm" else SHARE
+def _estimate(name: str, draws: Float64) -> Estimate:
+    if name in OVER_HEADS:
+        return estimate_correlation(draws)
+    return estimate(draws, bounds=POSITIVE if name == "mean_norm" else SHARE)
 
 
 def _of_highest(rates: Float64, norm: Float64) -> Float64:

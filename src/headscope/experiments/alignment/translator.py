@@ -18,7 +18,7 @@ from transformers import AutoModelForSeq2SeqLM
 from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.experiments.alignment.gold_alignments import SentencePair
-from headscope.model import checkpoint
+from headscope.model import checkpoint, weights
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, Shape
@@ -112,10 +112,10 @@ def load_translator(
             )
         tokenizer = source.tokenizer
         network, missing = source.network(AutoModelForSeq2SeqLM, dtype)
-    checkpoint.refuse_incomplete(given, missing)
+    weights.refuse_incomplete(given, missing)
     network.to(where).eval()
     _tell_languages(tokenizer, languages, given)
-    digest = checkpoint.weights_sha256(source.place, network)
+    digest = source.weights_sha256(network)
     translator = Translator(network, tokenizer, given, source.commit, digest)
     if not {"values", "projection"} <= translator.allows:
         raise ModelError(

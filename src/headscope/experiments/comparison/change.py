@@ -29,7 +29,15 @@ from headscope.core.intervals import (
     estimate,
     moves_of,
 )
-from headscope.core.results import DRAWS, LIMITS, Variable, group, head_name, labelled, pick, shape
+from headscope.core.results import (
+    DRAWS,
+    LIMITS,
+    Variable,
+    group,
+    labelled,
+    own_name,
+    pick,
+)
 from headscope.core.results import estimate as results_estimate
 
 GRID = ("quantity", "layer", "head")
@@ -190,9 +198,8 @@ def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     found: dict[str, pd.DataFrame] = {}
     if change is not None:
         heads = _rows(change, "", GRID, "simultaneous_low", "simultaneous_high", "sure")
-        per_layer = shape(tree)[1]
-        units = (heads["layer"] * per_layer + heads["head"]).tolist()
-        names = [head_name(unit, per_layer) for unit in units]
+        places = zip(heads["layer"].tolist(), heads["head"].tolist(), strict=True)
+        names = [own_name(*place) for place in places]
         heads.insert(list(heads.columns).index("head") + 1, "name", names)
         words = {1: "rose", -1: "fell", 0: "unsure"}
         found["change"] = heads.assign(sure=heads["sure"].map(words).fillna("unknown"))

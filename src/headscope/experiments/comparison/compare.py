@@ -15,10 +15,15 @@ from typing import Any
 
 import xarray as xr
 
-import headscope
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.question import questions
-from headscope.core.results import DRAWS, keeping_draws, printable, with_token_names
+from headscope.core.results import (
+    DRAWS,
+    keeping_draws,
+    numbering_layers,
+    printable,
+    with_token_names,
+)
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
@@ -87,10 +92,15 @@ def compare(
         if (finished := run.finished()) is not None:
             return finished
         job, first = replace(job, linears=run.linears), run.manifest["base"]
+        with numbering_layers(tuned.shape.numbers):  # where an error names one
+            results = _results(job, _merged(run, job, meter))
+        apart = {}
+        if base.shape.numbers != tuned.shape.numbers:
+            of_base = [base.shape.number(place) for place in range(base.shape.layers)]
+            apart["base_layer_numbers"] = " ".join(map(str, of_base))
         return run.finish(
-            _results(job, _merged(run, job, meter)), title="headscope compare",
-            base_model=printable(first["name"]), base_revision=first["revision"],
-            base_sha256=first["sha256"],
+            results, title="headscope compare", base_model=printable(first["name"]),
+            base_revision=first["revision"], base_sha256=first["sha256"], **apart,
         )  # fmt: skip
 
 
@@ -104,7 +114,8 @@ def _planned(
         folder.check()
     training = None
     if tuned.name != "demo":
-        training = read_training(tuned.name, layers=tuned.shape.layers)
+        shape = tuned.shape
+        training = read_training(tuned.name, layers=shape.depth, numbers=shape.numbers)
     paired_inputs.check_same_tokens(base, tuned, corpus, limit=settings.limit)
     reader = min((base, tuned), key=lambda model: model.limit)
     plan = make_plan(reader, corpus, settings)
@@ -150,7 +161,7 @@ def _spec(job: ComparisonJob) -> dict[str, Any]:
     record = Path(job.tuned.name) / manifest.TRAINING_RECORD
     settings = {"analyses": list(job.names), "padded_to": job.padded_to}
     return {
-        "headscope": headscope.__version__, "command": "compare",
+        "versions": manifest.deciding_versions(), "command": "compare",
         "base": manifest.identity_of(job.base), "model": manifest.identity_of(job.tuned),
         "corpus": {"inputs_sha256": job.plan.digest},
         "training": file_sha256(record) if job.training is not None else None,
@@ -167,8 +178,9 @@ def _manifest(
         analyses=job.names, linears=linears, threads=job.threads, command=command,
     )  # fmt: skip
     base = {name: getattr(job.base, name) for name in ("name", "revision", "sha256")}
+    numbers = job.base.shape.numbers
     return begun | {
-        "base": base | {"architecture": job.base.architecture},
+        "base": base | {"architecture": job.base.architecture, "layer_numbers": list(numbers)},
         "history": manifest.training_history(job.tuned.name),
     }
 

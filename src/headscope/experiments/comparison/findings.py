@@ -13,7 +13,17 @@ import xarray as xr
 
 from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.intervals import Estimate
-from headscope.core.results import Floats, at, estimate, group, shape, title_name, token_names
+from headscope.core.results import (
+    Floats,
+    at,
+    estimate,
+    group,
+    layer_name,
+    layer_numbers,
+    shape,
+    title_name,
+    token_names,
+)
 from headscope.core.wording import fixed, number
 from headscope.draw.caption_words import special
 
@@ -32,8 +42,20 @@ _MEASURES = {
 
 def findings(tree: xr.DataTree) -> list[str]:
     """All sentences that the run allows."""
-    told = (depth_finding, training_finding, sure_finding, words_finding)
+    told = (layers_finding, depth_finding, training_finding, sure_finding, words_finding)
     return [sentence for part in told if (sentence := part(tree))]
+
+
+def layers_finding(tree: xr.DataTree) -> str:
+    """Which layers are held against which, where both models number them otherwise; else ''."""
+    if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
+        return ""
+    second = layer_numbers(tree) or range(shape(tree)[0])
+    pairs = [f"{int(a) + 1} against {b + 1}" for a, b in zip(first, second, strict=True)]
+    return (
+        f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
+        f"{base_name(tree)} against {tuned_name(tree)}; names are those of {tuned_name(tree)}."
+    )
 
 
 def depth_finding(tree: xr.DataTree) -> str:
@@ -49,7 +71,9 @@ def depth_finding(tree: xr.DataTree) -> str:
         for name in ("last_change", "other_change", "last_minus_other")
     )
     places = np.argsort(-change, kind="stable")[:LAST]
-    most = ", then ".join(f"layer {at + 1} ({fixed(change[at], 3)})" for at in places.tolist())
+    most = ", then ".join(
+        f"layer {layer_name(at)} ({fixed(change[at], 3)})" for at in places.tolist()
+    )
     beginning = f"Attention changed most in {most}"
     share = float(similarity["last_are_first"].values)
     sure = "" if math.isnan(share) else f", in {fixed(100 * share, 0)} % of corpora drawn anew"
@@ -175,11 +199,12 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
         verdict = f"{these} are not shown to go with change"
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
+    most = layer_name(int(np.argmax(values)))
     low, high = (fixed(end, 2) for end in interval)
     ends = f" [{low}, {high}]" if math.isfinite(interval[0]) and low != high else ""
     return (
-        f"{beginning} in layer {int(np.argmax(values)) + 1}; rank correlation with 1 − cosine over "
-        f"{len(values)} layers {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
+        f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
+        f" {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
     )
 
 

@@ -23,7 +23,7 @@ from scipy.stats import permutation_test, rankdata
 
 from headscope.core.accumulators import Float64, Ints, Sums, correlation, generator
 from headscope.core.intervals import FEWEST, drawn_anew, estimate
-from headscope.core.results import Variable, labelled
+from headscope.core.results import Variable, labelled, layer_name
 from headscope.errors import ModelError
 from headscope.experiments.comparison.paired_inputs import MostChanged
 from headscope.model import kernels
@@ -70,8 +70,8 @@ class Similarity(Analysis):
         found = alike(before, after, batch.lengths)  # [example, head, 2]
         if not np.isfinite(found).all():
             raise ModelError(
-                f"attention of layer {layer + 1} is not a number in one of the two models; wanted "
-                "weights that are finite"
+                f"attention of layer {layer_name(layer)} is not a number in one of the two models; "
+                "wanted weights that are finite"
             )
         self.cosine.add(found[..., COSINE], batch.groups, at=(layer,))
         self.js.add(found[..., JS], batch.groups, at=(layer,))
@@ -185,9 +185,13 @@ def by_depth(change: Float64) -> dict[str, Variable]:
     return found | {"last_are_first": Variable(share, (), words, "probability", source)}
 
 
-def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
+def read_training(
+    checkpoint: str | Path, *, layers: int, numbers: Sequence[int] = ()
+) -> Training | None:
     """What `headscope finetune` wrote beside a checkpoint; None where there is no record.
 
+    layers   of the checkpoint, those without attention too
+    numbers  of the layers that attend, from 0; none: all do
     raises  ModelError if the record is damaged, or of a network with other layers
     """
     file = Path(checkpoint) / TRAINING_RECORD
@@ -195,8 +199,8 @@ def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
         return None
     try:
         record = json.loads(file.read_text("utf-8"))
-        numbers = {int(row["layer"]): row for row in record["layers"] if row["layer"] is not None}
-        rows = [numbers[layer] for layer in sorted(numbers)]
+        known = {int(row["layer"]): row for row in record["layers"] if row["layer"] is not None}
+        rows = [known[layer] for layer in (numbers or sorted(known)) if layer in known]
         keys = dict(zip(MEASURES, ("gradient_norm", "relative_change", "rate"), strict=True))
         found = {
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
@@ -207,11 +211,11 @@ def read_training(checkpoint: str | Path, *, layers: int) -> Training | None:
             f"{file} is no record of a training ({type(error).__name__}: {str(error)[:80]}); "
             "make the checkpoint again with headscope finetune, or delete the file"
         ) from error
-    if sorted(numbers) == [0] and layers > 1:  # one layer, used again and again (ALBERT)
+    if sorted(known) == [0] and layers > 1:  # one layer, used again and again (ALBERT)
         return None
-    if sorted(numbers) != list(range(layers)):
+    if sorted(known) != list(range(layers)):
         raise ModelError(
-            f"{file} tells of {len(numbers)} layers, and the checkpoint has {layers}; wanted the "
+            f"{file} tells of {len(known)} layers, and the checkpoint has {layers}; wanted the "
             "record of this checkpoint: delete the file if it is of another"
         )
     return found

@@ -30,7 +30,7 @@ from headscope.experiments.finetune.optimization import norm, parts_of, rates, r
 from headscope.experiments.finetune.training import Progress, TrainingSchedule, last_state
 from headscope.model.checkpoint import quietly
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import TRAINING_RECORD
+from headscope.run.manifest import TRAINING_RECORD, deciding_versions, identity_of
 from headscope.run.settings import fingerprint
 from headscope.run.store import RunFolder
 from headscope.tasks.metrics import draws_of, score, score_estimate
@@ -187,7 +187,7 @@ class TrainingPlan:
             "model": {
                 "name": model.name, "revision": model.revision, "sha256": start.origin,
                 "start_sha256": model.sha256, "architecture": model.architecture,
-                "start": start.start,
+                "start": start.start, "identity": identity_of(model),
             },
             "data": {
                 split: {"source": one.source, "sha256": one.sha256, "examples": len(one),
@@ -203,10 +203,11 @@ class TrainingPlan:
 
 def spec_of(settings: Record) -> Record:
     """The part of the settings that decides the weights: no paths and no names."""
-    model = {key: settings["model"][key] for key in ("start_sha256", "architecture", "start")}
+    model = {key: settings["model"][key] for key in ("start_sha256", "start", "identity")}
     rows = {split: data["rows_sha256"] for split, data in settings["data"].items()}
     return {
-        "task": settings["task"], "model": model, "rows": rows, "settings": settings["settings"],
+        "versions": deciding_versions(), "task": settings["task"], "model": model, "rows": rows,
+        "settings": settings["settings"],
     }  # fmt: skip
 
 

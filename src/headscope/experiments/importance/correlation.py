@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import Float64
-from headscope.core.intervals import CORRELATION, estimate, spearman_over_units
+from headscope.core.intervals import estimate_correlation, spearman_over_units
 from headscope.core.results import Variable, labelled, title_name
 from headscope.errors import InputError
 from headscope.model.model import Model
@@ -97,9 +97,9 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
     loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
     y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
     top, over = max(1, round(TOP * heads)), ("method", "effect")
-    rho = estimate(np.stack([
+    rho = estimate_correlation(np.stack([
         np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T
-    ], 1), bounds=CORRELATION)  # fmt: skip
+    ], 1))  # fmt: skip
     tops = [np.argsort(-values, axis=0, kind="stable")[:top].T for values in (x, y)]
     shared = np.array([[np.isin(a, b).sum() / top for b in tops[1]] for a in tops[0]])
     variables = {

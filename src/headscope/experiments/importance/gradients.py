@@ -23,6 +23,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from headscope.core.results import layer_name
 from headscope.errors import ModelError
 from headscope.model.attention import AttentionCall, for_each_head, listening, probabilities
 from headscope.model.families.sites import find_sites, registered
@@ -117,8 +118,9 @@ class Streaming(Reversible):
             return
         if self._first is not None:
             raise ModelError(
-                f"layer {layer + 1} of {type(self.network).__name__} does not depend on those "
-                "below it: gradients of its attention cannot be taken; please report this model"
+                f"layer {layer_name(layer)} of {type(self.network).__name__} does not depend on "
+                "those below it: gradients of its attention cannot be taken; please report this "
+                "model"
             )
         with torch.no_grad():
             call.mixed = call.mix()

@@ -23,7 +23,7 @@ from headscope.core.accumulators import Array, Ints, generator
 from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import CorpusError, ModelError
-from headscope.model import checkpoint
+from headscope.model import checkpoint, weights
 from headscope.model.model import Model, checked
 from headscope.tasks.task import Task
 
@@ -173,8 +173,8 @@ def load_language_model(
         kind = _kind(given, source.config)
         auto: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
         network, missing = source.network(auto, dtype)
-    checkpoint.refuse_incomplete(given, missing)
-    digest = checkpoint.weights_sha256(source.place, network.to(where).eval())
+    weights.refuse_incomplete(given, missing)
+    digest = source.weights_sha256(network.to(where).eval())
     model = Model(network, source.tokenizer, given, source.commit, digest)
     return LanguageModel(checked(model), kind)
 

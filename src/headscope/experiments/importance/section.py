@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import Floats, at, estimate, group, head_name, needed, token_names
+from headscope.core.results import (
+    Floats,
+    at,
+    estimate,
+    group,
+    head_name,
+    layer_name,
+    needed,
+    token_names,
+)
 from headscope.core.wording import MISSING, capital, fixed
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
@@ -132,8 +141,8 @@ def integral_note(importance: xr.Dataset) -> str:
         return ""
     return (
         f"AttAttr’s attributions miss F(A) − F(0) by up to {_small(float(errors[worst]))} (layer "
-        f"{worst + 1}, mean over examples): more than {int(importance.attrs['steps'])} steps are "
-        "wanted."
+        f"{layer_name(worst)}, mean over examples): more than {int(importance.attrs['steps'])} "
+        "steps are wanted."
     )
 
 

@@ -180,7 +180,8 @@ def draw(
         kinds = kinds_of(example, model.vocabulary.marks)
         marked = [tuple(np.flatnonzero(kinds == k).tolist()) for k in (SPECIAL, PUNCTUATION)]
         for layer, head, kept in _maps(model, example, heads):
-            drawn.append(Drawn(*origin, layer, head, boundary, kept, *marked))
+            number = model.shape.number(layer)
+            drawn.append(Drawn(*origin, number, head, boundary, kept, *marked))
     return drawn
 
 

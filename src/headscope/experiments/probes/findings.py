@@ -9,7 +9,15 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import at, estimate, group, head_name, json_number, needed
+from headscope.core.results import (
+    at,
+    estimate,
+    group,
+    json_number,
+    layer_name,
+    needed,
+    own_name,
+)
 from headscope.core.wording import capital, fixed, percent
 
 NAMED = 5  # heads that a summary names
@@ -43,8 +51,7 @@ def head_influence_table(tree: xr.DataTree) -> pd.DataFrame:
     known = [f"head_{column}" for column in HEAD_COLUMNS if f"head_{column}" in probes]
     table = probes[known].to_dataframe(["layer", "head", "direction"]).reset_index()
     table = table.rename(columns=lambda name: name.removeprefix("head_"))
-    heads = probes.sizes["head"]
-    table["name"] = [head_name(unit, heads) for unit in table["layer"] * heads + table["head"]]
+    table["name"] = [own_name(*place) for place in zip(table["layer"], table["head"], strict=True)]
     if "label" not in table:
         table["label"] = ""
     order = np.argsort(-np.abs(table["influence"].to_numpy()), kind="stable")
@@ -150,7 +157,7 @@ def structural_text(probes: xr.Dataset) -> str:
         float(probes[f"structural_{part}"][layer]) for part in ("uuas", "root", "distance", "depth")
     )
     return (
-        f"structural probe, best of the layers by UUAS: layer {layer + 1}, UUAS "
+        f"structural probe, best of the layers by UUAS: layer {layer_name(layer)}, UUAS "
         f"{100 * uuas:.1f} %, root {100 * root:.1f} %, ρ of distances {distance:.2f}, of "
         f"depths {depth:.2f}"
     )

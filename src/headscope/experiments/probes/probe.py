@@ -17,6 +17,7 @@ from pathlib import Path
 import xarray as xr
 
 from headscope.core.accumulators import Float64
+from headscope.core.results import layer_number
 from headscope.experiments.probes import feature_files, probe_plan
 from headscope.experiments.probes.feature_files import FeatureFolder, FeaturePlace
 from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
@@ -28,6 +29,7 @@ from headscope.model.model import Model
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
+from headscope.run.manifest import identity_of
 from headscope.run.settings import fingerprint
 from headscope.run.store import Run, State
 
@@ -81,7 +83,7 @@ def probe(
     )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
-        key = fingerprint({"model": model.sha256, "linears": run.linears, **plan.spec})
+        key = fingerprint({"model": identity_of(model), "linears": run.linears, **plan.spec})
         trained = sum(job.size for job in plan.jobs) * settings.epochs
         read = plan.sentences * len(plan.kinds)
         meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)
@@ -133,12 +135,13 @@ class _ProbeRun:
 
     def _of_layer(self, layer: int) -> State:
         settings, features = self.plan.settings, self.features
-        # hidden states begin with the embeddings
+        number = layer_number(layer)
+        # hidden states begin with the embeddings, and are those of all layers
         train, dev, test = (
-            HiddenStates(split.sentences, partial(file.read, part=layer + 1))
+            HiddenStates(split.sentences, partial(file.read, part=number + 1))
             for split, file in zip(self.plan.splits, features.of("hidden"), strict=True)
         )
-        name = f"structural-{layer}"
+        name = f"structural-{number}"
         return structural_scores(
             (train, dev, test), rank=settings.rank, epochs=settings.structural_epochs,
             seed=settings.seed, state=features.scratch(name), key=f"{features.key} {name}",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import REPLICATES, generator
+from headscope.core.results import layer_place
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
@@ -37,7 +38,8 @@ class ProbeSettings:
     curve              sizes of smaller training sets
     tree               also the most likely directed tree of each sentence
     legacy_root_shift  as the authors' code, see `pair_probes.pair_vectors`
-    structural_layers  of the structural probe, from 0; None: all
+    structural_layers  of the structural probe, from 0, by the model's own numbers; None: all that
+                       attend
     structural_epochs  at most (Hewitt and Manning's number)
     rank               rows of the structural probe's matrix; None: as many as neurons
     pieces             attention from a word of several tokens, as `Words.maps`
@@ -159,11 +161,13 @@ class ProbePlan:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Layers of the structural probe, from 0."""
-        asked = self.settings.structural_layers
+        """Layers of the structural probe, as places among those that attend."""
+        asked, shape = self.settings.structural_layers, self.model.shape
         if "structural" not in self.names:
             return ()
-        return tuple(range(self.model.shape.layers)) if asked is None else asked
+        if asked is None:
+            return tuple(range(shape.layers))
+        return tuple(layer_place(layer, shape.numbers) for layer in asked)
 
     @property
     def kinds(self) -> list[str]:
@@ -174,8 +178,9 @@ class ProbePlan:
     @property
     def spec(self) -> dict[str, Any]:
         """What decides the numbers beside the model and its inputs, as values that JSON knows."""
+        layers = [self.model.shape.number(place) for place in self.layers]
         return asdict(self.settings) | {
-            "probes": self.names, "structural_layers": self.layers,
+            "probes": self.names, "structural_layers": layers,
             "gold": [split.sha256 for split in self.splits],
             "words": None if self.vectors is None else self.vectors.sha256,
             "labels": self.labels,

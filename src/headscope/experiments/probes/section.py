@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import at, estimate
+from headscope.core.results import at, estimate, layer_name
 from headscope.core.wording import capital
 from headscope.experiments.probes import findings
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -99,7 +99,7 @@ def _layers(probes: xr.Dataset) -> Table | None:
         return None
     kinds = {"uuas": share, "root": share, "distance": measured, "depth": measured}
     rows = [
-        [Cell(f"layer {layer + 1}"),
+        [Cell(f"layer {layer_name(layer)}"),
          *(cell(*at(estimate(probes, f"structural_{x}"), layer)) for x, cell in kinds.items())]
         for layer in np.flatnonzero(np.isfinite(probes["structural_uuas"].values)).tolist()
     ]  # fmt: skip

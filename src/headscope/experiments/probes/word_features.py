@@ -15,9 +15,9 @@ from transformers import PreTrainedModel
 from headscope.experiments.probes.resumable_training import drawn_with
 from headscope.experiments.probes.trees import TreeSentence
 from headscope.model.batch import Batch
-from headscope.model.checkpoint import parameters_sha256
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, run_network, show_layers
+from headscope.model.weights import parameters_sha256
 
 LARGEST = float(np.finfo(np.float16).max)
 Features = npt.NDArray[np.float16]
@@ -33,7 +33,7 @@ def attention_shape(sentence: TreeSentence, model: Model) -> Shape:
 
 def hidden_shape(sentence: TreeSentence, model: Model) -> Shape:
     """[layer + 1, word, neuron]: the embeddings, then the output of every layer."""
-    return model.shape.layers + 1, len(sentence), model.network.config.hidden_size
+    return model.shape.depth + 1, len(sentence), model.network.config.hidden_size
 
 
 def attention_of(model: Model, pieces: str) -> Extract:

@@ -22,6 +22,7 @@ from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
 
 Take = Callable[[Site, torch.Tensor, list[torch.Tensor]], None]
+CORES = 4  # into which CodeGen cuts its heads, with queries, values and keys of each together
 _HALF = (torch.float16, torch.bfloat16)
 _MAPS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 
@@ -52,7 +53,7 @@ def read_eagerly(model: PreTrainedModel, sites: Sequence[Site], take: Take) -> I
             attention = attention[:, :, :n, :n]
         else:
             attention = map_in(output, site)
-        take(site, attention, _values(given.pop(site, None), attention))
+        take(site, attention, _values(site, given.pop(site, None), attention))
 
     with ExitStack() as stack:
         stack.enter_context(_stock(model))
@@ -138,8 +139,9 @@ def same_values(
     """The values that, weighted and summed, are what the output projection was given; else None.
 
     values  [example, head, key, dim] each
-    given   [example, query, head·dim]
+    given   [example, query, head·dim]; further queries fill up a whole window
     """
+    given = given[:, : attention.shape[2]]
     for one in values:
         mixed = (attention.to(one.dtype) @ one).transpose(1, 2).flatten(2)  # [example, query, …]
         if mixed.shape == given.shape:
@@ -150,11 +152,13 @@ def same_values(
     return None
 
 
-def _values(output: object, attention: torch.Tensor) -> list[torch.Tensor]:
+def _values(site: Site, output: object, attention: torch.Tensor) -> list[torch.Tensor]:
     """What an output of the value projection may mean: alone, or beside queries and keys."""
     if not isinstance(output, torch.Tensor) or output.ndim != 3:
         return []
     examples, heads, _, keys = attention.shape
+    output = output.transpose(0, 1) if "value" in site.swapped else output
+    output = output[:, :keys] if site.returns == "band" else output  # without filled up windows
     if output.shape[:2] != (examples, keys):
         return []
     if output.shape[2] % (heads + 2) == 0:  # one key and one value for all heads (Falcon)
@@ -169,6 +173,10 @@ def _values(output: object, attention: torch.Tensor) -> list[torch.Tensor]:
     if output.shape[2] % (3 * heads) == 0:
         found.append(output.chunk(3, -1)[2].reshape(by_head))
         found.append(output.reshape(examples, keys, heads, 3, -1)[:, :, :, 2])
+        if isinstance(bias := getattr(site.attention, "v_bias", None), torch.Tensor):  # DeBERTa
+            found.append(found[-1] + bias.view(heads, -1))
+        if heads % CORES == 0:
+            found.append(output.reshape(examples, keys, CORES, 3, -1)[:, :, :, 1].reshape(by_head))
     return [*(one.transpose(1, 2) for one in found), *of_all]
 
 

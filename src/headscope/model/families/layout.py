@@ -15,7 +15,8 @@ from dataclasses import dataclass
 class Layout:
     """One way to arrange an attention layer.
 
-    attention   class names of the attention module (of the class itself or of a base)
+    attention   class names of the attention module (of the class itself or of a base), where they
+                say too little with the name of their file before them
     projection  the output projection W_O
     residual    the module whose input is the residual stream that attention is added to;
                 None where something else is done to attention before it is added
@@ -25,6 +26,7 @@ class Layout:
     value       the value projection, for the fallback; None on the registry
     returns     "weights", as most do; "scores" before softmax, padding already masked; "band": of
                 a window around each query, after columns of the tokens that all attend to
+    swapped     of "value" and "projection", those whose inputs and outputs are [token, example, …]
     when        the row holds only where this attribute, of the attention module or else of its
                 configuration, has this value
     """
@@ -36,6 +38,7 @@ class Layout:
     final_norm: str | None = None
     value: str | None = None
     returns: str = "weights"
+    swapped: tuple[str, ...] = ()
     when: tuple[str, object] | None = None
 
 
@@ -81,7 +84,17 @@ LAYOUTS: tuple[Layout, ...] = (  # in the order of the fields: projection, resid
     Layout(("MPNetSelfAttention",), "o", "^", "^.LayerNorm", "^^.output.LayerNorm", value="v"),
     Layout(("SqueezeBertSelfAttention",), None, returns="scores"),
     Layout(("ProphetNetAttention",), "out_proj", value="value_proj", returns="scores"),
-    Layout(("LongformerSelfAttention", "LEDEncoderSelfAttention"), None, returns="band"),
+    Layout(
+        ("LongformerSelfAttention",), "^.output.dense", value="value", returns="band",
+        swapped=("value",),
+    ),
+    Layout(
+        ("LEDEncoderSelfAttention",), "^.output", value="value", returns="band",
+        swapped=("value",),
+    ),
+    Layout(
+        ("modeling_fsmt.Attention",), "out_proj", value="v_proj", swapped=("value", "projection")
+    ),
     Layout(("BigBirdPegasusSelfAttention",), "^.output", value="value"),  # its decoder is on it
 )  # fmt: skip
 
@@ -100,7 +113,7 @@ USUAL_PROJECTIONS: tuple[tuple[str, str], ...] = (
 # and values side by side.
 USUAL_VALUES = (
     "value", "v_proj", "v_lin", "v", "value_proj", "v_head",
-    "c_attn", "query_key_value", "Wqkv", "qkv_proj",
+    "c_attn", "query_key_value", "Wqkv", "qkv_proj", "in_proj",
 )  # fmt: skip
 
 # Attention that has no weight from each token to each token: refused, and why.

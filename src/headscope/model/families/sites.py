@@ -47,6 +47,7 @@ class Site:
     block       the module of the whole layer, attention, feed-forward and all, or None
     value       the value projection; only where the model's own maps are read
     returns     what its own map holds, see `Layout`
+    swapped     whose inputs and outputs are [token, example, …], see `Layout`
     eager       the family bypasses the registry here: its own map is read
     listed      the family is in the table; else the projection is a guess, checked as it runs
     embeddings  what the first layer's queries and keys are made from, where it is known
@@ -62,6 +63,7 @@ class Site:
     block: nn.Module | None = None
     value: nn.Module | None = None
     returns: str = "weights"
+    swapped: tuple[str, ...] = ()
     eager: bool = False
     listed: bool = False
     embeddings: Embeddings | None = None
@@ -232,7 +234,11 @@ def configurations(model: PreTrainedModel) -> list[Any]:
 
 
 def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site | None:
-    names = {base.__name__ for base in type(module).__mro__}
+    names = {
+        name
+        for base in type(module).__mro__
+        for name in (base.__name__, f"{base.__module__.rpartition('.')[2]}.{base.__name__}")
+    }
     for layout in LAYOUTS:
         if names.isdisjoint(layout.attention) or not _holds(layout, module):
             continue
@@ -245,7 +251,7 @@ def _listed(path: str, module: nn.Module, modules: dict[str, nn.Module]) -> Site
         return Site(
             path, _stack(path, module), module, at(layout.projection), at(layout.residual),
             at(layout.norm), at(layout.final_norm), value=at(layout.value),
-            returns=layout.returns, listed=True,
+            returns=layout.returns, swapped=layout.swapped, listed=True,
         )  # fmt: skip
     return None
 

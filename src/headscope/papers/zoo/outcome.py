@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import groupby
@@ -16,7 +16,7 @@ import pandas as pd
 
 from headscope.analyses.dependency.tables import best_heads
 from headscope.core.intervals import Estimate
-from headscope.core.results import shape
+from headscope.core.results import layer_numbers, shape
 from headscope.core.whole_file import write_whole
 from headscope.core.wording import fixed, percent
 from headscope.papers import claim_engine
@@ -119,7 +119,9 @@ def value_words(claim: PaperClaim, value: float) -> str:
 
 
 def _exceptions(claim: PaperClaim, answers: Answers) -> str:
-    """In brackets the models for which it does not hold, is unclear, or cannot be asked."""
+    """In brackets the models for which it does not hold, is unclear, holds without training too,
+    or cannot be asked.
+    """
     parts = []
     for verdict, start in ((claim_engine.FAILS, "not in"), (claim_engine.UNCLEAR, "unclear in")):
         words = [
@@ -131,6 +133,12 @@ def _exceptions(claim: PaperClaim, answers: Answers) -> str:
     silent = sorted(
         (a.reason, name) for name, a in answers.items() if a.verdict == claim_engine.UNASKED
     )
+    also = [
+        f"{name}: {value_words(claim, a.untrained_value)}"
+        for name, a in answers.items()
+        if a.untrained
+    ]
+    parts += [f"also in an untrained network of {_listed(also)}"] if also else []
     for why, group in groupby(silent, key=lambda pair: pair[0]):
         parts.append(f"cannot be asked of {_listed([name for _, name in group])}: {why}")
     return f" ({'; '.join(parts)})" if parts else ""
@@ -158,11 +166,12 @@ def claim_table(zoo: ZooOutcome) -> pd.DataFrame:
     columns = (
         "claim", "group", "model", "verdict", "value", "ci_low", "ci_high", "unit", "test", "bound",
         "n", "layer", "head", "depth", "p", "detail", "why", "number", "source", "bound_by",
-        "published",
+        "published", "untrained", "untrained_value",
     )  # fmt: skip
     rows = [
         _definition(outcome.claim, outcome.group) | _answer(zoo, label, outcome)
         | {"claim": key, "group": TITLES[outcome.group], "model": label}
+        | claim_engine.untrained_columns(claim_engine.untrained_record(outcome))
         for key, answers in zoo.answers.items()
         for label, outcome in answers.items()
     ]  # fmt: skip
@@ -174,7 +183,8 @@ def layer_table(zoo: ZooOutcome) -> pd.DataFrame:
     """One row per model, number and layer: quantity, layer, depth, value, ci_low, ci_high."""
     rows = [
         pd.DataFrame({
-            "model": label, "quantity": quantity, "layer": range(len(curve.value)),
+            "model": label, "quantity": quantity,
+            "layer": _numbers(zoo, label),
             "depth": depths(len(curve.value)), "value": curve.value, "ci_low": curve.low,
             "ci_high": curve.high,
         })
@@ -190,7 +200,7 @@ def head_table(zoo: ZooOutcome) -> pd.DataFrame:
     for label, run in zoo.runs.items():
         table = best_heads(run.tree)
         if len(table):
-            deep = dict(enumerate(depths(shape(run.tree)[0])))
+            deep = dict(zip(_numbers(zoo, label), depths(shape(run.tree)[0]), strict=True))
             tables.append(table.assign(model=label, depth=table["layer"].map(deep)))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
@@ -265,10 +275,18 @@ def _answer(zoo: ZooOutcome, label: str, outcome: ClaimOutcome) -> dict[str, Any
     return {
         "verdict": outcome.verdict,
         "value": number.value, "ci_low": number.low, "ci_high": number.high,
-        "n": number.count if outcome.measured else None, "layer": layer, "head": head,
+        "n": number.count if outcome.measured else None, "head": head,
+        "layer": None if layer is None else _numbers(zoo, label)[layer],
         "depth": np.nan if layer is None else float(deep[layer]), "p": number.p,
         "detail": number.detail, "why": outcome.reason,
+        "untrained": claim_engine.untrained_record(outcome),
     }  # fmt: skip
+
+
+def _numbers(zoo: ZooOutcome, label: str) -> Sequence[int]:
+    """[layer] the model's own numbers of the layers that attend, from 0."""
+    tree = zoo.runs[label].tree
+    return layer_numbers(tree) or range(shape(tree)[0])
 
 
 def _plain(value: Any) -> Any:

@@ -30,7 +30,9 @@ GLYPHS = {"^": "▲", "s": "■", "v": "▼", "o": "●", "D": "◇"}
 
 @dataclass(frozen=True, slots=True)
 class ClaimCell:
-    """What a model says to a claim; `sign` and `kind` stand for the verdict."""
+    """What a model says to a claim; `sign` and `kind` stand for the verdict, and `untrained` is the
+    number of a network without training of which it holds too.
+    """
 
     verdict: str
     sign: str
@@ -38,6 +40,7 @@ class ClaimCell:
     text: str = ""
     interval: str = ""
     detail: str = ""
+    untrained: str = ""
 
 
 def render(zoo: ZooOutcome) -> str:
@@ -48,6 +51,7 @@ def render(zoo: ZooOutcome) -> str:
         "zoo", "headscope.papers", styles.css(),
         rules="\n".join(f".shade-{step}{{fill:var(--ramp-{step})}}" for step in depth_shades()),
         headlines=zoo.headlines,
+        controlled=any(run.beside.untrained for run in zoo.asked.values()),
         failed={label: printable(why) for label, why in zoo.failed.items()},
         models=[_model(zoo, label) for label in zoo.runs],
         groups=[(g.title, [_row(c, zoo.answers[c.key]) for c in g.claims]) for g in GROUPS],
@@ -105,8 +109,15 @@ def cell(outcome: ClaimOutcome) -> ClaimCell:
         return ClaimCell(outcome.verdict, sign, kind, detail=outcome.reason)
     text = _number_text(outcome.claim.unit, measured.value, measured.low, measured.high)
     value, bracket, interval = text.partition(" [")
+    also = _number_text(outcome.claim.unit, outcome.untrained_value, math.nan, math.nan)
     return ClaimCell(
-        outcome.verdict, sign, kind, value, bracket.strip() + interval, measured.detail
+        outcome.verdict,
+        sign,
+        kind,
+        value,
+        bracket.strip() + interval,
+        measured.detail,
+        also if outcome.untrained else "",
     )
 
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import pandas as pd
 
-import headscope
 from headscope.core.results import keeping_draws
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
@@ -31,8 +30,9 @@ from headscope.papers.zoo.outcome import ZooOutcome, claim_table, write_tables
 from headscope.papers.zoo.page import render
 from headscope.run.analysis import CORPUS_NEEDS, MODEL_NEEDS, choose, known_analyses
 from headscope.run.atlas import Execution, atlas
+from headscope.run.control import NONE, RANDOM
 from headscope.run.life_cycle import run_in_progress
-from headscope.run.manifest import Manifest, versions
+from headscope.run.manifest import Manifest, deciding_versions, versions
 from headscope.run.settings import Settings, fingerprint, settings_of
 from headscope.run.store import MANIFEST, Run, RunFolder
 
@@ -51,9 +51,10 @@ class Zoo(ZooOutcome):
 
     def report(self) -> Path:
         """Writes the tables, the figures and report.html; returns the page."""
-        write_tables(self)
-        save_figures(self)
-        return write_page(self.path / "report.html", render(self))
+        with RunFolder(self.path).listing():
+            write_tables(self)
+            save_figures(self)
+            return write_page(self.path / "report.html", render(self))
 
 
 def zoo(
@@ -64,6 +65,7 @@ def zoo(
     settings: Settings | None = None,
     execution: Execution | None = None,
     loading: Mapping[str, Any] | None = None,
+    control: str | Path | None = RANDOM,
     reports: bool = True,
     begin: Callable[[str], None] = lambda label: None,
     **more: Any,
@@ -76,6 +78,7 @@ def zoo(
     settings   as for `atlas`; without `analyses`, ANALYSES as far as model and corpus allow them
     execution  as for `atlas`
     loading    device, dtype, revision, trust_remote_code, as for `load`
+    control    as for `atlas`: a claim that networks without training satisfy too says so
     reports    whether every run gets its own page
     begin      called with the name of each model before it is run
     raises     InputError and its kinds before any model is loaded, or if none could be read;
@@ -86,11 +89,12 @@ def zoo(
     folder = RunFolder(output, parts=MODELS)
     folder.check()
     spec = {  # everything but the models that decides the numbers
-        "headscope": headscope.__version__, "command": "zoo", "corpus": corpus.describe(),
+        "versions": deciding_versions(), "command": "zoo", "corpus": corpus.describe(),
         "dtype": loading.get("dtype", "float32"), "settings": settings.as_dict(),
+        "control": str(control or NONE),
     }  # fmt: skip
     annotated = _annotated(corpus, settings.limit)
-    job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports)
+    job = ZooJob(folder.path, corpus, settings, execution, loading, annotated, reports, control)
 
     def new_manifest() -> Manifest:
         return {
@@ -146,6 +150,7 @@ class ZooJob:
     loading: Mapping[str, Any]
     annotated: frozenset[str]
     reports: bool
+    control: str | Path | None
 
 
 def _each(
@@ -177,7 +182,7 @@ def _one(entry: ListedModel, job: ZooJob, runs: Mapping[str, Run]) -> Run:
     with keeping_draws():
         run = atlas(
             model, job.corpus, output=job.folder / MODELS / entry.folder, settings=settings,
-            execution=job.execution, control=None,
+            execution=job.execution, control=job.control,
         )  # fmt: skip
     if job.reports and not run.has_report:
         run.report()

@@ -66,8 +66,22 @@ function paint() {
 }
 
 function metricKey(metric) {
-  if (!metric.signed) return rampKey(0, data.rampSteps, "0", metric.topText);
-  return rampKey(-SIGNED_STEPS, SIGNED_STEPS + 1, `−${metric.topText}`, `+${metric.topText}`, signedColor);
+  const made = metric.signed
+    ? rampKey(-SIGNED_STEPS, SIGNED_STEPS + 1, `−${metric.topText}`, `+${metric.topText}`, signedColor)
+    : rampKey(0, data.rampSteps, "0", metric.topText);
+  if (!metric.control || !(metric.top > 0)) return made;
+  const [low, high] = metric.control.map((value) => keyPercent(metric, value));
+  const line = element("b");
+  line.style.left = `${low}%`;
+  line.style.right = `${100 - high}%`;
+  made[1].append(line);
+  return [...made, element("span", { class: "untrained" }, "line: without training")];
+}
+
+// Where a value stands on the bar of a key, in percent.
+function keyPercent(metric, value) {
+  const share = Math.min(Math.max(value / metric.top, -1), 1);
+  return 100 * (metric.signed ? (share + 1) / 2 : Math.max(share, 0));
 }
 
 // Of numbers that may lie below 0: blue above and vermillion below, 0 is the page.

@@ -1,0 +1,150 @@
+"""Which files hold a checkpoint's weights, may they be read, and what is their hash?
+
+Only safetensors inside the checkpoint's own folder are read: a pickle can run code, and a name that
+leads elsewhere would load what nobody asked for. The hash is over exactly the files that are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
+
+from headscope.core.whole_file import file_sha256, sha256_of
+from headscope.errors import ModelError
+
+ADAPTER = "adapter_config.json"
+_PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
+
+
+def refuse_pickle(place: str) -> None:
+    """Raises ModelError for a local folder that holds no safetensors, or an adapter of a model."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
+    if (folder / ADAPTER).exists():
+        raise ModelError(
+            f"{place!r} holds an adapter ({ADAPTER}), whose model lies elsewhere; wanted a whole "
+            "model: merge the adapter (merge_and_unload in peft) and save the result"
+        )
+    if not any(folder.glob("*.safetensors")):
+        other = sorted(p.name for p in folder.iterdir() if p.suffix in _PICKLES)
+        raise ModelError(
+            f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
+            "weights can run code and are refused: save the model again with safetensors"
+        )
+
+
+def weights_files(folder: Path, config: Any) -> list[Path]:
+    """The files that transformers reads the weights of a folder from, in order of name.
+
+    config  of the checkpoint; it may name the file
+    raises  ModelError for a file or an index that leads out of the folder, names anything other
+            than safetensors, or is no index
+    """
+    first = str(getattr(config, "transformers_weights", None) or "")
+    if not first:
+        whole = (folder / SAFE_WEIGHTS_NAME).is_file()
+        first = SAFE_WEIGHTS_NAME if whole else SAFE_WEIGHTS_INDEX_NAME
+    if not first.endswith(".index.json"):
+        return [_own_file(folder, first, "config.json")]
+    if ".." in PurePosixPath(first).parts or not (folder / first).is_file():
+        there = ", ".join(sorted(p.name for p in folder.glob("*.safetensors"))[:3]) or "none"
+        raise ModelError(
+            f"{str(folder)!r} has no {SAFE_WEIGHTS_NAME} and no index of weights {first!r} "
+            f"(*.safetensors there: {there}); save the model again with safetensors"
+        )
+    return [_own_file(folder, name, first) for name in _names_of_index(folder / first)]
+
+
+def _names_of_index(index: Path) -> list[str]:
+    try:
+        named = json.loads(index.read_bytes())["weight_map"].values()
+        names = sorted(set(named))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ModelError(
+            f"{str(index)!r} is no index of weights ({type(error).__name__}); wanted JSON with a "
+            "weight_map from tensors to files: save the model again with safetensors"
+        ) from error
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ModelError(f"{str(index)!r} names no files; save the model again with safetensors")
+    return names
+
+
+def _own_file(folder: Path, name: str, source: str) -> Path:
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or ":" in name or "\0" in name:
+        raise ModelError(
+            f"{source} of {str(folder)!r} names the weights {name[:80]!r}, outside its folder; "
+            "they are not read: save the model again into one folder"
+        )
+    if path.suffix != ".safetensors":
+        raise ModelError(
+            f"{source} of {str(folder)!r} names the weights {name[:80]!r}, which are not "
+            "safetensors; pickled weights can run code and are refused: save the model again with "
+            "safetensors"
+        )
+    return folder / name
+
+
+def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False) -> None:
+    """Raises ModelError if tensors were not in the file: transformers fills them at random.
+
+    pooler  whether it must be there: it reads what attention has done, and many checkpoints come
+            without one
+    """
+    random = sorted(key for key in missing if pooler or "pooler" not in key)
+    if random:
+        raise ModelError(
+            f"the weights of {name!r} lack {len(random)} of the network's tensors (first: "
+            f"{random[0]}), which would be random; wanted the weights that fit config.json"
+        )
+
+
+def refuse_not_finite(name: str, network: nn.Module) -> None:
+    """Raises ModelError, with the tensor's name, if a weight is NaN or infinite."""
+    for tensor, values in network.named_parameters():
+        if values.is_floating_point() and not bool(torch.isfinite(values.detach()).all()):
+            odd = int((~torch.isfinite(values.detach())).sum())
+            raise ModelError(
+                f"{name!r}: {odd:,} of {values.numel():,} weights in {tensor} are NaN or infinite; "
+                "wanted finite weights: training diverged, the file is damaged, or --dtype is too "
+                "narrow for them"
+            )
+
+
+def weights_sha256(place: str, network: PreTrainedModel) -> str:
+    """Hash of the weights file; of several files, of their hashes in order of name."""
+    folder: Path | None = Path(place)
+    if not Path(place).is_dir():  # of the hub: in the local cache
+        from huggingface_hub import try_to_load_from_cache
+
+        commit = getattr(network.config, "_commit_hash", None)
+        cached = try_to_load_from_cache(place, "config.json", revision=commit)
+        folder = Path(cached).parent if isinstance(cached, str) else None
+        if folder is None or not any(folder.glob("*.safetensors")):  # converted by the hub
+            return parameters_sha256(network)
+    assert folder is not None
+    hashes = [file_sha256(file) for file in weights_files(folder, network.config)]
+    return hashes[0] if len(hashes) == 1 else sha256_of(hashes)
+
+
+def parameters_sha256(network: PreTrainedModel) -> str:
+    """Hash of all parameters and persistent buffers, in order of name."""
+    parts = sorted(network.state_dict().items())
+    return sha256_of(
+        part
+        for name, tensor in parts
+        for part in (
+            name,
+            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(),
+        )
+    )
