@@ -152,34 +152,18 @@ def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path
         "any",
     )
     done = headscope(
-<<<<<<< HEAD
-        "apply",
-        "demo",
-        "--demo",
-        "--limit",
-        2,
-        "--replicates",
-        3,
-        "--classifier",
-        "c",
-        "-o",
-        "o",
-        "--columns",
-        "any",
-    )
-=======
         "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
-        "o",
+        "o", "--columns", "any",
     )  # fmt: skip
->>>>>>> main
     assert done.code == 0, done.err
     run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
-<<<<<<< HEAD
-    refused(headscope("apply", "demo", "--demo", "--classifier", "none", "-o", "p"), "none")
+    refused(headscope("apply", tiny_place, "--demo", "--classifier", "none", "-o", "p"), "none")
 
 
-def test_train_and_apply_take_marked_columns_unless_told_otherwise(headscope, session, tmp_path):
+def test_train_and_apply_take_marked_columns_unless_told_otherwise(
+    headscope, session, tiny_place, tmp_path
+):
     done = headscope("train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1)
     assert done.code == 0, done.err
     card = json.loads((tmp_path / "c" / "special.json").read_text("utf-8"))
@@ -189,11 +173,9 @@ def test_train_and_apply_take_marked_columns_unless_told_otherwise(headscope, se
     with np.load(tmp_path / "c/held_out.npz") as kept:
         np.testing.assert_allclose(kept["held_out_maps"].sum(1), 1)
     done = headscope(
-        "apply", "demo", "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o", "o"
-    )
+        "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
+        "o",
+    )  # fmt: skip
     assert done.code == 0, done.err
-    run = hs.open_run(tmp_path / "o/runs/demo--demo")["patterns"]
+    run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
     assert run.attrs["classifier_sha256"] == read_marked(tmp_path / "c")[1]
-=======
-    refused(headscope("apply", tiny_place, "--demo", "--classifier", "none", "-o", "p"), "none")
->>>>>>> main
