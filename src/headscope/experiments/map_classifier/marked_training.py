@@ -270,11 +270,13 @@ def _scored(
         numbers["network"][what] = numbers_of(scores["network"][what]) | {
             "calibration_error": round(calibration_error(told, labels), 4),
             "unsure": round(float(1 - sure.mean()), 4),
-            "right_where_sure": round(float((told.argmax(-1) == labels)[sure].mean()), 4),
-            "macro_f1_where_sure": round(
-                float(f1_score(labels[sure], told[sure].argmax(-1), average="macro")), 4
-            ),
         }
+        if sure.any():
+            right = labels[sure], told[sure].argmax(-1)
+            numbers["network"][what] |= {
+                "right_where_sure": round(float((right[0] == right[1]).mean()), 4),
+                "macro_f1_where_sure": round(float(f1_score(*right, average="macro")), 4),
+            }
     return scores, probabilities, numbers
 
 
