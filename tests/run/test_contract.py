@@ -60,6 +60,8 @@ CONTRACT = {
     },
     "patterns": {
         "share": (("layer", "head", "pattern"), "probability", True),
+        "unsure": (("layer", "head"), "probability", True),
+        "punctuation": (("layer", "head"), "probability", True),
         "confidence": (("layer", "head"), "probability", True),
         "layer_share": (("layer", "pattern"), "probability", True),
         "model_share": (("pattern",), "probability", True),

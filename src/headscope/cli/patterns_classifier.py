@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,7 +18,10 @@ from headscope.cli.typed_command import Options, argument, flag, group, option, 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.experiments.map_classifier.classifier_training import Scores
+    from headscope.experiments.map_classifier.labelled_maps import LabelledMaps
     from headscope.run.store import Run
+
+    Learned = tuple[tuple[str, str], dict[str, Any], Scores]  # names of files, card, scores
 
 
 class _TrainOptions(Options):
@@ -29,6 +32,7 @@ class _TrainOptions(Options):
         "Labels of a session of yours, beside the bundled; repeatable.",
         default=(), names="--labels", metavar="SESSION",
     )  # fmt: skip
+    columns: Literal["special", "any"] = option("Which columns make a map vertical.", "special")
     without_bundled: bool = flag("Learn from your sessions alone.")
     epochs: Positive | None = option("Passes over the maps.")
     seed: Natural = option("Seed of all random draws.", 0)
@@ -41,27 +45,25 @@ class _TrainOptions(Options):
 def train_command(given: _TrainOptions) -> None:
     """Learn the five classes from labelled maps and measure how well they are recognised.
 
-    A network of eight convolutional layers, and beside it a tree of few rules, are scored on maps
-    and on models that they did not learn from; the network that is written learns from all.
+    Small networks on what is known of a map (with --columns any, one of eight convolutional layers
+    on its picture), and beside them a tree of few rules, are scored on maps and on models that they
+    did not learn from; what is written learns from all.
 
     \b
     headscope patterns train -o classifier
+    headscope patterns train --columns any -o classifier
     headscope patterns train --labels session -o classifier
     """
-    from headscope.analyses.patterns.measure_network import CARD, WEIGHTS, write_classifier
     from headscope.experiments.map_classifier.annotation_session import Session
-    from headscope.experiments.map_classifier.classifier_training import trained
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
     if given.without_bundled and not given.sessions:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
-    parts = [] if given.without_bundled else [bundled_labels()]
+    parts = [] if given.without_bundled else [bundled_labels(given.columns)]
     parts += [labels_of(Session(folder)) for folder in given.sessions]
-    network, card, scores = trained(
-        joined(parts), epochs=given.epochs, seed=given.seed, scored=not given.no_scores,
-        tell=(lambda text: None) if given.quiet or given.as_json else say,
-    )  # fmt: skip
-    write_classifier(network, card, given.output)
+    files, card, scores = (_learn_any if given.columns == "any" else _learn_marked)(
+        joined(parts), given
+    )
     if scores:
         from headscope.analyses.patterns.figure import confusion_figure
         from headscope.draw.saving import save_picture
@@ -70,8 +72,45 @@ def train_command(given: _TrainOptions) -> None:
         figure = confusion_figure(pairs)
         for kind in ("svg", "png"):
             save_picture(figure, given.output / f"confusion.{kind}")
-    last = f"classifier: {given.output / WEIGHTS}, {given.output / CARD}"
+    last = f"classifier: {', '.join(str(given.output / name) for name in files)}"
     tell(chain(_lines(scores), [last]), card if given.as_json else None)
+
+
+def _learn_marked(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
+    import numpy as np
+
+    from headscope.analyses.patterns.measure_marked import CARD, WEIGHTS, write_marked
+    from headscope.core.whole_file import write_whole
+    from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
+
+    network, card, scores, told = trained(labelled, **_how(given))
+    write_marked(network, card, given.output)
+    if told:
+        arrays: dict[str, Any] = {"labels": labelled.labels}
+        arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in told.items()}
+
+        def write(path: str) -> None:
+            with open(path, "wb") as file:
+                np.savez_compressed(file, **arrays)
+
+        write_whole(given.output / HELD_OUT, write)
+    return (WEIGHTS, CARD), card, scores
+
+
+def _learn_any(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
+    from headscope.analyses.patterns.measure_network import CARD, WEIGHTS, write_classifier
+    from headscope.experiments.map_classifier.classifier_training import trained
+
+    network, card, scores = trained(labelled, **_how(given))
+    write_classifier(network, card, given.output)
+    return (WEIGHTS, CARD), card, scores
+
+
+def _how(given: _TrainOptions) -> dict[str, Any]:
+    return {
+        "epochs": given.epochs, "seed": given.seed, "scored": not given.no_scores,
+        "tell": (lambda text: None) if given.quiet or given.as_json else say,
+    }  # fmt: skip
 
 
 def _lines(scores: Scores) -> Iterator[str]:
@@ -94,6 +133,10 @@ class _ApplyOptions(Options):
     )  # fmt: skip
     classifier: Path | None = option(
         "A classifier made by `patterns train`; by default the bundled one.", metavar="FOLDER"
+    )
+    columns: Literal["special", "any"] = option(
+        "Which columns make a map vertical: those of special tokens and punctuation, or any.",
+        "special",
     )
     quiet: bool = flag("Say nothing until it is done.")
     as_json: bool = options.json_flag()
@@ -143,8 +186,12 @@ def _runs(
     from headscope.run.settings import Settings
 
     loaded = load(model, **asdict(given.loading))
-    own = {"patterns": {"classifier": str(given.classifier)}} if given.classifier else {}
-    settings = options.settings_from(Settings, given, analyses=("patterns",), options=own)
+    own: dict[str, Any] = {"columns": given.columns}
+    if given.classifier:
+        own["classifier"] = str(given.classifier)
+    settings = options.settings_from(
+        Settings, given, analyses=("patterns",), options={"patterns": own}
+    )
     for name, corpus in corpora.items():
         folder = given.output / "runs" / f"{_plain(model)}--{_plain(name)}"
         yield name, atlas(loaded, corpus, output=folder, settings=settings, control=None)
@@ -162,6 +209,8 @@ def _sentence(model: str, corpus: str, run: Run) -> str:
         f"{str(name).replace('_', ' + ')} {100 * float(share):.0f} %"
         for name, share in zip(shares["pattern"].values, shares.values, strict=True)
     )
+    unsure = 1 - float(shares.sum())
+    told += f", unsure {100 * unsure:.0f} %" if "unsure" in run["patterns"] else ""
     return f"{model} on {corpus}: {told}"
 
 

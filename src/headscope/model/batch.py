@@ -8,9 +8,12 @@ words of their own, so every row still sums to 1.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,8 @@ from headscope.corpus.packing import padded_length
 from headscope.model import kernels_of_words
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
+_LETTERS = re.compile("[A-Za-z0-9]")
+MOST_BYTES = 4  # of a character in UTF-8
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
 
 
@@ -31,6 +36,7 @@ class Vocabulary:
 
     cls, sep      id of the opening and of the separating special token; None where there is none
     punctuation   ids of the tokens that are exactly "." or ","
+    marks         ids of all tokens of punctuation and symbols alone (Unicode's P and S)
     pad           id to fill with (any: it is masked)
     """
 
@@ -38,6 +44,26 @@ class Vocabulary:
     sep: int | None
     punctuation: tuple[int, ...]
     pad: int = 0
+    marks: frozenset[int] = frozenset()
+
+
+def marks_of(tokenizer: Any, markers: str) -> frozenset[int]:
+    """Ids of the tokens that are punctuation or symbols and nothing else, whatever their script.
+
+    markers  letters that stand for a space before a word
+    """
+    names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    marks = []
+    for token, name in enumerate(names):
+        text = (name or "").lstrip(markers)
+        text = text[2:] if text[:2] == "##" and len(text) > 2 else text
+        if not text or _LETTERS.search(text):
+            continue
+        if not text.isascii() and len(text) <= MOST_BYTES:  # byte-level names are no text
+            text = tokenizer.convert_tokens_to_string([name]).strip()
+        if text and all(unicodedata.category(letter)[0] in "PS" for letter in text):
+            marks.append(token)
+    return frozenset(marks)
 
 
 @dataclass(frozen=True)

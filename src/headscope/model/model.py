@@ -21,7 +21,7 @@ from transformers import AutoModel, PreTrainedModel
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
-from headscope.model.batch import PUNCTUATION, Batch, Vocabulary
+from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
     MOST_UNKNOWN,
@@ -139,6 +139,7 @@ class Model:
             sep=closing if closing in added else None,
             punctuation=tuple(sorted(set(marks))),
             pad=t.pad_token_id if t.pad_token_id is not None else 0,
+            marks=marks_of(t, MARKERS),
         )
 
     @cached_property

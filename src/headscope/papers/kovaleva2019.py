@@ -22,7 +22,7 @@ PUNCTUATION_TASKS = ("sts-b", "rte", "qnli")  # there the last [CLS] does not re
 
 
 def _card(*path: str) -> float:
-    file = resources.files("headscope.analyses.patterns") / "data" / "card.json"
+    file = resources.files("headscope.analyses.patterns") / "data" / "special.json"
     number = json.loads(file.read_text("utf-8"))
     for key in path:
         number = number[key]

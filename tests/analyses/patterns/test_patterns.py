@@ -30,7 +30,7 @@ from reference.patterns import picture
 def found(
     examples: Sequence[Example] | None = None, *, size: int = 3, least_tokens: int = 2
 ) -> xr.Dataset:
-    options = {"patterns": {"least_tokens": least_tokens}}
+    options = {"patterns": {"least_tokens": least_tokens, "columns": "any"}}
     network = tiny_network(torch.float32)
     return run(options, network=network, examples=examples, size=size)["patterns"]
 
@@ -154,7 +154,7 @@ def test_another_classifier_is_used_and_named(tmp_path) -> None:
         other.head[1].bias.copy_(torch.tensor([0.0, 0, 0, 9, 0]))
     write_classifier(other, {}, tmp_path)
     examples = [e for e in tiny_examples() if len(e) > 1]
-    options = {"classifier": str(tmp_path), "least_tokens": 2}
+    options = {"classifier": str(tmp_path), "least_tokens": 2, "columns": "any"}
     dataset = run({"patterns": options}, network=tiny_network(torch.float32), examples=examples)[
         "patterns"
     ]

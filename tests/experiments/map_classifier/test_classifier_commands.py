@@ -12,6 +12,7 @@ import headscope as hs
 from cli.conftest import Done, refused
 from experiments.map_classifier.made import make_drawn
 from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.measure_marked import read_marked
 from headscope.analyses.patterns.measure_network import read_classifier
 from headscope.cli.main import main
 from headscope.experiments.map_classifier import classifier_training
@@ -53,7 +54,18 @@ def session(tmp_path):
 
 def test_train_writes_weights_a_card_and_a_figure(headscope, session, tmp_path):
     done = headscope(
-        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--seed", 4
+        "train",
+        "-o",
+        "c",
+        "--labels",
+        "s",
+        "--without-bundled",
+        "--epochs",
+        1,
+        "--seed",
+        4,
+        "--columns",
+        "any",
     )
     assert done.code == 0, done.err
     told = json.loads((tmp_path / "c" / "card.json").read_text("utf-8"))
@@ -127,13 +139,43 @@ def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
 
 def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path):
     headscope(
-        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--no-scores"
+        "train",
+        "-o",
+        "c",
+        "--labels",
+        "s",
+        "--without-bundled",
+        "--epochs",
+        1,
+        "--no-scores",
+        "--columns",
+        "any",
     )
+    done = headscope(
+        "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
+        "o", "--columns", "any",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
+    assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
+    refused(headscope("apply", tiny_place, "--demo", "--classifier", "none", "-o", "p"), "none")
+
+
+def test_train_and_apply_take_marked_columns_unless_told_otherwise(
+    headscope, session, tiny_place, tmp_path
+):
+    done = headscope("train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1)
+    assert done.code == 0, done.err
+    card = json.loads((tmp_path / "c" / "special.json").read_text("utf-8"))
+    assert card["columns"] == "special"
+    assert card["maps"] == MAPS - 1
+    assert 0 <= card["scores"]["network"]["Held-out maps"]["calibration_error"] <= 1
+    with np.load(tmp_path / "c/held_out.npz") as kept:
+        np.testing.assert_allclose(kept["held_out_maps"].sum(1), 1)
     done = headscope(
         "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
         "o",
     )  # fmt: skip
     assert done.code == 0, done.err
     run = hs.open_run(tmp_path / "o/runs/model--demo")["patterns"]
-    assert run.attrs["classifier_sha256"] == read_classifier(tmp_path / "c")[1]
-    refused(headscope("apply", tiny_place, "--demo", "--classifier", "none", "-o", "p"), "none")
+    assert run.attrs["classifier_sha256"] == read_marked(tmp_path / "c")[1]

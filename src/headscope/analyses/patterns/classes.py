@@ -1,8 +1,10 @@
 """The classes of maps: how an annotator tells them, and claims about the class of a head's maps.
 
-Kovaleva et al. (2019), section 4.1. The definitions are ours, as precise as a glance allows. They
-are asked in the order: block, line and columns, one of the two, else heterogeneous; so every map
-has one class. "Plain" is what one would mention when describing the map in one breath.
+Kovaleva et al. (2019), section 4.1. The definitions follow theirs, as precise as a glance allows.
+They are asked in the order: block, line and columns, one of the two, else heterogeneous; so every
+map has one class. "Plain" is what one would mention when describing the map in one breath. Columns
+are those of special tokens and of punctuation; with `columns=any`, all, and squares are blocks
+wherever they end.
 
 A claim is about the class that most of a head's maps belong to, by the classifier behind the group
 `patterns`. The class that takes what the others leave tells nothing of a head, and is never
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.claim import Claim, LabelRule, claims_where
@@ -37,27 +40,33 @@ class PatternClass:
 CLASSES = (
     PatternClass(
         "1", "vertical", "Vertical",
-        "Columns, the first and last count; no plain line along the diagonal.",
+        "Columns of special tokens or of punctuation are the main thing; no plain line along the "
+        "diagonal.",
     ),
     PatternClass(
         "2", "diagonal", "Diagonal",
-        "A plain line or band along the diagonal or beside it; no plain column.",
+        "A plain line or band along the diagonal or beside it; no plain column of a special token "
+        "or of punctuation.",
     ),
     PatternClass(
         "3", "vertical_diagonal", "Vertical + diagonal",
-        "A line or band along the diagonal, and columns, both plain.",
+        "A line or band along the diagonal, and columns of special tokens or of punctuation, both "
+        "plain.",
     ),
     PatternClass(
         "4", "block", "Block",
-        "Up to about six filled squares (triangles) on the diagonal with plain edges; no band of "
-        "small lumps.",
+        "In a pair of sentences: filled squares (triangles) that end where the second sentence "
+        "begins.",
     ),
     PatternClass(
         "5", "heterogeneous", "Heterogeneous",
-        "Anything else: spots, rows, curves, a wide haze, an even grey without structure.",
+        "Anything else: columns of content words, spots, rows, curves, a wide haze, an even grey.",
     ),
 )  # fmt: skip
 NAMES = tuple(c.name for c in CLASSES)
+Kinds = npt.NDArray[np.int8]  # [token] one of
+CONTENT, SPECIAL, PUNCTUATION = 0, 1, 2
+COLUMNS = ("special", "any")  # which columns make a map vertical
 
 TERMS = {
     **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},
@@ -65,8 +74,12 @@ TERMS = {
         "each head and input, are of the class.", KOVALEVA),
     "model_share": Term("share of maps of a model", "The same over all layers: a bar of Kovaleva "
         "et al.’s Figure 2.", KOVALEVA),
+    "unsure": Term("maps that are of no class for sure", "Share of maps to whose likeliest class "
+        "the classifier gives a probability below its threshold.", OURS),
+    "punctuation": Term("vertical by punctuation", "Share of maps with columns (vertical, or "
+        "vertical + diagonal) that hold more weight on punctuation than on special tokens.", OURS),
     "confidence": Term("confidence of the classifier", "Mean probability that it gives to the "
-        "class it tells; how far to trust it is on its card.", OURS),
+        "likeliest class; how far to trust it is on its card.", OURS),
     "typical": Term("typical map", "The map of a head that the classifier is surest to be of the "
         "head’s class.", OURS),
     "typical_score": Term("score of a typical map", "The classifier’s probability of the map’s "
@@ -78,11 +91,16 @@ CLASS_SHARE = 0.5  # ours: of a head's maps
 CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the class that it says
 NAMED = {one.name: one.title.lower() for one in (CLASSES[3], *CLASSES[:3])}  # in a claim
 LOOKS = {
+    "block": "squares on the diagonal: attention stays within the own sentence",
+    "vertical": "columns: all tokens attend to special tokens or to punctuation",
+    "diagonal": "a line along the diagonal: attention goes to near tokens",
+    "vertical_diagonal": "a line along the diagonal, and columns of special tokens or punctuation",
+}
+LOOKS_OF_ANY = LOOKS | {
     "block": "squares on the diagonal: attention stays within a part of the input",
     "vertical": "columns: all tokens attend to the same few",
-    "diagonal": "a line along the diagonal: attention goes to near tokens",
     "vertical_diagonal": "a line along the diagonal, and columns",
-}
+}  # with columns=any, and in runs of before the option
 
 RULES = {
     kind: LabelRule(
@@ -103,17 +121,19 @@ def claims(tree: xr.DataTree) -> list[Claim]:
         return []
     sure = surely(estimate(dataset, "confidence")) > CLASS_SURE  # [layer, head]
     n, made = documents(tree, dataset["share"]), []
+    looks = LOOKS if dataset.attrs.get("columns") == "special" else LOOKS_OF_ANY
     for kind, name in NAMED.items():
         share = estimate(dataset, "share", pattern=kind)
         if np.isfinite(share.value).any():
             made += claims_where(
                 Estimate(np.where(sure, share.value, np.nan), share.low, share.high),
-                float(np.nanmean(share.value)), RULES[kind], partial(_said, share, kind),
-                kind=kind, name=name, n=n, analysis="patterns",
+                float(np.nanmean(share.value)), RULES[kind],
+                partial(_said, share, kind, looks[kind]), kind=kind, name=name, n=n,
+                analysis="patterns",
             )  # fmt: skip
     return made
 
 
-def _said(share: Estimate, kind: str, layer: int, head: int) -> tuple[str, str]:
+def _said(share: Estimate, kind: str, looks: str, layer: int, head: int) -> tuple[str, str]:
     words = percent(*at(share, layer, head))
-    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {LOOKS[kind]}"
+    return f"{NAMED[kind]}: {words} of maps", f"{words} of its maps show {looks}"

@@ -27,7 +27,9 @@ WIDTH = 0.78  # of a bar, as a share of its place
 GAP = 0.5  # between the bars of two models
 MOST_LETTERS = 24  # of a name below a bar
 LEAST_TOLD = 0.08  # smaller parts have no room for a number
-TITLES = {one.name: one.title for one in CLASSES}
+UNSURE = "unsure"
+LEAST_UNSURE = 1e-9  # what sums of shares leave
+TITLES = {one.name: one.title for one in CLASSES} | {UNSURE: "Unsure"}
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
@@ -40,11 +42,16 @@ def _panels(tree: xr.DataTree) -> list[Panel]:
 def _caption(tree: xr.DataTree) -> str:
     patterns = needed(tree, "patterns")
     sure = float(np.nanmean(patterns["confidence"].values))
+    marked = patterns.attrs.get("columns") == "special"
+    which = (
+        "Columns of special tokens and of punctuation make a map vertical; of hatched maps no "
+        "class is told for sure. "
+    )
     return (
         "Each bar is cut into the shares of maps of each class, mean over the heads of a layer, "
         "and over all heads at the right; classes are told by a network that learned from maps "
         f"labelled by eye, here with a mean confidence of {100 * sure:.0f} %; {over(tree)}. "
-        "After Kovaleva et al. (2019), Figure 2."
+        f"{which if marked else ''}After Kovaleva et al. (2019), Figure 2."
     )
 
 
@@ -52,7 +59,7 @@ def bars_of_runs(runs: Sequence[tuple[str, str]], shares: Floats) -> Figure:
     """One bar for each model and corpus, models apart.
 
     runs    [bar] (model, corpus), the bars of a model one after the other
-    shares  [bar, pattern] in the order of the classes; rows add up to 1
+    shares  [bar, pattern] in the order of the classes; what rows lack of 1 is unsure
     """
     width = SINGLE if len(runs) <= 3 else DOUBLE
     height = 0.85 if width == SINGLE else 0.48
@@ -109,6 +116,12 @@ def _bars(axes: Axes, places: Floats, shares: Floats, *, told: bool) -> None:
                 axes.text(x, low + height / 2, f"{100 * height:.0f}", ha="center", va="center",
                           color="white", fontsize=6)  # fmt: skip
         start = start + part
+    rest = np.where(np.isfinite(shares).any(1), 1 - start, 0)
+    if rest.max(initial=0) > LEAST_UNSURE:
+        axes.bar(
+            places, rest, WIDTH, start, color=color("page"), ec=color("grey"), lw=0.5,
+            hatch="////", label=UNSURE,
+        )  # fmt: skip
     percent_axis(axes, "maps", top=1.0)
     axes.grid(visible=False)
 

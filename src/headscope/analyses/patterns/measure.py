@@ -1,27 +1,32 @@
 """Of which class are the maps of each head: vertical, diagonal, both, block, or none of these?
 
-Kovaleva et al. (2019), section 4.1: a small convolutional network, learned from maps that were
-labelled by eye, tells every map's class. Theirs was not published; ours is
-`patterns.measure_network`, and its card says how far it can be trusted.
+Kovaleva et al. (2019), section 4.1: a network that learned from maps labelled by eye tells every
+map's class. Theirs was not published; ours are `patterns.measure_marked`, in which only columns of
+special tokens and of punctuation make a map vertical, as in the paper, and, as the option
+`columns=any`, `patterns.measure_network`, in which any column does. Their cards say how far they
+can be trusted.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import xarray as xr
 
-from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.classes import COLUMNS, NAMES, PUNCTUATION, SPECIAL
+from headscope.analyses.patterns.map_features import COUNT, features, kinds_of, second_of
+from headscope.analyses.patterns.measure_marked import read_marked
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
-from headscope.core.accumulators import Float64, TopRecords
+from headscope.core.accumulators import Bools, Float64, TopRecords
 from headscope.core.intervals import SHARE, estimate_share
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
+from headscope.corpus.files import check_choice
 from headscope.corpus.stored_inputs import TOKENS, folded, places
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -35,15 +40,38 @@ MOST_HEADS = 400  # of larger models, one map of each class is kept
 STEPS = 255  # of the square root of a weight, in which maps are kept
 ROUND = 1e-4  # of a score: what a batch of another shape changes decides nothing
 SECOND = 0.25  # share from which the second class of a head is shown too
+COLUMNED = [NAMES.index("vertical"), NAMES.index("vertical_diagonal")]
 RECORD = np.dtype([
     ("score", "f8"), ("key", "u8"), ("token", "i4", PLACES), ("count", "i4", PLACES),
     ("map", "u1", (PLACES, PLACES)),
 ])  # fmt: skip
 
 
+class Teller(Protocol):
+    """Tells the classes of maps.
+
+    sha256     of its weights
+    threshold  probability below which no class is told
+    """
+
+    sha256: str
+    threshold: float
+
+    def told(
+        self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
+    ) -> tuple[Float64, Bools]:
+        """[example, head, class] probabilities; [example, head] more on punctuation than special.
+
+        maps   of each example [head, query, key], without padding
+        marks  ids of tokens of punctuation alone
+        """
+        ...
+
+
 class Patterns(Analysis):
     """How often the maps of a head are of each class, how sure the classifier is, and examples.
 
+    columns       which make a map vertical: of "special" tokens and punctuation, or "any"
     classifier    folder of another classifier (`headscope patterns train`); "" for the bundled one
     least_tokens  inputs of fewer are left out
     """
@@ -55,14 +83,22 @@ class Patterns(Analysis):
     costly: ClassVar[bool] = True
 
     def __init__(
-        self, scope: Scope, *, classifier: str = "", least_tokens: int = LEAST_TOKENS
+        self,
+        scope: Scope,
+        *,
+        columns: str = "special",
+        classifier: str = "",
+        least_tokens: int = LEAST_TOKENS,
     ) -> None:
         super().__init__(scope)
+        check_choice("columns", columns, *COLUMNS)
         if least_tokens < 1:
             raise ValueError(f"least_tokens is {least_tokens!r}; wanted 1 or more")
         self.least_tokens = least_tokens
-        self.network, self.sha256 = read_classifier(classifier)
-        self.maps = self.sums(scope.layers, scope.heads, len(NAMES))
+        self.columns = columns
+        self.teller: Teller = (AnyColumns if columns == "any" else MarkedColumns)(classifier)
+        # Of the classes; then maps of which none is told; then columns on punctuation.
+        self.maps = self.sums(scope.layers, scope.heads, len(NAMES) + 2)
         self.sure = self.sums(scope.layers, scope.heads)
         self.count = self.sums()
         self.typical = TypicalMapRecords(scope, NAMES)
@@ -74,11 +110,16 @@ class Patterns(Analysis):
             return
         lengths = batch.lengths[rows]
         maps = [layer.attention[row, :, :n, :n] for row, n in zip(rows, lengths, strict=True)]
-        told = self._told(maps)
+        told, of_punctuation = self.teller.told(
+            maps, [batch.examples[row] for row in rows], batch.vocabulary.marks
+        )
         label, largest = told.argmax(-1), told.max(-1)  # [example, head]
-        is_label = np.arange(len(NAMES)) == label[..., None]  # [example, head, class]
+        sure = largest >= self.teller.threshold
+        is_label = (np.arange(len(NAMES)) == label[..., None]) & sure[..., None]
+        of_punctuation &= is_label[..., COLUMNED].any(-1)
+        counted = np.concatenate([is_label, ~sure[..., None], of_punctuation[..., None]], -1)
         groups = batch.groups[rows]
-        self.maps.add(is_label * 1.0, groups, at=(layer.index,))
+        self.maps.add(counted * 1.0, groups, at=(layer.index,))
         self.sure.add(largest, groups, at=(layer.index,))
         if layer.index == 0:
             self.count.add(np.ones(len(rows)), groups)
@@ -87,20 +128,32 @@ class Patterns(Analysis):
             self.typical.add(layer.index, batch.examples[row], scores, maps[place])
 
     def result(self) -> xr.Dataset:
-        """share[layer, head, pattern], confidence[layer, head], and typical maps."""
-        share = self.share(self.maps, self.count)
-        draws = ratio_of(self.maps, self.count)
+        """share[layer, head, pattern], unsure, punctuation, confidence, and typical maps."""
+        counted = self.share(self.maps, self.count)  # [layer, head, class | unsure | punctuation]
+        share = counted.map(lambda v: v[..., : len(NAMES)])
+        draws = ratio_of(self.maps, self.count)[..., : len(NAMES)]
         maps = self.count.sums * self.scope.heads  # [replicate + 1] of a layer
         by_layer = estimate_share(draws.mean(2), maps[:, None, None])
         whole = estimate_share(draws.mean((1, 2)), maps[:, None] * self.scope.layers)
         sure = self.mean(self.sure, self.count, bounds=SHARE)
         told = "share of maps that are of the class"
+        of_head = ("layer", "head")
         rows = {
-            "share": (share, ("layer", "head", "pattern"), told),
+            "share": (share, (*of_head, "pattern"), told),
             "layer_share": (by_layer, ("layer", "pattern"), f"{told}, mean over heads"),
             "model_share": (whole, ("pattern",), f"{told}, mean over all heads"),
-            "confidence": (sure, ("layer", "head"), "mean probability of the class that was told"),
+            "confidence": (sure, of_head, "mean probability of the likeliest class"),
         }
+        if self.columns == "special":
+            rows["unsure"] = (
+                counted.map(lambda v: v[..., -2]), of_head,
+                "share of maps of which no class is told",
+            )  # fmt: skip
+            rows["punctuation"] = (
+                counted.map(lambda v: v[..., -1]), of_head,
+                "share of maps that are vertical, with a diagonal or without, and whose columns "
+                "of punctuation hold more than those of special tokens",
+            )  # fmt: skip
         variables = {
             name: Variable(value, dims, words, "probability", self.source)
             for name, (value, dims, words) in rows.items()
@@ -110,11 +163,49 @@ class Patterns(Analysis):
         dataset["typical"].encoding = {"zlib": True}  # mostly NaN
         for name in typical:
             dataset[name].attrs["tidy"] = 0  # to be looked at, not to be counted
-        told_by = {"classifier_sha256": self.sha256, "least_tokens": self.least_tokens}
+        told_by = {
+            "columns": self.columns, "classifier_sha256": self.teller.sha256,
+            "least_tokens": self.least_tokens,
+        }  # fmt: skip
         return dataset.assign_coords(coords).assign_attrs(told_by)
 
-    def _told(self, maps: list[torch.Tensor]) -> Float64:
-        """[example, head, class] probabilities; maps of each example [head, query, key]."""
+
+class MarkedColumns:
+    """Tells classes in which only marked columns make a map vertical."""
+
+    def __init__(self, classifier: str) -> None:
+        self.network, self.sha256 = read_marked(classifier)
+        self.threshold = float(self.network.threshold)
+
+    def told(
+        self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
+    ) -> tuple[Float64, Bools]:
+        """Probabilities, and where punctuation holds more than special tokens; as `Teller`."""
+        heads = len(maps[0])
+        known = np.empty((len(maps), heads, COUNT), np.float32)
+        more = np.empty((len(maps), heads), bool)
+        for at, (part, example) in enumerate(zip(maps, examples, strict=True)):
+            kinds = kinds_of(example, marks)
+            here = part.float().cpu().numpy()
+            known[at] = features(here, kinds, second_of(example))
+            columns = here.sum(1)  # [head, key]
+            marked = (columns[:, kinds == kind].sum(1) for kind in (PUNCTUATION, SPECIAL))
+            more[at] = np.greater(*marked)
+        told = self.network.told(known.reshape(-1, COUNT))
+        return told.reshape(len(maps), heads, -1), more
+
+
+class AnyColumns:
+    """Tells classes in which any column makes a map vertical."""
+
+    def __init__(self, classifier: str) -> None:
+        self.network, self.sha256 = read_classifier(classifier)
+        self.threshold = 0.0
+
+    def told(
+        self, maps: list[torch.Tensor], examples: Sequence[Example], marks: frozenset[int]
+    ) -> tuple[Float64, Bools]:
+        """Probabilities, as `Teller`; of punctuation nothing is known."""
         self.network.to(maps[0].device)
         of_head = (len(maps), len(maps[0]), 2, SIDE, SIDE)
         pictures = maps[0].new_empty(of_head, dtype=torch.float32)
@@ -124,7 +215,8 @@ class Patterns(Analysis):
             parts = pictures.flatten(0, 1).split(AT_ONCE)  # type: ignore[no-untyped-call]
             logits = torch.cat([self.network(part) for part in parts])
         probabilities = logits.double().softmax(-1).view(len(maps), -1, len(NAMES))
-        return to_float64(probabilities)  # [example, head, class]
+        told = to_float64(probabilities)  # [example, head, class]
+        return told, np.zeros(told.shape[:2], bool)
 
 
 class TypicalMapRecords(AnalysisPart):

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns.classes import CLASSES, NAMES, PUNCTUATION, SPECIAL, Kinds
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color, house_style, ramp_map
 from headscope.errors import HeadscopeError, InputError
@@ -113,6 +113,10 @@ def annotation_page(session: Session, annotator: str) -> tuple[bytes, str]:
     data = {
         "sizes": session.sizes,
         "boundaries": [session.boundary(n) for n in range(len(session))],
+        "kinds": [
+            [] if (kinds := session.kinds(n)) is None else kinds.tolist()
+            for n in range(len(session))
+        ],
         "labels": [kept.get(n) for n in range(len(session))],
         "classes": [{"key": c.key, "name": c.name, "title": c.title} for c in CLASSES],
     }
@@ -235,6 +239,8 @@ class _Handler(BaseHTTPRequestHandler):
 # --- sheets, to be labelled away from a screen ------------------------------------------------
 
 ROWS, COLUMNS = 4, 5
+MARKED = {SPECIAL: "vermillion", PUNCTUATION: "blue"}
+MARKS_TOLD = "red: special tokens     blue: punctuation     black: the second sentence begins"
 PER_SHEET = ROWS * COLUMNS
 
 
@@ -244,18 +250,25 @@ def write_sheets(session: Session) -> list[Path]:
     for first in range(0, len(session), PER_SHEET):
         numbers = range(len(session))[first : first + PER_SHEET]
         boundaries = [session.boundary(number) for number in numbers]
-        figure = sheet([session.map(number) for number in numbers], boundaries, first=first)
+        kinds = [session.kinds(number) for number in numbers]
+        maps = [session.map(number) for number in numbers]
+        figure = sheet(maps, boundaries, first=first, kinds=kinds)
         files.append(save_picture(figure, session.folder / "sheets" / f"{first:04d}.png"))
     return files
 
 
-def sheet(maps: Sequence[Map], boundaries: Sequence[int], *, first: int) -> Figure:
+def sheet(
+    maps: Sequence[Map], boundaries: Sequence[int], *, first: int,
+    kinds: Sequence[Kinds | None] | None = None,
+) -> Figure:  # fmt: skip
     """At most PER_SHEET numbered maps, by the square root of each map's own largest weight.
 
-    Nothing says which model, layer or head it is. Ticks mark where a second segment begins.
+    Nothing says which model, layer or head it is. Ticks mark where a second segment begins,
+    coloured ones the rows and columns of special tokens and of punctuation.
 
     boundaries  the first token of the second segment; -1 for none
     first       the number of the first map
+    kinds       [map] of each token, see `map_features`; None where it is not known
     """
     with house_style():
         figure = Figure(figsize=(10, 8.8), layout="constrained")
@@ -263,9 +276,12 @@ def sheet(maps: Sequence[Map], boundaries: Sequence[int], *, first: int) -> Figu
         for number, axes in enumerate(grid.flat):
             if number < len(maps):
                 _show(axes, maps[number], boundaries[number], str(first + number))
+                _mark(axes, kinds[number] if kinds else None)
             else:
                 axes.axis("off")
         key = "     ".join(f"{c.key}  {c.title}" for c in CLASSES)
+        if kinds:
+            key += f"\n{MARKS_TOLD}"
         figure.supxlabel(key, fontsize=9, color=color("muted"))
     return figure
 
@@ -279,3 +295,13 @@ def _show(axes: Axes, kept: Map, boundary: int, name: str) -> None:
     axes.set_xticks(edge, [""] * len(edge))
     axes.set_yticks(edge, [""] * len(edge))
     axes.tick_params(length=5, width=1, color=color("ink"), top=True, right=True)
+
+
+def _mark(axes: Axes, kinds: Kinds | None) -> None:
+    """Coloured ticks outside the frame, above and to the left, at marked tokens."""
+    for kind, name in MARKED.items():
+        for place in np.flatnonzero(kinds == kind) if kinds is not None else ():
+            edges, beyond = (place - 0.5, place + 0.5), -0.5 - 0.025 * axes.get_xlim()[1]
+            for x, y in ((edges, (beyond, beyond)), ((beyond, beyond), edges)):
+                axes.plot(x, y, color=color(name), lw=2.5, clip_on=False, solid_capstyle="butt",
+                          scalex=False, scaley=False)  # fmt: skip

@@ -1,7 +1,8 @@
 """A labelling session: its maps, what each annotator says of them, and how far annotators agree.
 
     SESSION/maps.npz          the maps, flat, with their sizes
-    SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary
+    SESSION/provenance.csv    number, model, sha256, text, document, example, layer, head, boundary,
+                              special, punctuation (places of such tokens)
     SESSION/labels-NAME.csv   number,label: one line per decision, appended; "undo" takes one back
     SESSION/sheets/           contact sheets
 
@@ -23,7 +24,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headscope.analyses.patterns.classes import CLASSES, NAMES
+from headscope.analyses.patterns.classes import (
+    CLASSES,
+    CONTENT,
+    NAMES,
+    PUNCTUATION,
+    SPECIAL,
+    Kinds,
+)
 from headscope.core.accumulators import Ints
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
@@ -31,7 +39,10 @@ from headscope.errors import InputError
 Map = npt.NDArray[np.float16]
 
 UNDO = "undo"
-FIELDS = ("number", "model", "sha256", "text", "document", "example", "layer", "head", "boundary")
+FIELDS = (
+    "number", "model", "sha256", "text", "document", "example", "layer", "head", "boundary",
+    "special", "punctuation",
+)  # fmt: skip
 _NAME = re.compile(r"[\w.-]{1,40}")
 _MEANT = {**{c.key: c.name for c in CLASSES}, **{n: n for n in (*NAMES, UNDO)}}
 
@@ -40,8 +51,10 @@ _MEANT = {**{c.key: c.name for c in CLASSES}, **{n: n for n in (*NAMES, UNDO)}}
 class Drawn:
     """One map that was drawn, with where it comes from.
 
-    map       [query, key] attention of real tokens
-    boundary  the first token of the second segment; -1 for none
+    map          [query, key] attention of real tokens
+    boundary     the first token of the second segment; -1 for none
+    special      places of special tokens; none: the first counts as one
+    punctuation  places of tokens of punctuation alone
     """
 
     model: str
@@ -53,6 +66,8 @@ class Drawn:
     head: int
     boundary: int
     map: Map
+    special: tuple[int, ...] = ()
+    punctuation: tuple[int, ...] = ()
 
 
 class Session:
@@ -118,6 +133,16 @@ class Session:
     def boundary(self, number: int) -> int:
         """The first token of the second segment; -1 for none."""
         return self._boundaries[number]
+
+    def kinds(self, number: int) -> Kinds | None:
+        """[token] of which kind each token is; None in sessions of before this was kept."""
+        row = self.provenance[number]
+        if row.get("special") is None or row.get("punctuation") is None:
+            return None
+        kinds = np.full(self.sizes[number], CONTENT, np.int8)
+        kinds[[int(place) for place in row["punctuation"].split()]] = PUNCTUATION
+        kinds[[int(place) for place in row["special"].split()] or [0]] = SPECIAL
+        return kinds
 
     def labels(self, annotator: str) -> dict[int, str]:
         """number → label of what this annotator has said so far, the latest decision last.
@@ -207,7 +232,10 @@ def _write_provenance(drawn: Sequence[Drawn], path: str) -> None:
         writer = csv.writer(file)
         writer.writerow(FIELDS)
         for number, one in enumerate(drawn):
-            writer.writerow([number, *(getattr(one, field) for field in FIELDS[1:])])
+            values = (getattr(one, field) for field in FIELDS[1:])
+            writer.writerow(
+                [number, *(" ".join(map(str, v)) if isinstance(v, tuple) else v for v in values)]
+            )
 
 
 def _write_maps(drawn: Sequence[Drawn], path: str) -> None:

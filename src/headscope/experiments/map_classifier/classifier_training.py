@@ -255,12 +255,7 @@ def trained(
     raises  InputError if there are fewer than FOLDS maps of a class
     """
     seen, labels = labelled.seen, labelled.labels
-    count = Counter(NAMES[label] for label in labels.tolist())
-    if few := [name for name in NAMES if count[name] < FOLDS]:
-        raise InputError(
-            f"found {', '.join(f'{count[name]} {name}' for name in few)} maps; wanted {FOLDS} or "
-            "more of each class: label more, or learn with the bundled maps"
-        )
+    count = counted(labels)
     epochs = epochs or EPOCHS
     tell(f"learning from {MADE} made maps")
     start = taught(seed=seed, maps=MADE)
@@ -273,11 +268,22 @@ def trained(
         "maps_sha256": sha256_of((seen.tobytes(), labels.tobytes())),
         "made_maps": MADE, "epochs": epochs, "seed": seed, "headscope_version": __version__,
         "scores": {
-            name: {held_out: _numbers(one) for held_out, one in of_name.items()}
+            name: {held_out: numbers_of(one) for held_out, one in of_name.items()}
             for name, of_name in scores.items()
         },
     }  # fmt: skip
     return network, card, scores
+
+
+def counted(labels: Labels) -> Counter[str]:
+    """How many maps of each class there are; raises InputError if fewer than FOLDS are of one."""
+    count = Counter(NAMES[label] for label in labels.tolist())
+    if few := [name for name in NAMES if count[name] < FOLDS]:
+        raise InputError(
+            f"found {', '.join(f'{count[name]} {name}' for name in few)} maps; wanted {FOLDS} or "
+            "more of each class: label more, or learn with the bundled maps"
+        )
+    return count
 
 
 def _scores(
@@ -285,7 +291,7 @@ def _scores(
     tell: Callable[[str], None],
 ) -> Scores:  # fmt: skip
     seen, labels = labelled.seen, labelled.labels
-    models = labelled.models
+    models = labelled.origins
     held = {"Held-out maps": folds_over_maps(labels, models, count=FOLDS, seed=seed)}
     if len(set(models)) > 1:
         held["Held-out models"] = folds_over_models(models)
@@ -305,7 +311,8 @@ def _scores(
     return scores
 
 
-def _numbers(score: Score) -> dict[str, Any]:
+def numbers_of(score: Score) -> dict[str, Any]:
+    """What a card says of a score."""
     return {
         "macro_f1": round(score.macro_f1, 4), "ci_low": round(score.low, 4),
         "ci_high": round(score.high, 4),

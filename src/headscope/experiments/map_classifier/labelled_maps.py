@@ -1,9 +1,10 @@
 """The maps that annotators see, drawn from models, and those that they labelled.
 
-The bundled set: 1,469 real maps of six models on five kinds of text. 720 were drawn evenly over
-layers, 120 for their weight within segments, and 629 by what an earlier classifier guessed, because
-blocks, diagonals and heterogeneous maps are rare. Two annotators labelled every map and saw nothing
-but its picture; where they disagree, a third look decided.
+The bundled set: 1,218 real maps, whole, of six networks (and of one of them fine-tuned) on single
+sentences and on pairs. Two annotators labelled every map, saw its picture, which rows and columns
+are special or punctuation and how much weight they hold, and where a second sentence begins, and
+nothing of model, layer, head, text or each other; where they disagree, a third look decided. 688 of
+them were labelled before, from the picture alone, when any column made a map vertical.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from importlib import resources
 
 import numpy as np
 
-from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL, Kinds
+from headscope.analyses.patterns.map_features import Features, features, kinds_of
 from headscope.analyses.patterns.measure_network import Seen, seen_bytes
 from headscope.core.accumulators import Ints, generator
 from headscope.corpus.document import Example
@@ -26,21 +28,52 @@ from headscope.experiments.map_classifier.annotation_session import Drawn, Map, 
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, show_layers
 
-LEVELS = 15  # in which the bundled pictures are kept, to be small
+LEVELS = 255  # of the root of a weight, in which the bundled maps are kept
+ANNOTATIONS = ("first", "second", "third", "label")
+
+
+@dataclass(frozen=True)
+class MarkedMap:
+    """A map with what is known of its tokens.
+
+    map     [query, key]
+    kinds   [token] see `map_features`; None where it is not known
+    second  the first token of the second sentence; 0 where there is one
+    """
+
+    map: Features
+    kinds: Kinds | None
+    second: int
+
+    def features(self) -> Features:
+        """[feature] as the classifier of marked columns sees the map."""
+        kinds = self.kinds
+        if kinds is None:
+            raise InputError(
+                "found maps of a session that does not say which tokens are special; wanted a "
+                "session drawn by this version, or --columns any"
+            )
+        numbers: Features = features(self.map[None], kinds, self.second)[0]
+        return numbers
 
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Maps as the classifier sees them, with their labels.
+    """Maps with their labels.
 
-    seen        [map, 2, SIDE, SIDE]
-    provenance  one row a map: model, sha256, text, example, layer, head, tokens, boundary; how it
-                was drawn; what each annotator said (first, second, third; "" for nothing); and the
-                label
+    maps        the maps
+    provenance  one row a map: model and the network that it came from, sha256, text, example,
+                layer, head, tokens, boundary; how it was drawn; what each annotator said (first,
+                second, third; "" for nothing); and the label
     """
 
-    seen: Seen
+    maps: list[MarkedMap]
     provenance: list[dict[str, str]]
+
+    @cached_property
+    def seen(self) -> Seen:
+        """[map, 2, SIDE, SIDE] the pictures that the classifier of any columns sees."""
+        return np.concatenate([seen_bytes(one.map[None]) for one in self.maps])
 
     @cached_property
     def labels(self) -> Ints:
@@ -52,17 +85,38 @@ class LabelledMaps:
         """[map] names."""
         return [row["model"] for row in self.provenance]
 
+    @property
+    def origins(self) -> list[str]:
+        """[map] the network that a model was fine-tuned from, or the model itself."""
+        return [row.get("origin") or row["model"] for row in self.provenance]
+
     def __len__(self) -> int:
         return len(self.provenance)
 
 
-def bundled_labels() -> LabelledMaps:
-    """The labelled set that comes with headscope."""
+def bundled_labels(columns: str = "special") -> LabelledMaps:
+    """The labelled set that comes with headscope.
+
+    columns  "special": labels by the definitions of `classes.CLASSES`; "any": the maps that were
+             labelled by all their columns too, with those labels
+    """
     folder = resources.files(__package__) / "data"
     with (folder / "labelled.npz").open("rb") as file, np.load(file, allow_pickle=False) as kept:
-        seen: Seen = kept["seen"] * np.uint8(255 // LEVELS)
-    rows = csv.DictReader((folder / "labelled.csv").read_text("utf-8").splitlines())
-    return LabelledMaps(seen, list(rows))
+        roots, kinds = kept["roots"], kept["kinds"]
+        sizes, largest = kept["sizes"].astype(int), kept["largest"]
+    rows = list(csv.DictReader((folder / "labelled.csv").read_text("utf-8").splitlines()))
+    cells = np.split(roots, np.cumsum(sizes**2)[:-1])
+    tokens = np.split(kinds, np.cumsum(sizes)[:-1])
+    maps = []
+    for row, n, flat, kind, scale in zip(rows, sizes, cells, tokens, largest, strict=True):
+        weights = (flat.reshape(n, n) / np.float32(LEVELS)) ** 2 * scale  # [query, key]
+        maps.append(MarkedMap(weights.astype(np.float32), kind, max(int(row["boundary"]), 0)))
+    both = LabelledMaps(maps, rows)
+    if columns == "special":
+        return both
+    there = [place for place, row in enumerate(rows) if row["any_label"]]
+    again = [rows[place] | {k: rows[place][f"any_{k}"] for k in ANNOTATIONS} for place in there]
+    return LabelledMaps([maps[place] for place in there], again)
 
 
 def labels_of(session: Session) -> LabelledMaps:
@@ -81,15 +135,23 @@ def labels_of(session: Session) -> LabelledMaps:
             f"{session.folder}: found no map with a label that nobody disputes; wanted some: "
             f"headscope patterns annotate -o {session.folder}"
         )
-    seen = np.concatenate([seen_bytes(session.map(number)[None]) for number in agreed])
+    maps = [
+        MarkedMap(
+            session.map(number).astype(np.float32), session.kinds(number),
+            max(session.boundary(number), 0),
+        )
+        for number in agreed
+    ]  # fmt: skip
     rows = [{**session.provenance[number], "label": next(iter(said[number]))} for number in agreed]
-    return LabelledMaps(seen, rows)
+    return LabelledMaps(maps, rows)
 
 
 def joined(parts: Sequence[LabelledMaps]) -> LabelledMaps:
     """Several sets as one."""
-    seen = np.concatenate([part.seen for part in parts])
-    return LabelledMaps(seen, [row for part in parts for row in part.provenance])
+    return LabelledMaps(
+        [one for part in parts for one in part.maps],
+        [row for part in parts for row in part.provenance],
+    )
 
 
 # --- maps to be labelled ----------------------------------------------------------------------
@@ -115,8 +177,11 @@ def draw(
         origin = (name, model.sha256, text, example.document, example.id)
         second = np.flatnonzero(example.segment_ids)
         boundary = int(second[0]) if len(second) else -1
+        kinds = kinds_of(example, model.vocabulary.marks)
+        marked = [tuple(np.flatnonzero(kinds == k).tolist()) for k in (SPECIAL, PUNCTUATION)]
         for layer, head, kept in _maps(model, example, heads):
-            drawn.append(Drawn(*origin, model.shape.number(layer), head, boundary, kept))
+            number = model.shape.number(layer)
+            drawn.append(Drawn(*origin, number, head, boundary, kept, *marked))
     return drawn
 
 

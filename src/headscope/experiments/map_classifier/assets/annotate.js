@@ -213,7 +213,8 @@ function blank() {
   at("ticks").replaceChildren();
 }
 
-// Where the second segment begins, on all four sides of the frame.
+// Where the second segment begins, on all four sides of the frame; above and to the left, which
+// tokens are special (1) or punctuation (2).
 function mark(side, size) {
   const boundary = data.boundaries[state.number];
   const place = PAD + (boundary / size) * side - 0.75;
@@ -222,8 +223,15 @@ function mark(side, size) {
     { left: place, top: 0, width: 1.5, height: PAD - 1 }, { left: place, top: far, width: 1.5, height: PAD - 1 },
     { left: 0, top: place, width: PAD - 1, height: 1.5 }, { left: far, top: place, width: PAD - 1, height: 1.5 },
   ];
-  at("ticks").replaceChildren(...marks.map((given) => {
+  data.kinds[state.number].forEach((kind, token) => {
+    if (kind === 0) return;
+    const start = PAD + (token / size) * side;
+    const wide = Math.max(side / size, 1.5);
+    marks.push({ kind, left: start, top: 0, width: wide, height: PAD - 3 }, { kind, left: 0, top: start, width: PAD - 3, height: wide });
+  });
+  at("ticks").replaceChildren(...marks.map(({ kind = 0, ...given }) => {
     const tick = document.createElement("i");
+    if (kind) tick.dataset.kind = kind;
     for (const [name, value] of Object.entries(given)) tick.style[name] = `${value}px`;
     return tick;
   }));

@@ -1,0 +1,119 @@
+"""Of which class is a map, as Kovaleva et al. (2019, §4.1) define the classes?
+
+A column makes a map vertical where it stands on a special token or on punctuation, and squares are
+blocks where they end with a sentence of a pair. So a map is told not from its picture alone: from
+numbers that know which columns are marked and where the second sentence begins (`map_features`).
+A few small networks read them; their mean, sharpened or flattened by a temperature, is the
+probability of each class, and below a threshold none is told. Temperature and threshold come from
+maps that the networks had not learned from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import nn
+
+from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.map_features import COUNT, Features
+from headscope.core.accumulators import Float64
+from headscope.core.whole_file import write_whole
+from headscope.errors import InputError
+
+MEMBERS, HIDDEN = 10, (64, 32)
+FARTHEST = 5.0  # standard deviations: what is rarer counts as this
+WEIGHTS, CARD = "special.safetensors", "special.json"
+
+
+class MarkedClassifier(nn.Module):
+    """[map, feature] -> [map, class] probabilities: the mean of several small networks."""
+
+    center: torch.Tensor
+    spread: torch.Tensor
+    temperature: torch.Tensor
+    threshold: torch.Tensor
+
+    def __init__(self, members: int = MEMBERS, hidden: Sequence[int] = HIDDEN) -> None:
+        super().__init__()
+        sizes = (COUNT, *hidden, len(NAMES))
+        self.weights = nn.ParameterList(
+            nn.Parameter(torch.zeros(members, a, b)) for a, b in pairwise(sizes)
+        )
+        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(members, 1, b)) for b in sizes[1:])
+        for name, value in (("center", 0.0), ("spread", 1.0)):
+            self.register_buffer(name, torch.full((COUNT,), value))
+        for name, value in (("temperature", 1.0), ("threshold", 0.0)):
+            self.register_buffer(name, torch.tensor(value))
+
+    def scaled(self, features: torch.Tensor) -> torch.Tensor:
+        """[map, feature] in standard deviations of the maps that were learned from."""
+        return ((features - self.center) / self.spread).clamp(-FARTHEST, FARTHEST)
+
+    def logits(self, scaled: torch.Tensor, *, dropped: float = 0.0) -> torch.Tensor:
+        """[member, map, class]; scaled [map, feature], or [member, map, feature]."""
+        values = scaled.expand(len(self.weights[0]), *scaled.shape[-2:])
+        for at, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if at:
+                values = nn.functional.dropout(values.relu(), dropped, training=dropped > 0)
+            values = torch.baddbmm(bias, values, weight)
+        return values
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """[map, class] probabilities, float64."""
+        each = self.logits(self.scaled(features)).double().softmax(-1)
+        mean: torch.Tensor = each.mean(0).clamp_min(1e-9).log() / self.temperature
+        return mean.softmax(-1)
+
+    def told(self, features: Features) -> Float64:
+        """[map, class] probabilities."""
+        with torch.inference_mode():
+            return np.asarray(self(torch.from_numpy(features)).numpy(), np.float64)
+
+
+def write_marked(network: MarkedClassifier, card: Mapping[str, Any], folder: Path) -> None:
+    """Weights and card; each file appears whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
+    text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
+    for name, data in ((WEIGHTS, content), (CARD, text.encode())):
+        write_whole(folder / name, data)
+
+
+def read_marked_card() -> dict[str, Any]:
+    """The card of the bundled classifier."""
+    file = resources.files("headscope.analyses.patterns") / "data" / CARD
+    card: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return card
+
+
+def read_marked(folder: str | Path = "") -> tuple[MarkedClassifier, str]:
+    """A classifier ready to use, and the SHA-256 of its weights.
+
+    folder  one that `headscope patterns train` wrote; "" for the bundled one
+    raises  InputError where there is none, or one of another shape
+    """
+    own = resources.files("headscope.analyses.patterns") / "data"
+    try:
+        content = ((Path(folder) if str(folder) else own) / WEIGHTS).read_bytes()
+        tensors = load(content)
+        shapes = [tensors[name].shape for name in sorted(tensors) if name.startswith("weights.")]
+        network = MarkedClassifier(shapes[0][0], [shape[2] for shape in shapes[:-1]])
+        network.load_state_dict(tensors)
+    except (OSError, SafetensorError, RuntimeError, IndexError) as error:
+        told = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
+            "`headscope patterns train -o FOLDER` wrote (`--columns any` needs one that was "
+            "trained so)"
+        ) from error
+    return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()

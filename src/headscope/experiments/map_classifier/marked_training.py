@@ -1,0 +1,297 @@
+"""Trains the classifier that knows marked columns, and holds it against maps it has not seen.
+
+Of a training set, a fifth after the other is left out of some of the networks. What these say of
+the maps that they have not seen sets the temperature and the threshold; so both, like everything
+else, are chosen without any label of the maps that a score is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from sklearn.metrics import f1_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+from torch import nn
+
+from headscope import __version__
+from headscope.analyses.patterns.classes import NAMES, SPECIAL
+from headscope.analyses.patterns.map_features import Features
+from headscope.analyses.patterns.measure_marked import MarkedClassifier
+from headscope.core.accumulators import Bools, Float64, Ints, generator
+from headscope.experiments.map_classifier.annotation_session import agreement
+from headscope.experiments.map_classifier.classifier_training import (
+    Fold,
+    Scores,
+    counted,
+    folds_over_maps,
+    folds_over_models,
+    numbers_of,
+    score,
+)
+from headscope.experiments.map_classifier.labelled_maps import LabelledMaps, MarkedMap
+
+FOLDS = 5  # of the training set, each left out of two networks
+MEMBERS = 2 * FOLDS
+STEPS, BATCH, RATE, DECAY = 600, 128, 4e-3, 0.02
+DROPPED, NOISE = 0.25, 0.1  # of hidden values; in standard deviations of a feature
+SMOOTHING = 0.05  # of labels: annotators differ on one map in ten
+REAL = 0.5  # share of a batch that is maps as they are; the others are varied
+RIGHT = 0.9  # of the maps whose class is told: as often as two annotators agree
+HELD_OUT = "held_out.npz"  # probabilities of maps that were held out, with their labels
+BINS = 10  # of probabilities, for the calibration error
+
+
+def varied(one: MarkedMap, rng: np.random.Generator) -> MarkedMap:
+    """The same map a little otherwise, in ways that keep its class.
+
+    Some are turned by 180°, some lose up to a third of the tokens that are not special, of some no
+    token sees a later one. Rows add up to what they did, or to 1 where tokens are left out.
+    """
+    weights, kinds, second = one.map, one.kinds, one.second
+    if kinds is None:
+        return one
+    causal = np.triu(weights, 1).sum() < 1e-4 * len(weights)
+    if rng.random() < 0.5 and not causal:
+        weights, kinds = weights[::-1, ::-1], kinds[::-1]
+        second = len(kinds) - second if second else 0
+    if rng.random() < 0.6:
+        kept = (rng.random(len(kinds)) > rng.uniform(0.05, 0.35)) | (kinds == SPECIAL)
+        first = int(kept[:second].sum())
+        if kept.sum() >= 10 and (not second or 3 <= first <= kept.sum() - 3):
+            weights, kinds, second = _sharing(weights[kept][:, kept]), kinds[kept], first
+    if rng.random() < 0.4:
+        weights = _sharing(np.tril(weights))
+    return MarkedMap(np.ascontiguousarray(weights, np.float32), kinds, second)
+
+
+def _sharing(weights: Features) -> Features:
+    rows: Features = weights / np.maximum(weights.sum(1, keepdims=True), 1e-9)
+    return rows
+
+
+def versions(maps: Sequence[MarkedMap], *, count: int = 6, seed: int = 0) -> Features:
+    """[version, map, feature]: first the maps as they are, then varied."""
+    rng = generator(seed, "varied maps")
+    each = [[one.features() for one in maps]]
+    each += [[varied(one, rng).features() for one in maps] for _ in range(count)]
+    return np.array(each, np.float32)
+
+
+def train(given: Features, labels: Ints, *, seed: int = 0, steps: int = STEPS) -> MarkedClassifier:
+    """A classifier of these maps, its temperature and threshold set on maps held out within.
+
+    given   [version, map, feature] of `versions`
+    labels  [map] places in NAMES
+    """
+    unseen = _unseen(labels, seed)  # [member, map]
+    network = MarkedClassifier(MEMBERS)
+    real = torch.from_numpy(given[0])
+    network.center.copy_(real.mean(0))
+    network.spread.copy_(real.std(0) + 1e-3)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        _fit(network, network.scaled(torch.from_numpy(given)), labels, ~unseen, steps)
+    network.eval().requires_grad_(False)
+    _calibrate(network, given[0], labels, unseen)
+    return network
+
+
+def _unseen(labels: Ints, seed: int) -> Bools:
+    """[member, map] which maps a network does not learn from."""
+    unseen = np.zeros((MEMBERS, len(labels)), bool)
+    fewest = int(np.bincount(labels, minlength=len(NAMES)).min())
+    if fewest >= FOLDS:
+        kfold = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+        for fold, (_, out) in enumerate(kfold.split(labels, labels)):
+            unseen[fold::FOLDS, out] = True
+    else:
+        for fold in range(FOLDS):
+            unseen[fold::FOLDS, fold::FOLDS] = True
+    return unseen
+
+
+def _fit(
+    network: MarkedClassifier, scaled: torch.Tensor, labels: Ints, allowed: Bools, steps: int
+) -> None:
+    for weight in network.weights:
+        nn.init.uniform_(weight, -1, 1).data.mul_((6 / sum(weight.shape[1:])) ** 0.5)
+    counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
+    rarity = (counts.sum() / counts / len(NAMES)).sqrt()
+    groups = [
+        {"params": list(network.weights), "weight_decay": DECAY},
+        {"params": list(network.biases), "weight_decay": 0.0},
+    ]
+    learner = torch.optim.AdamW(groups, lr=RATE)
+    rate = torch.optim.lr_scheduler.OneCycleLR(learner, RATE, total_steps=steps, pct_start=0.1)
+    odds, told = torch.from_numpy(allowed).double(), torch.from_numpy(labels)
+    for _ in range(steps):
+        places = torch.multinomial(odds, BATCH, replacement=True)  # [member, example]
+        version = torch.randint(0, len(scaled), places.shape)
+        version[torch.rand(places.shape) < REAL] = 0
+        batch = scaled[version, places]
+        logits = network.logits(batch + NOISE * torch.randn_like(batch), dropped=DROPPED)
+        loss = len(places) * nn.functional.cross_entropy(
+            logits.flatten(0, 1), told[places].flatten(), weight=rarity, label_smoothing=SMOOTHING
+        )
+        learner.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        learner.step()
+        rate.step()
+
+
+def _calibrate(network: MarkedClassifier, given: Features, labels: Ints, unseen: Bools) -> None:
+    """Set temperature and threshold by what the networks say of maps they have not seen."""
+    with torch.inference_mode():
+        logits = network.logits(network.scaled(torch.from_numpy(given)))
+        each = logits.double().softmax(-1).numpy()  # [member, map, class]
+    weights = unseen[..., None]
+    mean = np.log(((each * weights).sum(0) / weights.sum(0)).clip(1e-9))  # [map, class]
+    places = np.arange(len(labels))
+
+    def surprise(temperature: float) -> float:
+        return float(-np.log(_softmax(mean / temperature)[places, labels].clip(1e-9)).mean())
+
+    temperature = minimize_scalar(surprise, bounds=(0.2, 5), method="bounded").x
+    network.temperature.fill_(float(temperature))
+    network.threshold.fill_(threshold(_softmax(mean / temperature), labels))
+
+
+def _softmax(logits: Float64) -> Float64:
+    shares: Float64 = np.exp(logits - logits.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    return shares
+
+
+def threshold(probabilities: Float64, labels: Ints) -> float:
+    """The least probability from which on told classes are right as often as annotators agree.
+
+    probabilities  [map, class] of maps that were not learned from
+    """
+    sure = probabilities.max(-1)
+    order = np.argsort(-sure, kind="stable")
+    right = (probabilities.argmax(-1) == labels)[order]
+    shares = np.cumsum(right) / np.arange(1, len(right) + 1)
+    enough = np.flatnonzero(shares >= RIGHT)
+    return float(sure[order[enough[-1]]]) if len(enough) else 1.0
+
+
+def calibration_error(probabilities: Float64, labels: Ints) -> float:
+    """Expected calibration error (Guo et al. 2017) of the likeliest class, in BINS bins."""
+    sure, right = probabilities.max(-1), probabilities.argmax(-1) == labels
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    each = [(bins == at) for at in range(BINS)]
+    return float(sum(abs(right[here].sum() - sure[here].sum()) for here in each) / len(labels))
+
+
+def held_out(
+    given: Features, labels: Ints, folds: Sequence[Fold], *, seed: int = 0, steps: int = STEPS
+) -> tuple[Float64, Bools]:
+    """[map, class] probabilities by networks that saw neither map nor label; [map] told or unsure.
+
+    folds  (training, test); what a fold leaves out is used for nothing of its network
+    """
+    told = np.full((len(labels), len(NAMES)), np.nan)
+    sure = np.zeros(len(labels), bool)
+    for fitted, out in folds:
+        network = train(given[:, fitted], labels[fitted], seed=seed, steps=steps)
+        told[out] = network.told(given[0][out])
+        sure[out] = told[out].max(-1) >= float(network.threshold)
+    return told, sure
+
+
+def _rules(given: Features, labels: Ints, folds: Sequence[Fold], seed: int) -> Ints:
+    """The baseline: a tree of at most 12 rules on the same features."""
+    told = np.full(len(labels), -1)
+    for fitted, out in folds:
+        tree = DecisionTreeClassifier(
+            max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
+        )
+        told[out] = tree.fit(given[0][fitted], labels[fitted]).predict(given[0][out])
+    return told
+
+
+HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
+
+
+def trained(
+    labelled: LabelledMaps, *, epochs: int | None = None, seed: int = 0, scored: bool = True,
+    tell: Callable[[str], None] = lambda text: None,
+) -> tuple[MarkedClassifier, dict[str, Any], Scores, HeldOut]:  # fmt: skip
+    """A classifier that learned from all maps; its card, its scores, and what they are of.
+
+    scored  False leaves cross-validation out
+    tell    is given a sentence when a step begins
+    raises  InputError if there are too few maps of a class, or tokens are not known
+    """
+    labels = labelled.labels
+    count = counted(labels)
+    steps = STEPS if epochs is None else epochs * -(-len(labels) // BATCH)
+    given = versions(labelled.maps, seed=seed)
+    card: dict[str, Any] = {
+        "columns": "special", "maps": len(labelled), "maps_by_class": dict(count),
+        "maps_by_model": dict(Counter(labelled.models)), "steps": steps, "seed": seed,
+        "headscope_version": __version__, **_annotators(labelled),
+    }  # fmt: skip
+    scores: Scores = {}
+    told: HeldOut = {}
+    if scored:
+        scores, told, card["scores"] = _scored(labelled, given, seed, steps, tell)
+    else:
+        card["scores"] = {}
+    tell(f"learning from all {len(labelled)} labelled maps")
+    network = train(given, labels, seed=seed, steps=steps)
+    card["temperature"], card["threshold"] = float(network.temperature), float(network.threshold)
+    return network, card, scores, told
+
+
+def _scored(
+    labelled: LabelledMaps, given: Features, seed: int, steps: int, tell: Callable[[str], None]
+) -> tuple[Scores, HeldOut, dict[str, Any]]:
+    labels, origins = labelled.labels, labelled.origins
+    held = {"Held-out maps": folds_over_maps(labels, origins, count=FOLDS, seed=seed)}
+    if len(set(origins)) > 1:
+        held["Held-out models"] = folds_over_models(origins)
+    scores: Scores = {"network": {}, "rules": {}}
+    probabilities: HeldOut = {}
+    numbers: dict[str, Any] = {"network": {}, "rules": {}}
+    for what, folds in held.items():
+        tell(f"{what.lower()}: {len(folds)} times")
+        told, sure = held_out(given, labels, folds, seed=seed, steps=steps)
+        probabilities[what] = told
+        scores["network"][what] = score(labels, told.argmax(-1), seed=seed)
+        scores["rules"][what] = score(labels, _rules(given, labels, folds, seed), seed=seed)
+        numbers["rules"][what] = numbers_of(scores["rules"][what])
+        numbers["network"][what] = numbers_of(scores["network"][what]) | {
+            "calibration_error": round(calibration_error(told, labels), 4),
+            "unsure": round(float(1 - sure.mean()), 4),
+            "right_where_sure": round(float((told.argmax(-1) == labels)[sure].mean()), 4),
+            "macro_f1_where_sure": round(
+                float(f1_score(labels[sure], told[sure].argmax(-1), average="macro")), 4
+            ),
+        }
+    return scores, probabilities, numbers
+
+
+def _annotators(labelled: LabelledMaps) -> dict[str, Any]:
+    """How far the first two annotators agree, where there are two."""
+    first, second = (
+        {at: row[name] for at, row in enumerate(labelled.provenance) if row.get(name)}
+        for name in ("first", "second")
+    )
+    agreed = agreement(first, second)
+    if not agreed.count:
+        return {}
+    both = sorted(first.keys() & second.keys())
+    said = [first[at] for at in both], [second[at] for at in both]
+    return {
+        "annotators": {
+            "maps": agreed.count, "kappa": round(agreed.kappa, 4),
+            "macro_f1": round(float(f1_score(*said, average="macro")), 4),
+        }
+    }  # fmt: skip
