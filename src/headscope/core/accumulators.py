@@ -242,13 +242,6 @@ def ratio(numerator: Float64, denominator: Float64) -> Float64:
     return out
 
 
-def mean_ranks(values: Array) -> Float64:
-    """[unit] the rank of each of values [unit], from 1, the smallest; ties share their mean."""
-    _, at, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Float64 = (np.cumsum(count) - (count - 1) / 2)[at]
-    return ranks
-
-
 def correlation(first: Array, second: Array) -> Float64:
     """[...] Pearson's r over the last axis, Spearman's ρ of ranks; NaN where one is constant."""
     x, y = (side - side.mean(-1, keepdims=True) for side in (first, second))

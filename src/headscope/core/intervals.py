@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from headscope.core.accumulators import Float64, correlation, generator, mean_ranks, ratio
+from headscope.core.accumulators import Float64, correlation, generator, ratio
 
 CONFIDENCE = 0.95
 TAIL = (1 - CONFIDENCE) / 2
@@ -154,12 +154,14 @@ def spearman_over_units(one: Float64, other: Float64) -> Float64:
     returns     NaN for fewer than 4 units, or where all have the same number; for fewer than 10 the
                 first alone, so that there is no interval
     """
+    from scipy.stats import rankdata  # half a second of imports, which views need not
+
     there = np.flatnonzero(np.isfinite(one) & np.isfinite(other))
     if len(there) < LEAST_RANKS:
         return np.full(len(one) + 1, np.nan)
     pairs = np.stack([one[there], other[there]])  # [2, unit]
     some = [pairs, *(np.delete(pairs, at, 1) for at in range(len(there)))]
-    rho = np.array([correlation(*map(mean_ranks, each)) for each in some])
+    rho = np.array([correlation(*rankdata(each, axis=-1)) for each in some])
     draws = np.full(len(one) + 1, rho[0])
     draws[1 + there] = rho[1:] if len(there) >= FEWEST_RANKED else np.nan
     return draws

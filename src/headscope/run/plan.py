@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headscope.core.accumulators import mean_ranks
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
@@ -174,7 +173,10 @@ class Reader:
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
-    return mean_ranks(-token_counts)
+    from scipy.stats import rankdata  # half a second of imports, which views need not
+
+    ranks: npt.NDArray[np.float64] = rankdata(-token_counts, method="average")
+    return ranks
 
 
 def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.manifold import MDS
 
 from analyses.running import planted, run
-from headscope.analyses.divergence.head_map import head_map
+from headscope.analyses.divergence.measure import head_map
 from headscope.run.contract_bench import tiny_examples, tiny_network
 from reference import divergence
 from reference.extraction import Blocks
@@ -95,21 +94,6 @@ def test_the_map_of_points_in_a_plane_has_their_distances() -> None:
     np.testing.assert_allclose(found, distances, atol=1e-3)
     assert stress < 1e-3
     assert places[:, 0].var() > places[:, 1].var()  # turned to its main axes
-
-
-def test_the_map_is_that_of_scikit_learn() -> None:
-    points = np.random.default_rng(1).normal(size=(30, 4))
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    settings = {"n_init": 1, "max_iter": 1000, "eps": 1e-9, "normalized_stress": False}
-    theirs = MDS(2, metric="precomputed", init="classical_mds", **settings).fit_transform(distances)
-    found, stress = head_map(distances)
-    ours, gaps = (np.linalg.norm(p[:, None] - p[None], axis=-1) for p in (found, theirs))
-    np.testing.assert_allclose(ours, gaps, rtol=1e-9, atol=1e-12)
-    assert (
-        0.01
-        < stress
-        == pytest.approx(np.linalg.norm(gaps - distances) / (distances**2).sum() ** 0.5)
-    )
 
 
 def test_the_map_is_the_same_every_time() -> None:

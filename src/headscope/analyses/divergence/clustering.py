@@ -227,16 +227,10 @@ def agreement(one: Ints, other: Ints) -> float:
 
     Units of which one of them says nothing (-1) do not count.
     """
+    from sklearn.metrics import adjusted_rand_score
+
     there = (one >= 0) & (other >= 0)
-    table = np.zeros((MOST, MOST), np.int64)  # [cluster of one, cluster of other] units
-    np.add.at(table, (one[there], other[there]), 1)
-    units = int(table.sum())
-    pairs = (int((part**2).sum()) - units for part in (table, table.sum(1), table.sum(0)))
-    both, first, second = pairs  # that are in one cluster, each counted twice
-    if both == first == second:
-        return 1.0
-    every, chance = units * (units - 1), first * second
-    return 2 * (both * every - chance) / ((first + second) * every - 2 * chance)
+    return float(adjusted_rand_score(one[there], other[there]))
 
 
 def heads_anew(units: int, seed: int) -> list[Ints]:

@@ -17,8 +17,7 @@ import xarray as xr
 from scipy.spatial.distance import squareform
 
 from headscope.analyses.divergence.head_clusters import cluster_results, control_results
-from headscope.analyses.divergence.head_map import head_map
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Array, Float64
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
@@ -151,3 +150,25 @@ def _pair_sums(maps: torch.Tensor, n: int) -> Float64:
         both = flat[unit] + flat[unit + 1 :]
         out[unit, unit + 1 :] = -torch.special.entr(both).sum(-1).double().cpu().numpy() / LN2
     return out
+
+
+def head_map(distances: Float64) -> tuple[Array, float]:
+    """Metric MDS in two dimensions, started from classical scaling, turned to its main axes.
+
+    distances  [unit, unit] symmetric, zero diagonal
+    returns    places [unit, axis] in the distances' unit, and Kruskal's stress-1
+    """
+    from sklearn.manifold import MDS
+
+    if len(distances) < 3 or not np.isfinite(distances).all() or not distances.any():
+        return np.full((len(distances), 2), np.nan), float("nan")
+    mds = MDS(
+        2, metric="precomputed", init="classical_mds", n_init=1, max_iter=1000,
+        eps=1e-9, normalized_stress=False,
+    )  # fmt: skip
+    places = mds.fit_transform(distances)
+    centred = places - places.mean(0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+    turned *= np.where(np.abs(turned.max(0)) >= np.abs(turned.min(0)), 1, -1)
+    gaps = np.linalg.norm(turned[:, None] - turned[None], axis=-1)
+    return turned, float(np.sqrt(((gaps - distances) ** 2).sum() / (distances**2).sum()))

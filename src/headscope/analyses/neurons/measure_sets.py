@@ -6,10 +6,9 @@ their sets: 1 if they are the same, `chance` if they have nothing to do with eac
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 import torch
+from scipy.stats import hypergeom
 
 from headscope.core.accumulators import Float64
 from headscope.model import kernels
@@ -68,8 +67,7 @@ def chance(neurons: int) -> float:
     """The expected overlap of two sets drawn at random."""
     size = min(SET, neurons)
     common = np.arange(size + 1)
-    ways = [comb(size, both) * comb(neurons - size, size - both) for both in range(size + 1)]
-    drawn = np.array([way / comb(neurons, size) for way in ways])  # hypergeometric
+    drawn = hypergeom(neurons, size, size).pmf(common)
     return float((drawn * common / (2 * size - common)).sum())
 
 
