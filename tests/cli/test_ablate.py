@@ -10,6 +10,7 @@ import pytest
 from headscope.cli.ablate import group_named
 from headscope.cli.main import group
 from headscope.errors import InputError
+from headscope.run.store import RunFolder
 from tasks.made import AMOUNT, MOOD, checkpoint, rows, write_tsv
 
 QUICK = ("--replicates", "20", "--batch-tokens", "200", "--linears", "stock")
@@ -166,7 +167,9 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
     )  # fmt: skip
     buffer = io.BytesIO()
     tree.to_netcdf(buffer, engine="h5netcdf")
-    (desk / "run/atlas.nc").write_bytes(buffer.getvalue())
+    folder = RunFolder(desk / "run")
+    manifest = folder.manifest() | {"results_sha256": folder.put_results(buffer.getvalue())}
+    folder.write_manifest(manifest)
     more = ("--orders", "alone", "--importance", "run", "--by", "attattr", "--method", "attattr")
     done = headscope(*PRUNE, "-o", "pruned", "--remove", "2", *more, "--json")
     assert json.loads(done.out)["removed"] == ["L1·H1", "L1·H2"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from safetensors.torch import load_file, save_file
 
 from cli.conftest import refused
 from experiments.probes.made import VECTORS, tiny, treebank
@@ -110,10 +112,19 @@ def test_long_sentences_are_told(headscope, desk: Path, tmp_path: Path) -> None:
 
 
 def test_heads_are_named_as_in_an_atlas_of_the_same_model(
-    probe, headscope, desk: Path, tmp_path: Path
+    headscope, desk: Path, tmp_path: Path
 ) -> None:
-    atlas = ("--treebank", desk / "test.conllu", "--analyses", "surface", "--no-report")
-    assert headscope("atlas", desk / "model", *atlas, "-o", "atlas").code == 0
+    sharp = shutil.copytree(desk / "model", tmp_path / "sharp")  # heads that rest on few tokens
+    weights = load_file(sharp / "model.safetensors")
+    queries = {name: 30 * tensor for name, tensor in weights.items() if ".query." in name}
+    save_file(weights | queries, sharp / "model.safetensors", metadata={"format": "pt"})
+    atlas = ("--treebank", desk / "test.conllu", "--analyses", "surface,entropy", "--no-report")
+    assert headscope("atlas", sharp, *atlas, "-o", "atlas").code == 0
+    files = ("--train", desk / "train.conllu", "--test", desk / "test.conllu")
+
+    def probe(*args: str):
+        return headscope("probe", sharp, *files, "-o", "run", *QUICK, *args)
+
     done = probe("--probes", "attention", "--atlas", "atlas", "--quiet")
     assert done.code == 0, done.err
     heads = pd.read_csv(tmp_path / "run/tables/probe_heads.csv", keep_default_na=False)

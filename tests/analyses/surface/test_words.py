@@ -183,7 +183,13 @@ def labels_of(rule: Any) -> set[str]:
     rng = np.random.default_rng(0)
     sentences = [rng.integers(6, 30, (2, 8)).tolist() for _ in range(30)]
     examples = [pair(one, two, str(at)) for at, (one, two) in enumerate(sentences)]
-    plain = run({"surface": {}, "entropy": {}}, examples=examples, plant=planted(rule), size=30)
+
+    def nearly(example: Example) -> np.ndarray:
+        """The rule but for a few percent, as many as no two documents share: they must differ."""
+        share = 0.002 * (1 + int(example.id))
+        return (1 - share) * rule(example) + share / len(example)
+
+    plain = run({"surface": {}, "entropy": {}}, examples=examples, plant=planted(nearly), size=30)
     attrs = {"layers": 2, "heads": 3, "documents": len(examples)}
     tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **plain})
     passing = [claim for claim in claims(tree) if RULES[claim.kind].passes(claim)]

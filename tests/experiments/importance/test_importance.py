@@ -146,11 +146,17 @@ def test_a_group_has_its_variables_dims_and_units(found, group):
 
 def test_every_number_has_an_interval_around_it(found):
     for group, name in (("gradients", "magnitude"), ("gradients", "layer_attention"),
-                        ("importance", "head_importance"), ("importance", "rho")):  # fmt: skip
+                        ("importance", "head_importance")):  # fmt: skip
         value, low, high = (found[group][f"{name}{end}"] for end in ("", "_ci_low", "_ci_high"))
         assert bool((low <= value).all())
         assert bool((value <= high).all())
         assert bool((low < high).any())
+
+
+def test_a_correlation_over_fewer_than_ten_heads_has_no_interval(found):
+    assert found["importance"].sizes["layer"] * found["importance"].sizes["head"] < 10
+    assert bool(found["importance"]["rho"].notnull().any())
+    assert bool(found["importance"]["rho_ci_low"].isnull().all())
 
 
 def test_the_size_of_batches_and_parts_changes_nothing(mood, found, monkeypatch):

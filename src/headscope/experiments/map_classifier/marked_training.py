@@ -128,7 +128,9 @@ def _fit(
         {"params": list(network.biases), "weight_decay": 0.0},
     ]
     learner = torch.optim.AdamW(groups, lr=RATE)
-    rate = torch.optim.lr_scheduler.OneCycleLR(learner, RATE, total_steps=steps, pct_start=0.1)
+    rate = torch.optim.lr_scheduler.OneCycleLR(
+        learner, RATE, total_steps=max(steps, 20), pct_start=0.1
+    )
     odds, told = torch.from_numpy(allowed).double(), torch.from_numpy(labels)
     for _ in range(steps):
         places = torch.multinomial(odds, BATCH, replacement=True)  # [member, example]
