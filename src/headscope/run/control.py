@@ -28,7 +28,7 @@ from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
 from headscope.core.question import questions
-from headscope.core.results import draws_kept, with_token_names
+from headscope.core.results import LIMITS, draws_kept, with_token_names
 from headscope.corpus.document import Example
 from headscope.errors import InputError, ModelError
 from headscope.model.model import Model, evaluating, load
@@ -116,7 +116,18 @@ def control_results(
         with evaluating(model.network):
             for analysis in Computer(model, job).read(examples[::step], cheap):
                 result = with_token_names(analysis.result(), model.tokens)
-                yield f"{CONTROL}/{name}/{analysis.name}", result
+                yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
+
+
+def _numbers(result: xr.Dataset) -> xr.Dataset:
+    """Without intervals that are not there, and without maps to be looked at."""
+    names = [
+        str(name)
+        for name, variable in result.data_vars.items()
+        if variable.attrs.get("tidy", 1)
+        and not (str(name).endswith(LIMITS) and bool(variable.isnull().all()))
+    ]
+    return result[names]
 
 
 def _job(job: ShardJob, examples: tuple[Example, ...], *, whole: bool) -> ShardJob:
