@@ -79,12 +79,12 @@ def train_command(given: _TrainOptions) -> None:
 def _learn_marked(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
     import numpy as np
 
-    from headscope.analyses.patterns.measure_marked import CARD, WEIGHTS, write_marked
+    from headscope.analyses.patterns.measure_marked import FILES
     from headscope.core.whole_file import write_whole
     from headscope.experiments.map_classifier.marked_training import HELD_OUT, trained
 
     network, card, scores, told = trained(labelled, **_how(given))
-    write_marked(network, card, given.output)
+    FILES.write(network, card, given.output)
     if told:
         arrays: dict[str, Any] = {"labels": labelled.labels}
         arrays |= {n.lower().replace("-", "_").replace(" ", "_"): p for n, p in told.items()}
@@ -94,16 +94,16 @@ def _learn_marked(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
                 np.savez_compressed(file, **arrays)
 
         write_whole(given.output / HELD_OUT, write)
-    return (WEIGHTS, CARD), card, scores
+    return (FILES.weights, FILES.card), card, scores
 
 
 def _learn_any(labelled: LabelledMaps, given: _TrainOptions) -> Learned:
-    from headscope.analyses.patterns.measure_network import CARD, WEIGHTS, write_classifier
+    from headscope.analyses.patterns.measure_network import FILES
     from headscope.experiments.map_classifier.classifier_training import trained
 
     network, card, scores = trained(labelled, **_how(given))
-    write_classifier(network, card, given.output)
-    return (WEIGHTS, CARD), card, scores
+    FILES.write(network, card, given.output)
+    return (FILES.weights, FILES.card), card, scores
 
 
 def _how(given: _TrainOptions) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from analyses.running import run
 from headscope.analyses.patterns.classes import NAMES
 from headscope.analyses.patterns.measure import PLACES, RANKS, SECOND
 from headscope.analyses.patterns.measure_network import (
+    FILES,
     SIDE,
     Classifier,
     read_classifier,
-    write_classifier,
 )
 from headscope.core.results import with_token_names
 from headscope.corpus.document import Example
@@ -152,7 +152,7 @@ def test_another_classifier_is_used_and_named(tmp_path) -> None:
     with torch.no_grad():
         other.head[1].weight.zero_()
         other.head[1].bias.copy_(torch.tensor([0.0, 0, 0, 9, 0]))
-    write_classifier(other, {}, tmp_path)
+    FILES.write(other, {}, tmp_path)
     examples = [e for e in tiny_examples() if len(e) > 1]
     options = {"classifier": str(tmp_path), "least_tokens": 2, "columns": "any"}
     dataset = run({"patterns": options}, network=tiny_network(torch.float32), examples=examples)[

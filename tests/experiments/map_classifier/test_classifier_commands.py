@@ -20,6 +20,7 @@ from headscope.experiments.map_classifier.annotation_session import Session
 from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
 MAPS = 40
+TRAIN = ("train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1)
 pytestmark = pytest.mark.usefixtures("fine_pictures")
 
 
@@ -53,20 +54,7 @@ def session(tmp_path):
 
 
 def test_train_writes_weights_a_card_and_a_figure(headscope, session, tmp_path):
-    done = headscope(
-        "train",
-        "-o",
-        "c",
-        "--labels",
-        "s",
-        "--without-bundled",
-        "--epochs",
-        1,
-        "--seed",
-        4,
-        "--columns",
-        "any",
-    )
+    done = headscope(*TRAIN, "--seed", 4, "--columns", "any")
     assert done.code == 0, done.err
     told = json.loads((tmp_path / "c" / "card.json").read_text("utf-8"))
     assert told["maps"] == MAPS - 1
@@ -83,10 +71,7 @@ def test_train_writes_weights_a_card_and_a_figure(headscope, session, tmp_path):
 
 
 def test_train_without_scores_is_silent_about_them(headscope, session, tmp_path):
-    done = headscope(
-        "train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1, "--no-scores",
-        "--json",
-    )  # fmt: skip
+    done = headscope(*TRAIN, "--no-scores", "--json")
     assert json.loads(done.out)["scores"] == {}
     assert not (tmp_path / "c/confusion.svg").exists()
 
@@ -138,19 +123,7 @@ def test_apply_tells_every_model_on_every_file(headscope, tiny_place, tmp_path):
 
 
 def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path):
-    headscope(
-        "train",
-        "-o",
-        "c",
-        "--labels",
-        "s",
-        "--without-bundled",
-        "--epochs",
-        1,
-        "--no-scores",
-        "--columns",
-        "any",
-    )
+    headscope(*TRAIN, "--no-scores", "--columns", "any")
     done = headscope(
         "apply", tiny_place, "--demo", "--limit", 2, "--replicates", 3, "--classifier", "c", "-o",
         "o", "--columns", "any",
@@ -164,7 +137,7 @@ def test_apply_takes_another_classifier(headscope, session, tiny_place, tmp_path
 def test_train_and_apply_take_marked_columns_unless_told_otherwise(
     headscope, session, tiny_place, tmp_path
 ):
-    done = headscope("train", "-o", "c", "--labels", "s", "--without-bundled", "--epochs", 1)
+    done = headscope(*TRAIN)
     assert done.code == 0, done.err
     card = json.loads((tmp_path / "c" / "special.json").read_text("utf-8"))
     assert card["columns"] == "special"

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.analyses.patterns.measure_marked import read_marked_card
+from headscope.analyses.patterns.measure_marked import FILES
 from headscope.experiments.map_classifier.labelled_maps import bundled_labels
 from headscope.experiments.map_classifier.marked_training import (
     calibration_error,
@@ -31,7 +31,7 @@ def test_the_card_says_what_the_kept_predictions_say(kept):
     labels = bundled_labels().labels
     np.testing.assert_array_equal(kept["labels"], labels)
     for name, key in (("Held-out maps", "held_out_maps"), ("Held-out models", "held_out_models")):
-        card, told = read_marked_card()["scores"]["network"][name], kept[key]
+        card, told = FILES.bundled_card()["scores"]["network"][name], kept[key]
         macro = f1_score(labels, told.argmax(1), average="macro")
         assert card["macro_f1"] == pytest.approx(macro, abs=1e-4)
         sure, right = told.max(1), told.argmax(1) == labels

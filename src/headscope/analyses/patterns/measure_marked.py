@@ -10,29 +10,22 @@ maps that the networks had not learned from.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import nn
 
 from headscope.analyses.patterns.classes import NAMES
+from headscope.analyses.patterns.classifier_files import ClassifierFiles
 from headscope.analyses.patterns.map_features import COUNT, Features
 from headscope.core.accumulators import Float64
-from headscope.core.whole_file import write_whole
-from headscope.errors import InputError
 
 MEMBERS, HIDDEN = 10, (64, 32)
 FARTHEST = 5.0  # standard deviations: what is rarer counts as this
-WEIGHTS, CARD = "special.safetensors", "special.json"
+FILES = ClassifierFiles("special.safetensors", "special.json", "headscope patterns train")
 
 
 class MarkedClassifier(nn.Module):
@@ -80,40 +73,11 @@ class MarkedClassifier(nn.Module):
             return np.asarray(self(torch.from_numpy(features)).numpy(), np.float64)
 
 
-def write_marked(network: MarkedClassifier, card: Mapping[str, Any], folder: Path) -> None:
-    """Weights and card; each file appears whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
-    text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
-    for name, data in ((WEIGHTS, content), (CARD, text.encode())):
-        write_whole(folder / name, data)
-
-
-def read_marked_card() -> dict[str, Any]:
-    """The card of the bundled classifier."""
-    file = resources.files("headscope.analyses.patterns") / "data" / CARD
-    card: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return card
-
-
 def read_marked(folder: str | Path = "") -> tuple[MarkedClassifier, str]:
-    """A classifier ready to use, and the SHA-256 of its weights.
+    """A classifier ready to use, and the SHA-256 of its weights; see `ClassifierFiles.read`."""
 
-    folder  one that `headscope patterns train` wrote; "" for the bundled one
-    raises  InputError where there is none, or one of another shape
-    """
-    own = resources.files("headscope.analyses.patterns") / "data"
-    try:
-        content = ((Path(folder) if str(folder) else own) / WEIGHTS).read_bytes()
-        tensors = load(content)
+    def build(tensors: Mapping[str, torch.Tensor]) -> MarkedClassifier:
         shapes = [tensors[name].shape for name in sorted(tensors) if name.startswith("weights.")]
-        network = MarkedClassifier(shapes[0][0], [shape[2] for shape in shapes[:-1]])
-        network.load_state_dict(tensors)
-    except (OSError, SafetensorError, RuntimeError, IndexError) as error:
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
-            "`headscope patterns train -o FOLDER` wrote (`--columns any` needs one that was "
-            "trained so)"
-        ) from error
-    return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
+        return MarkedClassifier(shapes[0][0], [shape[2] for shape in shapes[:-1]])
+
+    return FILES.read(folder, build)

@@ -13,10 +13,7 @@ A classifier is a folder with `weights.safetensors` and `card.json`; headscope b
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from importlib import resources
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +21,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from numba import prange
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, adaptive_max_pool2d, conv2d, group_norm
 
 from headscope.analyses.patterns.classes import NAMES
-from headscope.core.whole_file import write_whole
-from headscope.errors import InputError
+from headscope.analyses.patterns.classifier_files import ClassifierFiles
 from headscope.model.kernels import threaded
 from headscope.model.layer import compiled
 
@@ -134,33 +128,11 @@ class Classifier(nn.Module):
         return logits
 
 
-WEIGHTS, CARD = "weights.safetensors", "card.json"
+FILES = ClassifierFiles(
+    "weights.safetensors", "card.json", "headscope patterns train --columns any"
+)
 
 
 def read_classifier(folder: str | Path = "") -> tuple[Classifier, str]:
-    """A classifier ready to use, and the SHA-256 of its weights.
-
-    folder  one that `headscope patterns train` wrote; "" for the bundled one
-    raises  InputError where there is none, or one of another shape
-    """
-    own = resources.files("headscope.analyses.patterns") / "data"
-    try:
-        content = ((Path(folder) if str(folder) else own) / WEIGHTS).read_bytes()
-        network = Classifier()
-        network.load_state_dict(load(content))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        told = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(
-            f"cannot read a classifier from {folder}: {told[0][:120]}; wanted a folder that "
-            "`headscope patterns train -o FOLDER` wrote"
-        ) from error
-    return network.eval().requires_grad_(False), hashlib.sha256(content).hexdigest()
-
-
-def write_classifier(network: Classifier, card: Mapping[str, Any], folder: Path) -> None:
-    """Both files; each appears whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    content = save({name: tensor.contiguous() for name, tensor in network.state_dict().items()})
-    text = json.dumps({"classes": NAMES, **card}, indent=1) + "\n"
-    for name, data in ((WEIGHTS, content), (CARD, text.encode())):
-        write_whole(folder / name, data)
+    """A classifier ready to use, and the SHA-256 of its weights; see `ClassifierFiles.read`."""
+    return FILES.read(folder, lambda tensors: Classifier())
