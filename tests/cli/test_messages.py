@@ -224,9 +224,9 @@ def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, mon
     assert atlas("--demo", "--limit", 1).code == 0
 
     def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device", "run/tables/entropy.csv")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("headscope.report.build.write_tables", full)
+    monkeypatch.setattr(os, "fsync", full)
     refused(headscope("report", "run"), "no space left", code=1)
 
 
