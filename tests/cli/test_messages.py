@@ -86,7 +86,7 @@ def test_an_output_with_other_things_is_left_alone(atlas, tmp_path):
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a /proc that refuses new files")
 def test_an_output_that_cannot_be_written_is_refused(headscope):
     done = headscope("atlas", "demo", "--demo", "--limit", 1, "-o", "/proc/headscope")
-    refused(done, "cannot write", "choose another folder with -o")
+    refused(done, "cannot write", "choose another place with -o")
 
 
 # --- models ---------------------------------------------------------------------------------
