@@ -8,6 +8,7 @@ import click
 
 # What each does. The module of its name holds a click command called `command`.
 TRIALS = {
+    "file-operations": "Every k-th file operation fails, of every command that writes.",
     "fuzz": "Damaged files through every reader, run folders and model folders.",
 }
 
@@ -21,7 +22,7 @@ class Trials(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in TRIALS:
             return None
-        command: click.Command = import_module(f"trials.{cmd_name}").command
+        command: click.Command = import_module(f"trials.{cmd_name.replace('-', '_')}").command
         return command
 
 
