@@ -10,8 +10,6 @@ A label is on disk before it is answered, and the last line for a number counts.
 may be written by hand: a class by its key or name, with or without a first line "number,label".
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re
@@ -20,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +109,7 @@ class Session:
         return (Path(folder) / "maps.npz").is_file()
 
     @classmethod
-    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Session:
+    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Self:
         """A new session, its maps numbered as they are given; `shuffled` hides what is of what."""
         path = Path(folder)
         if cls.is_one(path):
