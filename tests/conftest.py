@@ -182,6 +182,7 @@ def free_pages(browser):
         pages = free[repr(sorted(options.items()))]
         page = pages.pop() if pages else browser.new_context(**options).new_page()
         yield page
+        page.unroute_all()
         page.goto("about:blank")
         page.mouse.move(0, 0)
         pages.append(page)

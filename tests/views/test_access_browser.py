@@ -29,9 +29,9 @@ KIND = """(one) => {
   return [one.tagName, ...names.filter((name) => !sizes.includes(name))].join(" ");
 }"""
 ELEMENTS = f"""() => [...document.querySelectorAll("*")].map({KIND})"""
-# All kinds of elements that there ever were while every so manieth entry of a list got an event, or
-# option of a choice was taken and a frame drawn, and the last. An observer hears of what is new or changed: to
-# look at all elements after each event takes most of the time.
+# All kinds of elements that there ever were while every so manieth entry of a list, and the last,
+# got an event, or option of a choice was taken and a frame drawn. An observer hears of what is new
+# or changed: to look at all elements after each event takes most of the time.
 EVER = f"""async ([list, event, step]) => {{
   const kinds = new Set(), see = (one) => kinds.add(({KIND})(one));
   const all = (root) => root.querySelectorAll("*").forEach(see);
