@@ -1,6 +1,7 @@
 """Is a run folder whole at every moment, and is damage noticed?"""
 
 import errno
+import io
 import os
 import signal
 import subprocess
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from commands import environment
 from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
-from headscope.run.store import RunFolder, pack, put, unpack
+from headscope.run.store import RunFolder, pack, put, tree_as_netcdf, unpack
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
 
@@ -271,3 +273,23 @@ def test_a_really_full_disk_leaves_whole_shards_only(tiny_disk):
         folder.put_shard(2, {"a": noise})
     assert folder.finished_shards() == {0, 1}
     assert not list(folder.path.glob("*/.part-*"))
+
+
+def test_results_are_written_as_xarray_writes_them():
+    one = xr.Dataset(
+        {
+            "b": (("layer", "word"), np.array([[0.5, np.nan]]), {"units": "nats"}),
+            "a": (("rank",), np.array([True, False, True])), "none": (("empty",), np.zeros(0)),
+            "spelt": ((), "é"), "count": (("word",), np.array([1, 2], np.int16)),
+        },
+        coords={"layer": [3], "word": ["a", "本"], "token": ("word", ["x", ""])},
+        attrs={"kind": "random", "counts": [1, 2]},
+    )  # fmt: skip
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"seed": 0}), "/x": one, "/y/z": one})
+    ours, theirs = io.BytesIO(tree_as_netcdf(tree)), io.BytesIO()
+    tree.to_netcdf(theirs, engine="h5netcdf")
+    read, wanted = (xr.load_datatree(each, engine="h5netcdf") for each in (ours, theirs))
+    assert read.identical(wanted)
+    for node, other in zip(read.subtree, wanted.subtree, strict=True):
+        for name, variable in node.variables.items():
+            assert variable.dtype == other.variables[name].dtype

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import os
 import zlib
@@ -22,8 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
+import h5py
 import numpy as np
 import xarray as xr
+from xarray.backends import H5NetCDFStore
 
 import headscope
 from headscope.core.control import CONTROL
@@ -269,6 +273,32 @@ def unpack(content: bytes) -> State:
     from safetensors.numpy import load
 
     return load(zlib.decompress(content))
+
+
+class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
+    """An HDF5 file that remembers its objects: h5netcdf opens each of them anew forty times."""
+
+    def __init__(self, buffer: io.BytesIO) -> None:
+        self._known = dict[str, Any]()
+        super().__init__(buffer, "w", track_order=True)
+
+    def __getitem__(self, name: str) -> Any:
+        known = self._known.get(name)
+        if known is None or known.name is None:  # one without a name was deleted
+            known = self._known[name] = super().__getitem__(name)
+        return known
+
+
+def tree_as_netcdf(tree: xr.DataTree) -> bytes:
+    """The tree as `tree.to_netcdf` writes it, in half of the time."""
+    buffer = io.BytesIO()
+    with _OpenedOnce(buffer) as opened, h5netcdf.File(opened, "w") as file:
+        for node in tree.subtree:
+            store = H5NetCDFStore(file, group=None if node is tree else node.path, mode="a")
+            dataset = node.to_dataset(inherit=node is tree)
+            names = [*dataset.coords, *dataset.data_vars]  # an axis is written before its users
+            dataset[names].dump_to_store(store)
+    return buffer.getvalue()
 
 
 def open_run(path: str | Path) -> Run:

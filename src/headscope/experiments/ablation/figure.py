@@ -5,8 +5,6 @@ attends evenly; Figure 9: the score without each layer beside that of the whole 
 (2019), Figure 3: the score against the share of heads that are gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What a report says and draws of word alignment: opening, a section, a table, a figure."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import xarray as xr

@@ -5,8 +5,6 @@ attention to kinds of words before and after. Beside the change of each layer st
 learned: its gradients, and how far its weights moved.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -4,8 +4,6 @@ Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for 
 Beside it, what nobody shows: each importance against the true effect of switching the head off.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -6,8 +6,6 @@ only JSON is taken. It gives out one page and the maps, no file; the page may as
 other server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

@@ -5,8 +5,6 @@ macro-F1 with a bootstrap interval over maps. Beside the network stands a baseli
 same folds: a few rules on features of the map, without a network, which the network has to beat.
 """
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from collections import Counter

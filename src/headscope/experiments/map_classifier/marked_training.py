@@ -5,8 +5,6 @@ the maps that they have not seen sets the temperature and the threshold; so both
 else, are chosen without any label of the maps that a score is over.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any

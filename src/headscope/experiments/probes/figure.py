@@ -4,8 +4,6 @@ Clark et al. (2019), Table 3, as a picture; the learning curve is ours. The stru
 of Hewitt and Manning (2019).
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
