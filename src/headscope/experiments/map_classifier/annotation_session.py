@@ -12,8 +12,6 @@ last line that a full disk or a power loss cut off is no decision; the next one 
 SESSION/labels-NAME.csv.torn.
 """
 
-from __future__ import annotations
-
 import csv
 import errno
 import os
@@ -23,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +112,7 @@ class Session:
         return (Path(folder) / "maps.npz").is_file()
 
     @classmethod
-    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Session:
+    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Self:
         """A new session, its maps numbered as they are given; `shuffled` hides what is of what."""
         path = Path(folder)
         if cls.is_one(path):
