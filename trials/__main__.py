@@ -9,6 +9,7 @@ import click
 # What each does. The module of its name holds a click command called `command`.
 TRIALS = {
     "file-operations": "Every k-th file operation fails, of every command that writes.",
+    "power-loss": "What was not synced is lost, at every point of every command that writes.",
     "fuzz": "Damaged files through every reader, run folders and model folders.",
 }
 

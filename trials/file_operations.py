@@ -6,13 +6,14 @@ operation, and one in the midst of a write.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -22,8 +23,8 @@ from pathlib import Path
 import click
 
 from trials import shim
-from trials.desk import OUT, SCENARIOS, Scenario, lay, prepare
-from trials.forked import forked
+from trials.desk import ATLAS, OUT, SCENARIOS, Scenario, lay, prepare
+from trials.forked import forked, headscope
 from trials.outcomes import BAD, Tally
 
 DATES = ("created", "seconds", "command")  # of a manifest or a record, what no result depends on
@@ -184,6 +185,10 @@ def warm(scenario: Scenario, desk: Path) -> None:
         if not name.startswith("__"):
             with suppress(Exception):
                 import_module(name)
+    with redirect_stdout(None), suppress(SystemExit):  # loads the compiled loops
+        headscope((*ATLAS[:-1], str(desk / "warm"), "--no-report"), desk)
+    gc.collect()
+    gc.freeze()  # nothing of it is looked at, and copied, in a child
     restore(start, desk / OUT)
     shutil.rmtree(start)
 
