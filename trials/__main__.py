@@ -9,7 +9,9 @@ import click
 # What each does. The module of its name holds a click command called `command`.
 TRIALS = {
     "file-operations": "Every k-th file operation fails, of every command that writes.",
+    "kills": "Kills and stops of the command and its workers, full disks, two commands at once.",
     "power-loss": "What was not synced is lost, at every point of every command that writes.",
+    "stateful": "A folder through runs, faults, damage and changed inputs, in any order.",
     "fuzz": "Damaged files through every reader, run folders and model folders.",
 }
 

@@ -196,7 +196,7 @@ def write_out(left: Mapping[str, bytes | None], out: Path) -> None:
 def after_loss(bench: Bench, before: dict[str, bytes], labelled: int) -> tuple[str, str]:
     """(outcome, words): it opens with right results or not at all; the command goes on."""
     out, streams = bench.desk / OUT, bench.desk.parent / "streams"
-    opened = forked(partial(_open, out), streams)
+    opened = forked(partial(open_results, out), streams)
     if opened.code == 0:
         results = [(out / name).read_bytes() for name in opened.out.split()]
         known = [*bench.reference.values(), *before.values()]
@@ -224,7 +224,7 @@ def after_loss(bench: Bench, before: dict[str, bytes], labelled: int) -> tuple[s
     return "wrong", f"{differing(found, bench.reference)}"
 
 
-def _open(out: Path) -> None:
+def open_results(out: Path) -> None:
     """In a child: the results below a folder that can be opened, by name; else the last error."""
     from headscope.cli.terminal_output import complain
     from headscope.errors import HeadscopeError
