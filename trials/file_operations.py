@@ -12,8 +12,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -40,19 +40,16 @@ REMOVALS = ("unlink", "rmdir")  # what cannot be removed is left
 def command(only: str, kinds: str, every: int, first: int, keep: Path) -> None:
     """Let every k-th file operation of every command that writes fail."""
     shim.begin_again("trials")
-    tally = Tally(keep.absolute())
-    for name in only.split(","):
-        attempt_all(SCENARIOS[name], kinds.split(","), tally, every=every, first=first)
-    click.echo("\n".join([*tally.failed[:20], *tally.lines()]))
-    raise SystemExit(not tally.good)
+    with Tally(keep.absolute()).told() as tally:
+        for name in only.split(","):
+            attempt_all(SCENARIOS[name], kinds.split(","), tally, every=every, first=first)
 
 
 def attempt_all(
     scenario: Scenario, kinds: Sequence[str], tally: Tally, *, every: int = 1, first: int = 0
 ) -> None:
     """All faults of a scenario, on a desk of its own."""
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        bench = Bench.of(scenario, Path(folder).resolve())
+    with bench_of(scenario) as bench:
         faults = [
             (number, kind)
             for number, name in enumerate(bench.operations)
@@ -63,6 +60,13 @@ def attempt_all(
         for number, kind in islice(faults, first, None, every):
             tally.add(scenario.name, *bench.attempt(number, kind), files=bench.desk / OUT)
         click.echo(tally.lines()[len(tally.counts) - 1])
+
+
+@contextmanager
+def bench_of(scenario: Scenario) -> Iterator[Bench]:
+    """A bench in a folder of its own, which is removed."""
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
+        yield Bench.of(scenario, Path(folder).resolve())
 
 
 def memory() -> str | None:

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ import psutil
 
 from trials import shim
 from trials.desk import OUT, SCENARIOS
-from trials.file_operations import Bench, contents, differing, drafts, memory, restore
+from trials.file_operations import Bench, bench_of, contents, differing, drafts, restore
 from trials.forked import PATIENCE, Ended, forked
 from trials.outcomes import BAD, Tally
 
@@ -44,10 +43,8 @@ SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
 def command(drivers: int, workers: int, pairs: int, disks: int, seed: int, keep: Path) -> None:
     """Kill the command, kill and stop its workers, fill its disk, start it twice."""
     shim.begin_again("trials")
-    tally = Tally(keep.absolute())
-    attempt_all(tally, drivers=drivers, workers=workers, pairs=pairs, disks=disks, seed=seed)
-    click.echo("\n".join([*tally.failed[:20], *tally.lines()]))
-    raise SystemExit(not tally.good)
+    with Tally(keep.absolute()).told() as tally:
+        attempt_all(tally, drivers=drivers, workers=workers, pairs=pairs, disks=disks, seed=seed)
 
 
 def attempt_all(
@@ -55,8 +52,7 @@ def attempt_all(
 ) -> None:
     """All of it, on one desk."""
     draws = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        bench = Bench.of(SCENARIOS["atlas"], Path(folder).resolve())
+    with bench_of(SCENARIOS["atlas"]) as bench:
         began = time.monotonic()
         forked(bench.scenario.work(bench.desk), bench.desk / "streams")
         took = time.monotonic() - began

@@ -13,7 +13,6 @@ A kill, after which everything is kept, is `file-operations`' own.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +24,7 @@ import click
 
 from trials import shim
 from trials.desk import LABELS, OUT, SCENARIOS, Scenario
-from trials.file_operations import Bench, armed, contents, differing, memory, restore
+from trials.file_operations import Bench, armed, bench_of, contents, differing, restore
 from trials.forked import forked
 from trials.outcomes import Tally
 
@@ -40,11 +39,9 @@ FOLDER = None  # in place of a file
 def command(only: str, every: int, keep: Path) -> None:
     """Drop what was not synced at every point of every command that writes."""
     shim.begin_again("trials")
-    tally = Tally(keep.absolute())
-    for name in only.split(","):
-        attempt_all(SCENARIOS[name], tally, every=every)
-    click.echo("\n".join([*tally.failed[:20], *tally.lines()]))
-    raise SystemExit(not tally.good)
+    with Tally(keep.absolute()).told() as tally:
+        for name in only.split(","):
+            attempt_all(SCENARIOS[name], tally, every=every)
 
 
 @dataclass(eq=False)
@@ -164,9 +161,8 @@ def states(
 
 def attempt_all(scenario: Scenario, tally: Tally, *, every: int = 1) -> None:
     """Every state of a scenario, on a desk of its own."""
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        place = Path(folder).resolve()
-        bench = Bench.of(scenario, place)
+    with bench_of(scenario) as bench:
+        place = bench.desk.parent
         out, log = bench.desk / OUT, place / "log"
         restore(bench.start, out)
         forked(partial(armed, scenario, bench.desk, None, 0, log), place / "streams")

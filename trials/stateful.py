@@ -8,7 +8,6 @@ of some spec.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +25,7 @@ from hypothesis.stateful import (
 
 from trials import shim
 from trials.desk import ATLAS, OUT, Scenario
-from trials.file_operations import Bench, armed, memory
+from trials.file_operations import armed, bench_of
 from trials.forked import Ended, forked
 from trials.outcomes import Tally
 from trials.power_loss import open_results
@@ -43,18 +42,16 @@ Spec = tuple[int, int, int]  # model, corpus, seed
 def command(examples: int, steps: int, seed: int, keep: Path) -> None:
     """Runs, faults, damage, changed inputs in any order: the results are right, or an error."""
     shim.begin_again("trials")
-    tally = Tally(keep.absolute())
-    attempt_all(tally, examples=examples, steps=steps, seed=seed)
-    click.echo("\n".join([*tally.failed[:20], *tally.lines()]))
-    raise SystemExit(not tally.good)
+    with Tally(keep.absolute()).told() as tally:
+        attempt_all(tally, examples=examples, steps=steps, seed=seed)
 
 
 def attempt_all(tally: Tally, *, examples: int, steps: int, seed: int = 0) -> None:
     """So many histories; hypothesis makes a failed one short and tells it."""
     from hypothesis import seed as seeded
 
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        desk = Bench.of(Scenario("stateful", RUN), Path(folder).resolve()).desk
+    with bench_of(Scenario("stateful", RUN)) as bench:
+        desk = bench.desk
         World.desk, World.tally, World.expected = desk, tally, {}
         lay_variants(desk)
         how = settings(
