@@ -1,7 +1,5 @@
 """Draw a sample of the inputs of a corpus, so many tokens of it, in one pass."""
 
-from __future__ import annotations
-
 import hashlib
 from heapq import heappop, heappush
 
