@@ -42,24 +42,25 @@ def command(only: str, kinds: str, every: int, first: int, keep: Path) -> None:
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally:
         for name in only.split(","):
-            attempt_all(SCENARIOS[name], kinds.split(","), tally, every=every, first=first)
+            with bench_of(SCENARIOS[name]) as bench:
+                attempt_all(bench, kinds.split(","), tally, every=every, first=first)
 
 
 def attempt_all(
-    scenario: Scenario, kinds: Sequence[str], tally: Tally, *, every: int = 1, first: int = 0
+    bench: Bench, kinds: Sequence[str], tally: Tally, *, every: int = 1, first: int = 0
 ) -> None:
-    """All faults of a scenario, on a desk of its own."""
-    with bench_of(scenario) as bench:
-        faults = [
-            (number, kind)
-            for number, name in enumerate(bench.operations)
-            for kind in kinds
-            if name == "write" or kind not in shim.OF_WRITES
-        ]
-        click.echo(f"{scenario.name}: {len(bench.operations)} operations, {len(faults)} faults")
-        for number, kind in islice(faults, first, None, every):
-            tally.add(scenario.name, *bench.attempt(number, kind), files=bench.desk / OUT)
-        click.echo(tally.lines()[len(tally.counts) - 1])
+    """All faults of a scenario, or every so many-th of them."""
+    scenario = bench.scenario
+    faults = [
+        (number, kind)
+        for number, name in enumerate(bench.operations)
+        for kind in kinds
+        if name == "write" or kind not in shim.OF_WRITES
+    ]
+    click.echo(f"{scenario.name}: {len(bench.operations)} operations, {len(faults)} faults")
+    for number, kind in islice(faults, first, None, every):
+        tally.add(scenario.name, *bench.attempt(number, kind), files=bench.desk / OUT)
+    click.echo(tally.lines()[len(tally.counts) - 1])
 
 
 @contextmanager

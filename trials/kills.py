@@ -43,32 +43,33 @@ SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
 def command(drivers: int, workers: int, pairs: int, disks: int, seed: int, keep: Path) -> None:
     """Kill the command, kill and stop its workers, fill its disk, start it twice."""
     shim.begin_again("trials")
-    with Tally(keep.absolute()).told() as tally:
-        attempt_all(tally, drivers=drivers, workers=workers, pairs=pairs, disks=disks, seed=seed)
+    with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
+        attempt_all(
+            bench, tally, drivers=drivers, workers=workers, pairs=pairs, disks=disks, seed=seed
+        )
 
 
 def attempt_all(
-    tally: Tally, *, drivers: int, workers: int, pairs: int, disks: int, seed: int = 0
+    bench: Bench, tally: Tally, *, drivers: int, workers: int, pairs: int, disks: int, seed: int = 0
 ) -> None:
-    """All of it, on one desk."""
+    """So many of each."""
     draws = random.Random(seed)
-    with bench_of(SCENARIOS["atlas"]) as bench:
-        began = time.monotonic()
-        forked(bench.scenario.work(bench.desk), bench.desk / "streams")
-        took = time.monotonic() - began
-        attempts: list[tuple[str, int, Callable[[], tuple[str, str]]]] = [
-            ("driver", drivers, lambda: killed(bench, draws.uniform(0, 1.2 * took))),
-            ("two drivers", pairs, lambda: both(bench, draws.uniform(0, took))),
-            ("worker", workers, lambda: robbed(bench, draws)),
-        ]
-        for name, count, attempt in attempts:
-            for _ in range(count):
-                restore(bench.start, bench.desk / OUT)
-                tally.add(name, *attempt(), files=bench.desk / OUT)
-            if count:
-                click.echo(tally.lines()[len(tally.counts) - 1])
-        for size in spread(disks):
-            tally.add("full disk", *on_disk(bench, size), files=bench.desk / OUT)
+    began = time.monotonic()
+    forked(bench.scenario.work(bench.desk), bench.desk / "streams")
+    took = time.monotonic() - began
+    attempts: list[tuple[str, int, Callable[[], tuple[str, str]]]] = [
+        ("driver", drivers, lambda: killed(bench, draws.uniform(0, 1.2 * took))),
+        ("two drivers", pairs, lambda: both(bench, draws.uniform(0, took))),
+        ("worker", workers, lambda: robbed(bench, draws)),
+    ]
+    for name, count, attempt in attempts:
+        for _ in range(count):
+            restore(bench.start, bench.desk / OUT)
+            tally.add(name, *attempt(), files=bench.desk / OUT)
+        if count:
+            click.echo(tally.lines()[len(tally.counts) - 1])
+    for size in spread(disks):
+        tally.add("full disk", *on_disk(bench, size), files=bench.desk / OUT)
 
 
 def spread(count: int) -> list[int]:

@@ -47,8 +47,8 @@ PIECES = (
     "&lt;", "&#60;", "&", ";", "=", " onerror=alert(1) ", "<img src=x", "<svg", "<math>",
     "</title>", "</style>", "{{", "}}", "{%", "%}", "${", "}", "\\", "\\u003c", "\u2028", "\u2029",
     "\x00", "\n", "\t", " ", "\u202e", "\ufeff", "javascript:", "//x", "$", "$\\frac{", "_", "^",
-    "é", "中", "\ud800", "__proto__", "data:text/html,", "/*", "*/", "url(", "@import ", "a", "word",
-    "#data", "\\\"",
+    "é", "中", "\ud800", "__proto__", "data:text/html,", "/*", "*/", "url(", "@import ", "a",
+    "word", "#data", "\\\"",
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from trials import shim
-from trials.desk import LABELS, OUT, SCENARIOS, Scenario
+from trials.desk import LABELS, OUT, SCENARIOS
 from trials.file_operations import Bench, armed, bench_of, contents, differing, restore
 from trials.forked import forked
 from trials.outcomes import Tally
@@ -41,7 +41,8 @@ def command(only: str, every: int, keep: Path) -> None:
     shim.begin_again("trials")
     with Tally(keep.absolute()).told() as tally:
         for name in only.split(","):
-            attempt_all(SCENARIOS[name], tally, every=every)
+            with bench_of(SCENARIOS[name]) as bench:
+                attempt_all(bench, tally, every=every)
 
 
 @dataclass(eq=False)
@@ -159,22 +160,20 @@ def states(
                 yield where, left, labelled if last else max(0, labelled - 1)
 
 
-def attempt_all(scenario: Scenario, tally: Tally, *, every: int = 1) -> None:
-    """Every state of a scenario, on a desk of its own."""
-    with bench_of(scenario) as bench:
-        place = bench.desk.parent
-        out, log = bench.desk / OUT, place / "log"
-        restore(bench.start, out)
-        forked(partial(armed, scenario, bench.desk, None, 0, log), place / "streams")
-        before = contents(bench.start)
-        for where, left, labelled in islice(
-            states(log.read_bytes(), out, bench.start), 0, None, every
-        ):
-            shutil.rmtree(out)
-            write_out(left, out)
-            outcome, what = after_loss(bench, before, labelled)
-            tally.add(scenario.name, outcome, f"{where}: {what}", files=out)
-        click.echo(tally.lines()[len(tally.counts) - 1])
+def attempt_all(bench: Bench, tally: Tally, *, every: int = 1) -> None:
+    """Every state that a scenario can be left in."""
+    scenario = bench.scenario
+    place = bench.desk.parent
+    out, log = bench.desk / OUT, place / "log"
+    restore(bench.start, out)
+    forked(partial(armed, scenario, bench.desk, None, 0, log), place / "streams")
+    before = contents(bench.start)
+    for where, left, labelled in islice(states(log.read_bytes(), out, bench.start), 0, None, every):
+        shutil.rmtree(out)
+        write_out(left, out)
+        outcome, what = after_loss(bench, before, labelled)
+        tally.add(f"{scenario.name}, powerless", outcome, f"{where}: {what}", files=out)
+    click.echo(tally.lines()[len(tally.counts) - 1])
 
 
 def write_out(left: Mapping[str, bytes | None], out: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from trials import file_operations, kills, power_loss, shim, stateful
+from trials import kills, power_loss, shim, stateful
 from trials.desk import SCENARIOS
+from trials.file_operations import attempt_all, bench_of
 from trials.outcomes import Tally
 
 
@@ -16,10 +17,9 @@ from trials.outcomes import Tally
 def command(keep: Path) -> None:
     """A few of each: file operations, power losses, kills, histories."""
     shim.begin_again("trials")
-    with Tally(keep.absolute()).told() as tally:
-        atlas = SCENARIOS["atlas"]
-        file_operations.attempt_all(atlas, list(shim.KINDS), tally, every=29)
+    with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
+        attempt_all(bench, list(shim.KINDS), tally, every=29)
         if isinstance(shim.faults(), shim.Native):
-            power_loss.attempt_all(atlas, tally, every=9)
-        kills.attempt_all(tally, drivers=1, workers=0, pairs=1, disks=1)
-        stateful.attempt_all(tally, examples=2, steps=4)
+            power_loss.attempt_all(bench, tally, every=9)
+        kills.attempt_all(bench, tally, drivers=1, workers=0, pairs=1, disks=1)
+        stateful.attempt_all(bench, tally, examples=2, steps=4)

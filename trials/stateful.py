@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from trials import shim
 from trials.desk import ATLAS, OUT, Scenario
-from trials.file_operations import armed, bench_of
+from trials.file_operations import Bench, armed, bench_of
 from trials.forked import Ended, forked
 from trials.outcomes import Tally
 from trials.power_loss import open_results
@@ -42,27 +42,26 @@ Spec = tuple[int, int, int]  # model, corpus, seed
 def command(examples: int, steps: int, seed: int, keep: Path) -> None:
     """Runs, faults, damage, changed inputs in any order: the results are right, or an error."""
     shim.begin_again("trials")
-    with Tally(keep.absolute()).told() as tally:
-        attempt_all(tally, examples=examples, steps=steps, seed=seed)
+    with Tally(keep.absolute()).told() as tally, bench_of(Scenario("stateful", RUN)) as bench:
+        attempt_all(bench, tally, examples=examples, steps=steps, seed=seed)
 
 
-def attempt_all(tally: Tally, *, examples: int, steps: int, seed: int = 0) -> None:
+def attempt_all(bench: Bench, tally: Tally, *, examples: int, steps: int, seed: int = 0) -> None:
     """So many histories; hypothesis makes a failed one short and tells it."""
     from hypothesis import seed as seeded
 
-    with bench_of(Scenario("stateful", RUN)) as bench:
-        desk = bench.desk
-        World.desk, World.tally, World.expected = desk, tally, {}
-        lay_variants(desk)
-        how = settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
-            suppress_health_check=list(HealthCheck), print_blob=False,
-        )  # fmt: skip
-        try:
-            run_state_machine_as_test(seeded(seed)(World), settings=how)
-        except AssertionError as error:
-            notes = "\n".join(getattr(error, "__notes__", ()))
-            tally.add("history", "wrong", f"{error}\n{notes}", files=desk / OUT)
+    desk = bench.desk
+    World.desk, World.tally, World.expected = desk, tally, {}
+    lay_variants(desk)
+    how = settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
+        suppress_health_check=list(HealthCheck), print_blob=False,
+    )  # fmt: skip
+    try:
+        run_state_machine_as_test(seeded(seed)(World), settings=how)
+    except AssertionError as error:
+        notes = "\n".join(getattr(error, "__notes__", ()))
+        tally.add("history", "wrong", f"{error}\n{notes}", files=desk / OUT)
 
 
 def lay_variants(desk: Path) -> None:
