@@ -12,6 +12,7 @@ from typing import Any
 
 import xarray as xr
 
+from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped
 from headscope.run.manifest import Manifest, label, versions
 from headscope.run.settings import differences, fingerprint
@@ -146,7 +147,7 @@ def run_in_progress(
     raises        RunFolderError where another process writes, or where the folder holds something
                   else or a run of another spec; RunStopped on Ctrl-C
     """
-    with folder.locked() if folder else nullcontext():
+    with held(folder.path) if folder else nullcontext():
         manifest = None
         if folder is not None:
             folder.prepare(overwrite=overwrite and _differs(folder, spec))
