@@ -1,7 +1,5 @@
 """Draw the marks that figures share: bands, whiskers, axes of layers, grids of cells and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What figures of one example share: checked input, scales, and the setting of tokens."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A figure for a paper, as wide as a page. What it has no room for is in the card of the report.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Clark et al. (2019): what they published of attention itself, §3 and §6, and all sections."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draw the attention of one head in one example as a heat map with tokens on both axes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -12,8 +12,6 @@ medoid for another head is made until none helps; all exchanges are weighed at o
 Rousseeuw 2021). Our own code, because theirs is under the GPL and this package is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

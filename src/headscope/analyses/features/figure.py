@@ -4,8 +4,6 @@ Kovaleva et al. (2019), §4.4 and §4.5: nouns, verbs, subjects, objects, negati
 special tokens; subjects with verbs, and nouns with pronouns, both ways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 

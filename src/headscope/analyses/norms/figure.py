@@ -5,8 +5,6 @@ of what it brings in (Figure 3); attention against the value norm of the token a
 every pair of tokens (Table 2); value norm and received attention by frequency rank.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -7,8 +7,6 @@ only outside the simultaneous one, which holds all heads of a number together in
 (the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
