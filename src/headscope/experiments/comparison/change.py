@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Float64, ratio
+from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
@@ -152,12 +152,6 @@ def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None
     return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
-def over_heads(draws: Float64) -> Float64:
-    """Mean over the last axis of the finite values; NaN where there is none."""
-    there = np.isfinite(draws)
-    return ratio(np.where(there, draws, 0).sum(-1), there.sum(-1).astype(np.float64))
-
-
 def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
     variables = {}
     for side, words in SIDES.items():
@@ -167,8 +161,8 @@ def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
         ):  # fmt: skip
             name = start + side
             if start:
-                drawn = [over_heads(draws) for draws in drawn]
-                sizes = [None if size is None else over_heads(size) for size in sizes]
+                drawn = [finite_mean(draws) for draws in drawn]
+                sizes = [None if size is None else finite_mean(size) for size in sizes]
             parts = [
                 one.stored.get(name) or _estimate(draws, _bounds(one, side), size)
                 for one, draws, size in zip(found, drawn, sizes, strict=True)
