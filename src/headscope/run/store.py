@@ -324,7 +324,7 @@ class Run:
         """(Re)build tables, figures and report.html from the results; returns report.html."""
         if self.path is None:
             raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
-        with held(self.path):
+        with held(self.path, instead="wait until it has finished"):
             digest = self.manifest.get("results_sha256")
             if digest is not None and not RunFolder(self.path).has_results(digest):
                 raise RunFolderError(
