@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -11,10 +12,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from headscope.errors import HeadscopeError, RunFolderError
+from headscope.errors import HeadscopeError, InputError, RunFolderError
 
 DRAFT = ".part-"
 _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
+
+
+class CannotWrite(HeadscopeError, OSError):
+    """The system refuses to write a file; an OSError as well, with its number and the file."""
+
+    def __init__(self, error: OSError, path: Path) -> None:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        HeadscopeError.__init__(
+            self,
+            f"no space left to write {path}; free some and give the same command again"
+            if full
+            else f"cannot write {path}: {error.strerror or error}; choose another place with -o",
+        )
+        self.errno, self.strerror, self.filename = error.errno, error.strerror, str(path)
+        self.exit_code = HeadscopeError.exit_code if full else InputError.exit_code
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
@@ -23,8 +42,19 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
              the content
     returns  `path`
-    raises   what `write` raises, and OSError; then no draft is left and `path` is as before
+    raises   what `write` raises, CannotWrite for an OSError; then no draft is left and `path` is
+             as before
     """
+    try:
+        _write_whole(path, write)
+    except OSError as error:
+        raise CannotWrite(error, path) from error
+    if (noted := _NOTED.get()) is not None:
+        noted.add(path)
+    return path
+
+
+def _write_whole(path: Path, write: Callable[[str], object] | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = str(path.parent / f"{DRAFT}{secrets.token_hex(8)}")
     # Whoever may read the folder's new files may read this one: mkstemp's would be 0600.
@@ -40,9 +70,6 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-    if (noted := _NOTED.get()) is not None:
-        noted.add(path)
-    return path
 
 
 @contextmanager

@@ -28,9 +28,16 @@ import xarray as xr
 import headscope
 from headscope.core.control import CONTROL
 from headscope.core.whole_file import DRAFT, file_sha256, noting_written, write_whole
-from headscope.errors import HeadscopeError, InputError, RunFolderError
+from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+# Of what kind the parts of a manifest are that anything reads; a folder of runs lacks some.
+_KINDS: dict[str, Any] = {
+    "spec": dict, "fingerprint": str, "versions": dict, "corpus": dict, "analyses": list,
+    "command": str, "model": {"name": str, "sha256": str, "layers": int, "heads": int},
+    "counts": {"documents": int, "examples": int, "tokens": int, "skipped": int,
+               "windowed": int, "reasons": dict},
+}  # fmt: skip
 LIST = ".written"  # names of the tables, figures and pages that the run wrote
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
 State = dict[str, np.ndarray[Any, Any]]
@@ -73,6 +80,7 @@ class RunFolder:
             manifest = dict(json.loads(file.read_bytes()))
             _ = manifest["fingerprint"], manifest["spec"]
             checksum = manifest.pop(CHECKSUM)
+            _check_kinds(manifest, _KINDS)
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
                 f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
@@ -248,6 +256,18 @@ class RunFolder:
         return sorted((self.path / SHARDS).glob("*.shard"))
 
 
+def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    """Raises TypeError for a part of another kind, KeyError for a number that is not there."""
+    for name, kind in kinds.items():
+        inner = isinstance(kind, dict)
+        if name not in part and kind is not int:
+            continue
+        if not isinstance(part[name], dict if inner else kind):
+            raise TypeError(f"its {name} is a {type(part[name]).__name__}")
+        if inner:
+            _check_kinds(part[name], kind)
+
+
 def _checksum(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
@@ -290,11 +310,8 @@ def open_run(path: str | Path) -> Run:
     again = "run the run's command again: finished shards are kept"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
-    try:
+    with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
         tree = xr.load_datatree(file, engine="h5netcdf")
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
-        told = (str(error).splitlines() or [type(error).__name__])[0][:100]
-        raise RunFolderError(f"{file} is damaged ({told}); {again}") from error
     return Run(tree, manifest or {}, folder.path)
 
 
