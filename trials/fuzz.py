@@ -114,11 +114,10 @@ def outcome(given: Input, folder: Path) -> tuple[str, str]:
             READERS[given.target](folder)
     except (HeadscopeError, click.ClickException) as error:
         message = str(error)
-        return (
-            ("refused", "")
-            if len(message) <= MESSAGE
-            else ("uncaught", "long message: " + _where(error))
-        )
+        if re.search("allocate|MemoryError|not enough memory", message):
+            return "memory", _where(error)
+        short = len(message) <= MESSAGE
+        return ("refused", "") if short else ("uncaught", f"long message: {_where(error)}")
     except MemoryError as error:
         return "memory", _where(error)
     except BaseException as error:

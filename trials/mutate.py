@@ -11,8 +11,9 @@ from typing import Any
 # What readers have to meet some day: separators, numbers beyond all, no text, marks of formats.
 STRANGE = (
     b"", b"\0", b"\t", b"\n", b"\r\n", b"\n\n", b" ", b"_", b"-", b"-1", b"0", b"1e999", b"NaN",
-    b"-inf", b"1e23", b"99999999999999999999", b"9" * 5000, b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80",
-    b"\\ud800", b'"', b"'", b"{", b"}", b"[", b"]", b"(", b")", b"null", b"true", b"[" * 60_000,
+    b"-inf", b"1e23", b"99999999999999999999", b"9" * 5000, b"\xff", b"\xef\xbb\xbf",
+    b"\xed\xa0\x80",    b"\\ud800", b'"', b"'", b"{", b"}",
+    b"[", b"]", b"(", b")", b"null", b"true", b"[" * 60_000,
     b'{"a":' * 60_000, b"<" * 3000, b"&lt;", b"(" * 5000, b" " * 80_000, b"x" * 100_000, b"#",
     "²٣𝟗é\u2028\u0085".encode(), b"../../x", b"\x1b[2J", b"1/0", b"=",
 )  # fmt: skip

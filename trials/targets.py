@@ -51,7 +51,11 @@ ENTITIES = """# global.Entity = eid-etype-head-other
 GAP = """ID\tText\tPronoun\tPronoun-offset\tA\tA-offset\tA-coref\tB\tB-offset\tB-coref\tURL
 g\tAnn, Eve: she\tshe\t10\tAnn\t0\tTRUE\tEve\t5\tFALSE\tu
 """
-TEXT = b""" = Title = \n\nThe cat sat. The cats sat, a cat.\n\n = = Part = = \nIt ran!  "No?" the cat.\n"""
+TEXT = b""" = Title = \n
+The cat sat. The cats sat, a cat.
+
+ = = Part = = \nIt ran!  "No?" the cat.
+"""
 SEGMENTS = b"""{"id": "a", "document": "d", "text_a": "the cat", "text_b": "a cat"}
 {"id": 2, "tokens": ["[CLS]", "the", "cat", "[SEP]"]}
 """
@@ -62,20 +66,25 @@ OWN = "text,label\n" + "".join(f'"the, cat {n}",{"ab"[n % 2]}\n' for n in range(
 ROWS = "".join(json.dumps({"text": f"cat {n}", "label": n % 2}) + "\n" for n in range(6)).encode()
 FRAMES: Files = {
     "luIndex.xml": b"""<?xml version="1.0" encoding="UTF-8"?>
-<luIndex xmlns="http://framenet.icsi.berkeley.edu"><lu hasAnnotation="true" ID="1" name="love.v"/></luIndex>""",
-    "frameIndex.xml": b"""<frameIndex xmlns="http://framenet.icsi.berkeley.edu"><frame name="Feel"/></frameIndex>""",
+<luIndex xmlns="http://framenet.icsi.berkeley.edu">
+<lu hasAnnotation="true" ID="1" name="love.v"/></luIndex>""",
+    "frameIndex.xml": b"""<frameIndex xmlns="http://framenet.icsi.berkeley.edu">
+<frame name="Feel"/></frameIndex>""",
     "frame/Feel.xml": b"""<frame xmlns="http://framenet.icsi.berkeley.edu" name="Feel">
 <FE name="Feeler" coreType="Core"/><FE name="Time" coreType="Peripheral"/></frame>""",
-    "lu/lu1.xml": b"""<lexUnit xmlns="http://framenet.icsi.berkeley.edu" name="love.v" ID="1" frame="Feel">
+    "lu/lu1.xml": b"""<lexUnit
+xmlns="http://framenet.icsi.berkeley.edu" name="love.v" ID="1" frame="Feel">
 <subCorpus name="all"><sentence sentNo="0" ID="7"><text>Ann loves cats .</text>
-<annotationSet status="MANUAL" ID="2"><layer rank="1" name="FE"><label end="2" start="0" name="Feeler"/></layer>
+<annotationSet status="MANUAL" ID="2"><layer rank="1" name="FE">
+<label end="2" start="0" name="Feeler"/></layer>
 <layer rank="1" name="Target"><label end="8" start="4" name="Target"/></layer></annotationSet>
 </sentence></subCorpus></lexUnit>""",
 }  # fmt: skip
 VECTORS = b"the 0.1 0.2 0.3\ncat 1 2 3\nthe cat 4 5e-1 6\n"
 BINARY = b"2 3\nthe " + np.ones(3, "<f4").tobytes() + b"\ncat " + np.zeros(3, "<f4").tobytes()
 GOLD: Files = {
-    "x.src": b"das Haus ist\nja\n", "x.tgt": b"the house is\nyes\n", "x.talp": b"1-1 2-2 3p3\n1-1\n",
+    "x.src": b"das Haus ist\nja\n",
+    "x.tgt": b"the house is\nyes\n", "x.talp": b"1-1 2-2 3p3\n1-1\n",
 }  # fmt: skip
 BLOCKS = b"SENT: 0\nS 1 1\nP 3 3\nSENT: 1\nS 1 1\n"
 RANKS = b"1 500 3\n2 80 5\n3 80 0\n"
@@ -290,8 +299,10 @@ def _training(folder: Path) -> None:
 def _run(folder: Path) -> None:
     """As commands do that open a run, and as a driver that goes on with it."""
     from headscope.cli.main import group
+    from headscope.run.folder_check import check_folder
     from headscope.run.store import RunFolder, open_run
 
+    list(check_folder(folder))
     run = open_run(folder)
     repr(run), run._repr_html_(), run.has_report
     for name in run:

@@ -17,6 +17,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
+from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
 from headscope.model.weights import (
     refuse_not_finite,
@@ -156,6 +157,28 @@ def unknown_share(tokenizer: Any) -> float:
         return 0.0
     texts = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in PROBES)
     return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
+
+
+def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
+    """Raises ModelError unless a tokenizer is a fast one, knows text, and fits so many tokens."""
+    if (size := len(tokenizer)) > rows:
+        raise ModelError(
+            f"{name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
+            "they do not belong together: give the tokenizer that the model was trained with"
+        )
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(
+            f"{name!r}: {type(tokenizer).__name__} is a slow tokenizer without word "
+            "alignment; give the fast one (tokenizer.json)"
+        )
+    with told_as(partial(unusable, tokenizer)):
+        unknown = unknown_share(tokenizer)
+    if unknown > MOST_UNKNOWN:
+        raise ModelError(
+            f"{name!r}: the tokenizer has {size} tokens and knows none of "
+            f"several scripts ({unknown:.0%} of a probe text is {tokenizer.unk_token}); "
+            "wanted the tokenizer that the model was trained with, all of its files"
+        )
 
 
 def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:

@@ -25,11 +25,10 @@ from headscope.errors import ModelError, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
-    MOST_UNKNOWN,
     Checkpoint,
+    check_tokenizer,
     device_of,
     quietly,
-    unknown_share,
 )
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
@@ -371,25 +370,9 @@ def checked(model: Model) -> Model:
             f"{model.name!r}: {type(model.network).__name__} does not read tokens "
             f"(its input layer is {type(embeddings).__name__}); wanted a model of text"
         )
+    check_tokenizer(model.name, model.tokenizer, embeddings.num_embeddings)
     with told_as(partial(unusable, model.tokenizer)):
-        size, unknown, _ = len(model.tokenizer), unknown_share(model.tokenizer), model.vocabulary
-    rows = embeddings.num_embeddings
-    if size > rows:
-        raise ModelError(
-            f"{model.name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
-            "they do not belong together: give the tokenizer that the model was trained with"
-        )
-    if not getattr(model.tokenizer, "is_fast", False):
-        raise ModelError(
-            f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
-            "alignment; give the fast one (tokenizer.json)"
-        )
-    if unknown > MOST_UNKNOWN:
-        raise ModelError(
-            f"{model.name!r}: the tokenizer has {size} tokens and knows none of "
-            f"several scripts ({unknown:.0%} of a probe text is {model.tokenizer.unk_token}); "
-            "wanted the tokenizer that the model was trained with, all of its files"
-        )
+        _ = model.vocabulary
     try:
         _ = model.shape  # runs the network once: an unreadable family is refused here, by name
     except (
