@@ -242,8 +242,6 @@ def test_a_disk_that_is_full_at_any_operation(tmp_path, monkeypatch, at):
         with pytest.raises(HeadscopeError, match=r"no space left to write .*page.html") as caught:
             write_whole(tmp_path / "new" / "page.html", b"x")
     assert caught.value.exit_code == 1
-    assert isinstance(caught.value, OSError)
-    assert caught.value.errno == errno.ENOSPC
     assert not (tmp_path / "new" / "page.html").exists()
 
 

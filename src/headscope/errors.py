@@ -8,6 +8,7 @@ Every message gives what was found, what was wanted and what to do, in one to th
         ├── ModelError        a model that is unknown, unsafe or does not fit its tokenizer
         ├── CorpusError       a corpus that cannot be read as what it was said to be
         └── RunFolderError    a run folder that belongs to another spec, or cannot be written
+            └── UnwrittenError    a place that refuses to be written, or has no space left (1)
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class CorpusError(InputError):
 
 class RunFolderError(InputError):
     """A run folder that belongs to another spec, or cannot be read or written."""
+
+
+class UnwrittenError(RunFolderError):
+    """A file or folder that cannot be written: the place refuses, or has no space left (code 1)."""
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """`headscope doctor`: check the installation, a model and a corpus, or the folder of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict

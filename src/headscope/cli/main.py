@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input. Errors are one to thre
 shows the traceback.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys

@@ -86,7 +86,8 @@ def prune_command(given: _PruneOptions) -> None:
     from headscope.experiments.ablation import pruned_checkpoint as checkpoint
     from headscope.tasks.task_model import load_for_task
 
-    checkpoint.refuse_strangers(given.output, checkpoint=given.checkpoint)
+    options.hold(given.output)
+    checkpoint.refuse_strangers(given.output, checkpoint=given.checkpoint, run=given.run)
     settings = options.settings_from(
         pruning.PruningSettings, given, given.task, given.chance, orders=orders
     )

@@ -9,8 +9,6 @@ is such a class is a group of options. Help shows the fields in their order; a h
 field and for those after it. The command is handed one value of the class.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields

@@ -7,8 +7,6 @@ a point or more, which corrects for how many heads are looked at. Report, tables
 of a head take their words from here.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

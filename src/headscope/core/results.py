@@ -4,8 +4,6 @@ The result contract: one group per analysis; an estimate `x` has `x_ci_low` and 
 Groups and intervals may be absent: absent is None or NaN here, never an error.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Nothing here runs code that came with a checkpoint: pickled weights are refused 
 is asked once which commit a name stands for.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from functools import cached_property, partial
 from pathlib import Path

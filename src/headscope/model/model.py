@@ -5,8 +5,6 @@ the package that `make atlas` installs, or from the hub). Weights are read from 
 remote code stays off unless it is asked for, and what was loaded is recorded by hash.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Only safetensors inside the checkpoint's own folder are read: a pickle can run c
 leads elsewhere would load what nobody asked for. The hash is over exactly the files that are read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath

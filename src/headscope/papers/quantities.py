@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Float64, ratio
+from headscope.core.accumulators import Float64
 from headscope.core.control import controls
 from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
 from headscope.core.results import DRAWS, at, counted, documents, largest_first, naming_layers, pick
@@ -279,12 +279,6 @@ def upper_end(number: tuple[float, float, float]) -> float:
 
 
 # --- layers and heads -----------------------------------------------------------------------
-
-
-def over_heads(draws: Float64) -> Float64:
-    """[replicate + 1] mean over layers and heads of [replicate + 1, layer, head], NaN left out."""
-    there = np.isfinite(draws)
-    return ratio(np.where(there, draws, 0.0).sum((1, 2)), there.sum((1, 2)).astype(np.float64))
 
 
 def layer_at(number: int, layers: int) -> int:

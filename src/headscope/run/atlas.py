@@ -1,7 +1,5 @@
 """Run all analyses over a corpus: plan, compute shard by shard, merge, label, keep."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The spec decides the numbers, and its fingerprint names it. Everything else in t
 the reader, except `linears`: it moves the last bits of float32, so it is fixed when a run begins.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shlex

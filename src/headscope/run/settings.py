@@ -1,7 +1,5 @@
 """Settings of a run, and the fingerprint of a spec: the same fingerprint gives the same numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ CSV has quotes as spreadsheets write them. Recognised are the column names of GL
 the hub's copy of them, and the usual ones of other data; any other column has to be named.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

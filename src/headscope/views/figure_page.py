@@ -1,7 +1,5 @@
 """Widths, words and checks that the figures of one example share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes

@@ -13,8 +13,6 @@ A page has the maps of all heads, but exact weights and vectors of some only, as
 room: the heads that are asked for, or as many as fit.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Sequence

@@ -10,8 +10,6 @@ map. Here: the mean divergence of two heads by how many layers lie between them,
 nearest head is of the same layer; both against layer numbers dealt out anew among the heads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import isqrt
 from typing import Any

@@ -11,8 +11,6 @@ A claim is about the class that most of a head's maps belong to, by the classifi
 claimed; nor is anything of maps that the classifier is not sure of.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -7,8 +7,6 @@ only outside the simultaneous one, which holds all heads of a number together in
 (the studentised maximum; Romano and Wolf 2005). Tables of what changes stand below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Float64, ratio
+from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_metrics import HeadMetric, head_metrics
 from headscope.core.intervals import (
     ANY,
@@ -148,18 +146,12 @@ def _estimate(draws: Float64, bounds: Bounds = ANY) -> Estimate:
     return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
-def over_heads(draws: Float64) -> Float64:
-    """Mean over the last axis of the finite values; NaN where there is none."""
-    there = np.isfinite(draws)
-    return ratio(np.where(there, draws, 0).sum(-1), there.sum(-1).astype(np.float64))
-
-
 def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
     variables = {}
     for side, words in SIDES.items():
         heads = [one.sides[side] for one in found]
-        layers = [over_heads(draws) for draws in heads]
-        whole = [over_heads(draws) for draws in layers]
+        layers = [finite_mean(draws) for draws in heads]
+        whole = [finite_mean(draws) for draws in layers]
         for name, drawn, mean in (
             (side, heads, ""),
             (f"layer_{side}", layers, ", mean over heads"),

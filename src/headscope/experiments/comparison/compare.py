@@ -6,8 +6,6 @@
 The run folder is that of an atlas of the second model, with two more groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -10,8 +10,6 @@ checkpoint, for every layer, the mean norm of its gradients and how far its weig
 the change of each layer stands beside its depth, and beside how much it learned.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

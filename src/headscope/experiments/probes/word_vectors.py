@@ -6,8 +6,6 @@
 Only vectors of words that occur are kept. Nothing is ever unpickled.
 """
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import zlib
