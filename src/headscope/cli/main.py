@@ -99,6 +99,8 @@ def main() -> None:
             "this is an error of headscope: run again with --debug and report it"
         )
         sys.exit(1)
+    finally:
+        gc.freeze()  # at the end all is let go: nothing is looked for in a million objects
     sys.exit(code if isinstance(code, int) else 0)
 
 
