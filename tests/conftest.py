@@ -4,7 +4,9 @@ import fcntl
 import gc
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import NoReturn
@@ -22,7 +24,7 @@ def pytest_configure():
     gc.disable()
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """What is loaded by now stays: looking through it for garbage took a tenth of the time.
 
     What tests make is looked through after so many objects, a figure or two, not after 700.
@@ -31,6 +33,10 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(30_000)
+    if any(hasattr(item.module, "forked") for item in session.items if hasattr(item, "module")):
+        from forked import begin
+
+        begin()
 
 
 @pytest.fixture(scope="session")
@@ -170,28 +176,55 @@ def browser():
         running.close()
 
 
+@pytest.fixture(scope="session")
+def free_pages(browser):
+    """Opens blank pages, or those that were left blank: a new one takes a quarter more time."""
+    free = defaultdict(list)
+
+    @contextmanager
+    def page_of(**options):
+        pages = free[repr(sorted(options.items()))]
+        page = pages.pop() if pages else browser.new_context(**options).new_page()
+        yield page
+        page.unroute_all()
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+        pages.append(page)
+
+    return page_of
+
+
 @pytest.fixture
-def watched(browser):
+def watched(free_pages):
     """Opens an address; afterwards, nothing may have been complained of or asked for elsewhere.
 
     within   what all that is asked for must begin with, if not be the address itself
-    closing  is given what closes the page; by default that is done at the end
+    closing  is given what leaves the page; by default that is done at the end
     """
     complaints, closers = [], []
 
-    def start(address, *, within=(), width=1280, height=800, closing=closers.append, **options):
+    def start(
+        address, *, within=(), width=1280, height=800, color_scheme="light",
+        closing=closers.append, **options,
+    ):  # fmt: skip
         def asked(request):
             own = request.url.partition("#")[0] == address.partition("#")[0]
             if not (own or request.url.startswith(tuple(within))):
                 complaints.append(request.url)
 
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        closing(context.close)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", asked)
+        leaving = ExitStack()
+        closing(leaving.close)
+        page = leaving.enter_context(free_pages(**options))
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=color_scheme)
+        for event, heard in {
+            "console": lambda message: complaints.append(message.text),
+            "pageerror": lambda error: complaints.append(str(error)),
+            "dialog": lambda dialog: complaints.append(dialog.message),
+            "request": asked,
+        }.items():
+            page.on(event, heard)
+            leaving.callback(page.remove_listener, event, heard)
         page.goto(address)
         return page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import fields
 from importlib.resources import files
@@ -16,7 +17,7 @@ from corpus.chain import SEEN, Chain
 from corpus.framenet_release import Sentence, Unit, write_release
 from headscope.cli.main import group
 from headscope.cli.options import CorpusOptions
-from headscope.corpus.annotate import annotated, annotation_cache
+from headscope.corpus.annotate import annotated
 from headscope.corpus.annotate.parsers import SpacyAnnotator, installed_pipelines
 from headscope.errors import InputError
 from headscope.run.analysis import MEASURES, known_analyses, options_of
@@ -212,13 +213,13 @@ def test_only_plain_text_is_annotated(run, chain):
 def refusing(monkeypatch, *folders):
     """No file can be written into these folders (root may write anywhere)."""
 
-    def whole(path, write):
-        if path.parent.name in folders:
+    def refuse(path, *given, **options):
+        if os.path.basename(os.path.dirname(path)) in folders:
             raise PermissionError(13, "Permission denied", str(path))
-        return write_whole(path, write)
+        return opened(path, *given, **options)
 
-    write_whole = annotation_cache.write_whole
-    monkeypatch.setattr(annotation_cache, "write_whole", whole)
+    opened = os.open
+    monkeypatch.setattr(os, "open", refuse)
 
 
 def test_an_annotation_that_lies_elsewhere_is_said_once(run, chain, texts, monkeypatch):

@@ -86,7 +86,7 @@ def test_an_output_with_other_things_is_left_alone(atlas, tmp_path):
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a /proc that refuses new files")
 def test_an_output_that_cannot_be_written_is_refused(headscope):
     done = headscope("atlas", "demo", "--demo", "--limit", 1, "-o", "/proc/headscope")
-    refused(done, "cannot write", "choose another folder with -o")
+    refused(done, "cannot write", "choose another place with -o")
 
 
 # --- models ---------------------------------------------------------------------------------
@@ -224,9 +224,9 @@ def test_a_disk_that_fills_while_the_report_is_made_is_one(headscope, atlas, mon
     assert atlas("--demo", "--limit", 1).code == 0
 
     def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device", "run/tables/entropy.csv")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("headscope.report.build.write_tables", full)
+    monkeypatch.setattr(os, "fsync", full)
     refused(headscope("report", "run"), "no space left", code=1)
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from headscope.core.whole_file import write_whole
+from headscope.errors import UnwrittenError
 from headscope.heads.tables import tidy, write_tables
 from recorded import ALONE, LANGUAGE, hostile, recorded
 
@@ -145,7 +146,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path):
             file.write("half")
         raise OSError("no space left")
 
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(UnwrittenError, match="no space left"):
         write_whole(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -94,10 +94,14 @@ def test_names_that_are_markup_stay_text_and_nothing_leaves_the_page(done, desk)
 def test_the_same_command_opens_what_is_finished(done, desk):
     file = desk / "out/runs/norms/atlas.nc"
     before = file.stat().st_mtime_ns
+    built = {desk / "out/lines.csv", *(desk / "out/figures").iterdir()}
+    for each in built:
+        each.unlink()
     again = run(desk)
     assert again.exit_code == 0
     assert "published values are those of google-bert/bert-base-uncased" in again.output
     assert file.stat().st_mtime_ns == before
+    assert all(each.is_file() for each in built)  # what was deleted is built again
 
 
 def test_a_folder_of_another_model_or_limit_is_not_touched(done, desk):

@@ -35,6 +35,7 @@ from views.saved_figure import (
 )  # fmt: skip
 
 LAYERS, HEADS = 3, 12
+VIEWS = ("model", "head", "matrix", "neuron")
 STEP = 3  # tones at most from one shade to the next: a value may lie between two
 
 
@@ -301,12 +302,18 @@ def neural(n=12, **options):
     return made_detail.make_payload(n, layers=2, heads=4, detailed=[(0, 0)], **options)
 
 
-@pytest.mark.parametrize("view", ["model", "head", "matrix", "neuron"])
-def test_a_png_is_the_svg_at_three_dots_a_unit(opened, view):
-    page = opened(neural(12), view=view)
-    root = saved(page)
-    name, raw = save(page, "png")
-    picture = Image.open(io.BytesIO(raw)).convert("RGB")
+def test_a_png_is_the_svg_at_three_dots_a_unit(opened):
+    page = opened(neural(12))
+    for view in VIEWS:
+        page.click(f"#tab-{view}")
+        name, raw = save(page, "png")
+        check_dots(Image.open(io.BytesIO(raw)).convert("RGB"), saved(page))
+        assert name.endswith(f"{view}-L1H1{'' if view == 'neuron' else '-attention'}.png") or (
+            view == "model" and name == "made-model-attention.png"
+        )
+
+
+def check_dots(picture, root):
     size = [float(root.get(side)) * 3 for side in ("width", "height")]
     np.testing.assert_allclose(picture.size, size, atol=1)
     dots = np.asarray(picture)
@@ -318,32 +325,32 @@ def test_a_png_is_the_svg_at_three_dots_a_unit(opened, view):
             x, y, width, height = (float(box.get(n)) * 3 for n in ("x", "y", "width", "height"))
             dot = dots[int(y + height / 3), int(x + width / 3)]
             np.testing.assert_allclose(dot, hex_parts(box.get("fill")), atol=60)
-    assert name.endswith(f"{view}-L1H1{'' if view == 'neuron' else '-attention'}.png") or (
-        view == "model" and name == "made-model-attention.png"
-    )
 
 
-@pytest.mark.parametrize("view", ["model", "head", "matrix", "neuron"])
-def test_a_figure_is_light_whatever_the_page_is(opened, view):
-    given = neural(12)
-    light, dark = (save(opened(given, scheme, view), "svg")[1] for scheme in ("light", "dark"))
-    assert light == dark
-    assert b'fill="#ffffff"' in light
+def test_a_figure_is_light_whatever_the_page_is(opened):
+    pages = [opened(neural(12), scheme) for scheme in ("light", "dark")]
+    for view in VIEWS:
+        for page in pages:
+            page.click(f"#tab-{view}")
+        light, dark = (save(page, "svg")[1] for page in pages)
+        assert light == dark
+        assert b'fill="#ffffff"' in light
 
 
-@pytest.mark.parametrize("view", ["model", "head", "matrix", "neuron"])
-def test_hostile_tokens_are_text_in_every_figure(opened, view):
+def test_hostile_tokens_are_text_in_every_figure(opened):
     given = {**neural(tokens=HOSTILE), "title": "".join(HOSTILE)}
     given["model"]["name"] = "../</title>\x00"
-    page = opened(given, view=view)
-    root = saved(page)
-    if view != "model":
-        assert {"]]>", "<!--", "∅", "</svg>"} <= set(texts(root))
-    if view in ("head", "matrix"):
-        assert len(tokens(root, "query")[0]) == len(tokens(root, "key")[0]) == len(HOSTILE)
-    name, raw = save(page, "png")
-    assert re.fullmatch(r"[A-Za-z0-9-]+\.png", name)
-    assert Image.open(io.BytesIO(raw)).size[0] > 300
+    page = opened(given)
+    for view in VIEWS:
+        page.click(f"#tab-{view}")
+        root = saved(page)
+        if view != "model":
+            assert {"]]>", "<!--", "∅", "</svg>"} <= set(texts(root))
+        if view in ("head", "matrix"):
+            assert len(tokens(root, "query")[0]) == len(tokens(root, "key")[0]) == len(HOSTILE)
+        name, raw = save(page, "png")
+        assert re.fullmatch(r"[A-Za-z0-9-]+\.png", name)
+        assert Image.open(io.BytesIO(raw)).size[0] > 300
 
 
 def test_a_figure_says_what_it_shows(opened):

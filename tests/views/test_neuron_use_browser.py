@@ -162,14 +162,20 @@ def test_everything_is_reached_by_keyboard(at_head):
     assert "neuron" not in said(page)
 
 
+# Asks so many tokens, and why each gives itself what it gives.
+ASKED = """(places) => places.forEach((place) => {
+  document.querySelectorAll("#neuron-from [role=option]")[place].click();
+  document.querySelector(`#neuron-table [data-key='${place}']`).click();
+})"""
+
+
 def test_hostile_tokens_are_only_text(at_head):
-    kinds = []
-    for tokens in ([f"word{place}" for place in range(len(HOSTILE))], HOSTILE):
+    """Every third is asked; harmless ones are alike, so that few of them and the last are."""
+    kinds, last = [], 3 * ((len(HOSTILE) + 1) // 3)
+    for tokens, step in ((HOSTILE, 3), ([f"word{place}" for place in range(len(HOSTILE))], 60)):
         page = at_head(make_payload(tokens=["[CLS]", *tokens, "[SEP]"], pair=False))
         page.click("#neuron-why")
-        for place in range(0, len(tokens) + 2, 3):
-            ask(page, place)
-            row(page, place).click()
+        page.evaluate(ASKED, [*range(0, last, step), last])
         kinds.append(
             page.evaluate(
                 "[...document.querySelectorAll('#view-neuron *')].map((one) => one.tagName)"

@@ -1,7 +1,5 @@
 """`headscope analyses`: list the analyses that are installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from headscope.cli.options import json_flag

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from headscope.cli.options import head_named, json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, option, typed_command
-from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.heads.head_card import HeadCard
@@ -49,12 +48,7 @@ def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
     from headscope.heads.head_card import card_json, card_text, head_card
 
     card = head_card(run.tree, layer, place)
-    try:
-        written = _write_card(run, card, given)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {error.filename or given.output}: {error.strerror}; choose another place"
-        ) from error
+    written = _write_card(run, card, given)
     if given.as_json:
         files = {kind: str(path) for kind, path in written.items()}
         told = {"run": str(given.run), **card_json(run.tree, card), **files}

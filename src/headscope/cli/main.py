@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input. Errors are one to thre
 shows the traceback.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sys
@@ -33,7 +31,7 @@ COMMANDS = {
     "head": "Tell what one head of a run is: labels, numbers, maps.",
     "report": "Rebuild report, figures and tables of a run.",
     "analyses": "List the analyses and their options.",
-    "doctor": "Check the installation, a model and a corpus.",
+    "doctor": "Check the installation, a model, a corpus, a run.",
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
 # objects takes a thirteenth of a run's time.
@@ -101,6 +99,8 @@ def main() -> None:
             "this is an error of headscope: run again with --debug and report it"
         )
         sys.exit(1)
+    finally:
+        gc.freeze()  # at the end all is let go: nothing is looked for in a million objects
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -18,7 +18,7 @@ import click
 from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
 from headscope.cli.patterns_classifier import apply_command, train_command
-from headscope.cli.terminal_output import annotate, say, tell
+from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.errors import CorpusError, InputError
 
@@ -83,6 +83,8 @@ def annotate_command(given: _AnnotateOptions) -> None:
     resumed = Session.is_one(given.output)
     session = Session(given.output) if resumed else _new_session(given)
     session.labels(given.annotator)  # raises for a name or a file that will not do
+    for note in session.torn():
+        complain(note)
     if not given.as_json:
         _introduce(session, given.annotator, told_again=resumed and bool(given.models))
     if given.sheets:
@@ -102,6 +104,8 @@ def agreement_command(given: _AgreementOptions) -> None:
     from headscope.experiments.map_classifier.annotation_session import Session, agreement
 
     session = Session(given.session)
+    for note in session.torn():
+        complain(note)
     names = session.annotators()
     if len(names) < 2:
         raise InputError(
@@ -147,6 +151,7 @@ def _new_session(given: _AnnotateOptions) -> Session:
             if not given.as_json:
                 say(note)
     drawn: list[Drawn] = []
+    options.hold(given.output)
     for place, name in enumerate(models):
         drawn += _drawn(name, texts, (given.maps + place) // len(models), given)
     return Session.create(given.output, shuffled(drawn, seed=given.seed))

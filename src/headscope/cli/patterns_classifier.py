@@ -12,7 +12,7 @@ import click
 
 from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
-from headscope.cli.terminal_output import annotate, say, tell
+from headscope.cli.terminal_output import annotate, complain, say, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 
 if TYPE_CHECKING:
@@ -60,7 +60,11 @@ def train_command(given: _TrainOptions) -> None:
     if given.without_bundled and not given.sessions:
         raise click.UsageError("--without-bundled leaves nothing to learn from; give --labels")
     parts = [] if given.without_bundled else [bundled_labels(given.columns)]
-    parts += [labels_of(Session(folder)) for folder in given.sessions]
+    sessions = [Session(folder) for folder in given.sessions]
+    for note in (note for session in sessions for note in session.torn()):
+        complain(note)
+    parts += map(labels_of, sessions)
+    options.hold(given.output)
     files, card, scores = (_learn_any if given.columns == "any" else _learn_marked)(
         joined(parts), given
     )
@@ -163,6 +167,7 @@ def apply_command(given: _ApplyOptions) -> None:
     for corpus in corpora.values():
         for note in annotate(corpus, quiet=given.quiet):
             meanwhile(note)
+    options.hold(given.output)
     runs: dict[tuple[str, str], Run] = {}
     for model in dict.fromkeys(given.models):
         for name, run in _runs(model, corpora, given):

@@ -1,7 +1,5 @@
 """`headscope report`: write the page of a finished run anew."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from headscope.cli.options import json_flag

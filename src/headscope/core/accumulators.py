@@ -242,6 +242,13 @@ def ratio(numerator: Float64, denominator: Float64) -> Float64:
     return out
 
 
+def finite_mean(values: Float64, axes: int | tuple[int, ...] = -1) -> Float64:
+    """The mean over these axes of what is finite; NaN where nothing is."""
+    there = np.isfinite(values)
+    total, count = np.where(there, values, 0).sum(axes), there.sum(axes, dtype=np.float64)
+    return ratio(np.asarray(total), np.asarray(count))
+
+
 def correlation(first: Array, second: Array) -> Float64:
     """[...] Pearson's r over the last axis, Spearman's ρ of ranks; NaN where one is constant."""
     x, y = (side - side.mean(-1, keepdims=True) for side in (first, second))

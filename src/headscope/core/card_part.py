@@ -1,7 +1,5 @@
 """What a question adds to the card of a head: lines, data for programs, and typical maps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -8,8 +8,6 @@ Without an interval the value itself stands in for its lower end: such a claim m
 comes closest to a label, and is never a label.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ they do in the run itself. A run without one, of before there were controls or b
 group: nothing is held against anything there.
 """
 
-from __future__ import annotations
-
 import xarray as xr
 
 from headscope.core.results import derived

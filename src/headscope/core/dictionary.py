@@ -3,8 +3,6 @@
 Terms come from `core.terms` (of attention at large) and from every question (`Question.terms`).
 """
 
-from __future__ import annotations
-
 from headscope.core.question import named, parts
 from headscope.core.terms import TERMS, Term
 

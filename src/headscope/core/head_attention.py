@@ -10,8 +10,6 @@ wins. We differ in three points: `broad` is relative to uniform attention, becau
 threshold. Questions say which heads have a role (`Question.roles`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ a point or more, which corrects for how many heads are looked at. Report, tables
 of a head take their words from here.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -118,7 +116,7 @@ def untrained_words(tree: xr.DataTree) -> str:
     found = head_labels(tree).values()
     labelled, of = sum(bool(one.labels) for one in found), len(found)
     does = "does" if labelled == 1 else "do"
-    what = "that no head of a network without training does on the same inputs"
+    what = "that no head of a network without training does on a sample of the same inputs"
     if labelled <= NEARLY_NOTHING * of:
         many = labelled or "none"
         return (

@@ -1,7 +1,5 @@
 """Every number per head in a run, with its words, unit and interval."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ of WikiText-2 (bfloat16: 1.5e-2 nats there, 1.8e-2 in an earlier run); words on 
 `--dtype float32`.
 """
 
-from __future__ import annotations
-
 # dtype -> at most: nats in the mean entropy of a head, and of one token's attention; the share of
 # words by which those differ of which a head finds the syntactic head (20 and 103 of 10,299)
 HALF = {"bfloat16": (1.8e-2, 1.1e-1, 2e-3), "float16": (1.4e-3, 1.2e-2, 1e-2)}

@@ -7,8 +7,6 @@ Each part is given as it is, or as `module:attribute` below `package`. The secon
 nothing until the part is used, so that a report needs no torch and a list of names nothing at all.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Names for the labels of Universal Dependencies and of Stanford Dependencies (the
 al. 2019, Table 1, and of spaCy's English models); any other label stands for itself, in quotes.
 """
 
-from __future__ import annotations
-
 import xarray as xr
 
 FROM_DEPENDENT = "dependent_to_head"

@@ -1,7 +1,5 @@
 """Reads the inputs that a run stores with all their maps, from the group `examples`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 SOURCES  the short citation → the full reference
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,19 +1,27 @@
-"""Write a file, or a folder, so that readers and crashes see all of it or nothing; hash a file."""
+"""Write a file, or a folder, so that readers and crashes see all of it or nothing; hash a file.
+
+One command writes to a place at a time: it holds the place.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import platform
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 
-from headscope.errors import HeadscopeError, RunFolderError
+from headscope.errors import HeadscopeError, RunFolderError, UnwrittenError
 
 DRAFT = ".part-"
+WAIT = "wait until it has finished, or choose another folder with -o"
 _NOTED: ContextVar[set[Path] | None] = ContextVar("noted", default=None)
 
 
@@ -23,13 +31,14 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
     write    gets the draft's path, which has no suffix: nobody takes it for a finished file; or
              the content
     returns  `path`
-    raises   what `write` raises, and OSError; then no draft is left and `path` is as before
+    raises   UnwrittenError, and what else `write` raises; then no draft is left and `path` is as
+             before
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = str(path.parent / f"{DRAFT}{secrets.token_hex(8)}")
-    # Whoever may read the folder's new files may read this one: mkstemp's would be 0600.
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Whoever may read the folder's new files may read this one: mkstemp's would be 0600.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         if isinstance(write, bytes):
             Path(draft).write_bytes(write)
         else:
@@ -37,12 +46,86 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
         _sync(Path(draft))
         os.replace(draft, path)
         _sync_folder(path.parent)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(draft)
+        if isinstance(error, OSError):
+            raise why_unwritten(error, path) from error
         raise
     if (noted := _NOTED.get()) is not None:
         noted.add(path)
     return path
+
+
+def why_unwritten(error: OSError, path: Path) -> UnwrittenError:
+    """The error to raise when the system refuses to write to a path."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        reason = error.strerror or str(error)
+        return UnwrittenError(f"cannot write {path}: {reason}; choose another place with -o")
+    told = UnwrittenError(
+        f"no space left to write {path}\n"
+        "free some, then run the same command again: what is finished in a run folder is kept"
+    )
+    told.exit_code = HeadscopeError.exit_code  # the request was right
+    return told
+
+
+@contextmanager
+def held(place: Path, *, instead: str = WAIT) -> Iterator[None]:
+    """Inside the context no other process holds the place: a folder, a checkpoint or a file.
+
+    place    need not exist
+    instead  what the second may do
+    raises   RunFolderError that says who holds it; UnwrittenError where nothing can be written
+
+    While it is held, `.NAME.lock` stands beside it (in it where the folder around cannot be
+    written) and says by whom. The system lets go when the process ends, however it ends: a file
+    that a killed process left holds nothing.
+    """
+    if sys.platform == "win32":  # no such locks there: two in one folder would waste work, no more
+        yield
+        return
+    real = Path(os.path.realpath(place))  # the same by whatever name
+    beside = os.access(real.parent, os.W_OK | os.X_OK) or not real.is_dir()
+    lock = real.parent / f".{real.name}.lock" if beside else real / ".lock"
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        handle = _locked(lock)
+    except OSError as error:
+        raise why_unwritten(error, place) from error
+    if isinstance(handle, str):
+        raise RunFolderError(f"another headscope{handle} is writing to {place}\n{instead}")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        os.close(handle)
+
+
+def _locked(lock: Path) -> int | str:
+    """A handle of the lock's file, held while it is open; else a few words on who holds it."""
+    import fcntl
+
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.read(handle, 200).decode("utf-8", "replace")
+            os.close(handle)
+            return who
+        except OSError:
+            pass  # a file system without locks
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), lock.stat()):
+                break
+        os.close(handle)  # who held it removed it meanwhile
+    with suppress(OSError):  # on a full disk nobody learns by whom
+        os.truncate(handle, 0)
+        since = datetime.now(UTC).isoformat(" ", "seconds")
+        os.write(handle, f" (process {os.getpid()} on {platform.node()}, since {since})".encode())
+    return handle
 
 
 @contextmanager
@@ -88,28 +171,33 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def put_folder(folder: Path, write: Callable[[Path], object]) -> None:
+def put_folder(folder: Path, write: Callable[[Path], object], *, marks: tuple[str, ...]) -> None:
     """Let `write` fill a folder beside it, sync that, and put it in the place of the old one.
 
-    raises  HeadscopeError if it cannot be written; then the old one is as it was
+    The caller holds the folder.
+
+    marks   as for `replaceable`: what came there meanwhile is not replaced
+    raises  HeadscopeError if it cannot be written; then the old one is as it was, without a draft
     """
     draft, aside = folder.with_name(f".{folder.name}.part"), _set_aside(folder)
     with told(folder):
         shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
         try:
+            draft.mkdir(parents=True)
             write(draft)
             readable = draft.stat().st_mode & 0o666  # by the umask; safetensors' files are 0600
             for file in filter(Path.is_file, draft.rglob("*")):
                 file.chmod(readable)
                 _sync(file)
+            replaceable(folder, marks=marks)
+            shutil.rmtree(aside, ignore_errors=True)
+            if folder.exists():
+                os.replace(folder, aside)
+            os.replace(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
+            _restore(folder)
             raise
-        shutil.rmtree(aside, ignore_errors=True)
-        if folder.exists():
-            os.replace(folder, aside)
-        os.replace(draft, folder)
         _sync_folder(folder.parent)
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -119,9 +207,7 @@ def replaceable(folder: Path, *, marks: tuple[str, ...]) -> None:
 
     marks  files of which one must be in a folder that may be replaced
     """
-    aside = _set_aside(folder)
-    if aside.is_dir() and not folder.exists():
-        os.replace(aside, folder)  # a crash between the two renames of `put_folder`
+    _restore(folder)
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -137,6 +223,12 @@ def _set_aside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.old")
 
 
+def _restore(folder: Path) -> None:
+    """Undo the first rename of `put_folder` where the second one did not come about."""
+    if _set_aside(folder).is_dir() and not folder.exists():
+        os.replace(_set_aside(folder), folder)
+
+
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
     """A write that fails (disk full, no permission) ends in HeadscopeError that says what is safe.
@@ -148,13 +240,14 @@ def told(folder: Path) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, SafetensorError, RuntimeError) as error:
-        of_writing = isinstance(error, OSError | SafetensorError) or any(
-            sign in str(error) for sign in ("PytorchStreamWriter", "inline_container", "No space")
+    except (OSError, SafetensorError, RuntimeError, UnwrittenError) as error:
+        why = error.__cause__ if isinstance(error, UnwrittenError) else error
+        of_writing = isinstance(why, OSError | SafetensorError) or any(
+            sign in str(why) for sign in ("PytorchStreamWriter", "inline_container", "No space")
         )
         if not of_writing:
             raise
-        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
+        reason = getattr(why, "strerror", None) or str(why).strip().splitlines()[0]
         raise HeadscopeError(
             f"cannot write {folder}: {reason[:200]}\n"
             "what was there before is as it was; make room and give the same command again: it "

@@ -3,8 +3,6 @@
 Digits follow the interval: as few as show where its two ends differ, three at most.
 """
 
-from __future__ import annotations
-
 import math
 
 MISSING = "–"

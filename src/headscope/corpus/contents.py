@@ -1,11 +1,9 @@
 """Count what was read of a corpus or skipped, and which annotations it has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from headscope.corpus.document import Example, Passage
 
@@ -48,7 +46,7 @@ class EncodeCounts:
         if len(entry.first) < NAMED:
             entry.first.append(passage)
 
-    def add(self, other: EncodeCounts) -> None:
+    def add(self, other: Self) -> None:
         """Adds what was counted elsewhere, as if it had been read after this."""
         for total in ("documents", "examples", "tokens", "skipped", "windowed", "without_token"):
             setattr(self, total, getattr(self, total) + getattr(other, total))
@@ -80,7 +78,7 @@ class Annotations:
     _last: dict[str, str] = field(default_factory=dict)  # the document last counted for each
 
     @classmethod
-    def of(cls, examples: Iterable[Example]) -> Annotations:
+    def of(cls, examples: Iterable[Example]) -> Self:
         """What all these examples have."""
         annotations = cls()
         for example in examples:

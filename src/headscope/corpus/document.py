@@ -4,8 +4,6 @@ Corpus  ─► Document ─► Passage (one text, pair, token list or annotated 
 The document is the unit that intervals are over; a passage becomes one or more model inputs.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

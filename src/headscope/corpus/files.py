@@ -3,8 +3,6 @@
 Readers yield such a part as a passage with a `fault`: it ends the run, or is counted as left out.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator

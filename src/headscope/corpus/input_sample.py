@@ -1,7 +1,5 @@
 """Draw a sample of the inputs of a corpus, so many tokens of it, in one pass."""
 
-from __future__ import annotations
-
 import hashlib
 from heapq import heappop, heappush
 
@@ -31,11 +29,13 @@ class InputSample:
             self.tokens -= len(heappop(self._kept)[2])
 
     def within(self, tokens: int) -> tuple[Example, ...]:
-        """Of what is held, the first by their hash that have so many tokens; one at least."""
-        chosen: list[Example] = []
-        for *_, example in sorted(self._kept, key=lambda one: (-one[0], one[1])):
-            tokens -= len(example)
-            if tokens < 0 and chosen:
-                break
-            chosen.append(example)
-        return tuple(chosen)
+        """Of what is held, inputs that have so many tokens, the shortest first; one at least.
+
+        They lie evenly in the order of the lengths: much that is said of heads depends on these.
+        """
+        held = sorted(self._kept, key=lambda one: (len(one[2]), one[:2]))
+        for count in range(min(len(held), len(held) * tokens // self.tokens), 1, -1):
+            chosen = [held[(2 * at + 1) * len(held) // (2 * count)][2] for at in range(count)]
+            if sum(map(len, chosen)) <= tokens:
+                return tuple(chosen)
+        return (held[len(held) // 2][2],)

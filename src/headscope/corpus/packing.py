@@ -6,8 +6,6 @@ one document. Two differences: an over-long sentence is cut into windows where t
 and a window ends before the sentence that would overfill it, so that every token is read once.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence, Sized
 

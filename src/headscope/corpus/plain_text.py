@@ -1,7 +1,5 @@
 """Read plain text as documents of sentences or lines, and JSON lines that are inputs already."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Choose a few inputs of a corpus that a report shows: varied sentences, and some others."""
 
-from __future__ import annotations
-
 import hashlib
 from bisect import insort
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Dependency treebanks as corpora: CoNLL-U, CoNLL-X, `head-label` lines, and the bundled texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

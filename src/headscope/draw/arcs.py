@@ -1,7 +1,5 @@
 """Lay out and draw a sentence with arcs above it."""
 
-from __future__ import annotations
-
 import unicodedata
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Phrases that captions share: numbers of inputs, intervals, names of tokens and roles."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -1,7 +1,5 @@
 """Draw and save the figures of a run; questions announce them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import xarray as xr

@@ -1,7 +1,5 @@
 """Draw one number of all heads as a grid, layers by heads: from 0 up, or below and above 0."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Draw the marks that figures share: bands, whiskers, axes of layers, grids of cells and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +14,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, layer_name
 from headscope.draw.panel import LEGEND_COLUMNS
@@ -76,15 +75,7 @@ def head_scatter(axes: Axes, parts: Estimate, word: str, *, shift: float = 0.0) 
 def mean_line(axes: Axes, value: Floats, word: str, *, shift: float = 0.0) -> None:
     """The mean of the heads of each layer; value [layer, head]."""
     over = np.arange(len(value)) + shift
-    axes.plot(over, over_heads(value), "-", color=color(word), lw=1.5, zorder=4)
-
-
-def over_heads(value: Floats) -> Floats:
-    """[layer] the mean of the heads that have a number; NaN where none has. value [layer, head]"""
-    there = np.isfinite(value)
-    count = there.sum(axis=1)
-    total = np.where(there, value, 0).sum(axis=1)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    axes.plot(over, finite_mean(value), "-", color=color(word), lw=1.5, zorder=4)
 
 
 def band_line(axes: Axes, x: Floats, parts: Estimate, word: str) -> None:

@@ -4,8 +4,6 @@ A panel draws itself on any axes. So the same code makes the wide figure of a pa
 column, and the separate panels that a report can reflow.
 """
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Callable, Iterable, Sequence

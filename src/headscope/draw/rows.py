@@ -1,7 +1,5 @@
 """Draw rows of marks with intervals, and columns of text beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

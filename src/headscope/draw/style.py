@@ -6,8 +6,6 @@ The ramp begins at the page's own colour, so that 0 looks empty. Its lightness f
 the colours of viridis. Every colour has a counterpart for a dark page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

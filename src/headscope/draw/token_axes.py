@@ -1,13 +1,12 @@
 """What figures of one example share: checked input, scales, and the setting of tokens."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 
 from headscope.core.accumulators import Bools
 from headscope.core.wording import plain
@@ -86,6 +85,28 @@ def width_of(text: str, size: float) -> float:
 def shades(special: Bools) -> list[str]:
     """[token] the colours that the tokens are set in: special ones stand back."""
     return [color("grey" if flag else "ink") for flag in special]
+
+
+def set_tokens(
+    axes: Axes, words: tuple[Sequence[str], Sequence[str]], special: tuple[Bools, Bools], *,
+    size: float, pad: float,
+) -> None:  # fmt: skip
+    """The tokens of a map beside its rows and above its columns, in a frame.
+
+    words    of the rows, of the columns; `size` points of type, `pad` points from the map
+    special  [token] likewise, the tokens that stand back
+    """
+    rows, columns = words
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, pad=pad)
+    axes.set_xticks(range(len(columns)), columns, fontsize=size, rotation=90, va="bottom")
+    axes.set_yticks(range(len(rows)), rows, fontsize=size, va="center_baseline")
+    both = zip((axes.get_yticklabels(), axes.get_xticklabels()), special, strict=True)
+    for text, hue in (
+        (t, h) for texts, flags in both for t, h in zip(texts, shades(flags), strict=True)
+    ):
+        text.set_color(hue)
+    axes.spines[:].set(visible=True, color=color("rule"))
 
 
 def shown_value(value: float, unit: str) -> str:

@@ -3,8 +3,6 @@
 A figure for a paper, as wide as a page. What it has no room for is in the card of the report.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +20,7 @@ from headscope.core.wording import by_unit, percent
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import cells
 from headscope.draw.style import DOUBLE, color, house_style
-from headscope.draw.token_axes import fitted, shades, width_of
+from headscope.draw.token_axes import fitted, set_tokens, width_of
 from headscope.heads.head_card import HeadCard, RankedNumber
 
 WIDTH = 72 * DOUBLE  # points
@@ -101,19 +99,11 @@ def _words(one: TypicalMap, side: float) -> tuple[list[str], float]:
 
 
 def _draw_map(axes: Axes, one: TypicalMap, side: float) -> None:
-    count = len(one.tokens)
-    edges = np.arange(count + 1, dtype=np.float64) - 0.5
+    edges = np.arange(len(one.tokens) + 1, dtype=np.float64) - 0.5
     cells(axes, edges, edges, np.sqrt(one.weights), top=1.0)
     axes.invert_yaxis()
     words, size = _words(one, side)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0, pad=2)
-    axes.set_xticks(range(count), words, fontsize=size, rotation=90, va="bottom")
-    axes.set_yticks(range(count), words, fontsize=size, va="center_baseline")
-    for texts in (axes.get_xticklabels(), axes.get_yticklabels()):
-        for text, hue in zip(texts, shades(one.special), strict=True):
-            text.set_color(hue)
-    axes.spines[:].set(visible=True, color=color("rule"))
+    set_tokens(axes, (words, words), (one.special, one.special), size=size, pad=2)
     if one.kind:
         sure = percent(one.score)
         axes.set_xlabel(f"{one.title}, {sure} sure", loc="left", color=color("muted"), labelpad=3)

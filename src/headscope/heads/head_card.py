@@ -3,8 +3,6 @@
 For programs and for a terminal; `figure` draws it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

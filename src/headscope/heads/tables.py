@@ -62,9 +62,8 @@ def write_tables(tree: xr.DataTree, folder: Path) -> list[Path]:
     .parquet and .csv, the tables in a paper's layout, which have a note, .csv, .md and .tex.
 
     returns  the paths written
-    raises   OSError if the folder cannot be written
+    raises   UnwrittenError if the folder cannot be written
     """
-    folder.mkdir(parents=True, exist_ok=True)
     added = {name: table for of in parts("tables") for name, table in of(tree).items()}
     tables = {
         **tidy(tree),

@@ -7,8 +7,6 @@ recorded, and refusing what it does not know. Every listener is shown the call b
 mixed, and may change it or mix them by itself, and once more afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar

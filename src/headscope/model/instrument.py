@@ -9,8 +9,6 @@ implementation and removes all hooks. Families that do not use transformers' att
 read through their own maps (`families.eager`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial

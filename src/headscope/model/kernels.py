@@ -14,8 +14,6 @@ equal input gives equal bits for any number of threads, on any processor, from c
 now or cached. Sums over keys are written so that vector units can follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiled loops over the maps between words."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange
 

@@ -6,8 +6,6 @@ f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): 
 inside, the bias of the output projection is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

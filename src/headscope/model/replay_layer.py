@@ -4,8 +4,6 @@ The whole layer runs: attention with the weights that were seen, residual, norms
 hooks are set aside meanwhile, ours and everyone's, so that nobody takes it for another layer.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager

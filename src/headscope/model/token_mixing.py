@@ -1,7 +1,5 @@
 """Tell whether tokens reach each other by other ways than attention."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sections of a page: how a question plans them, and how a plan becomes figures and tables."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

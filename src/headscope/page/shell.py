@@ -107,7 +107,7 @@ def island(data: Mapping[str, object]) -> Markup:
 
 
 def write_page(path: Path, page: str) -> Path:
-    """Writes a page, whole or not at all; returns its path, raises OSError if it cannot."""
+    """Writes a page, whole or not at all; returns its path."""
     # Half of a surrogate pair is no text; JSON writes it as an escape.
     return write_whole(path, page.encode("utf-8", errors="backslashreplace"))
 

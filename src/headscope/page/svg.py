@@ -4,8 +4,6 @@ Colours become the page's custom properties, `style` attributes become classes (
 security policy forbids the attribute), ids become unique to the figure, fonts become the page's.
 """
 
-from __future__ import annotations
-
 import re
 from copy import deepcopy
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tables of a page: columns, groups of rows, and cells with their intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

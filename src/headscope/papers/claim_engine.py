@@ -6,8 +6,6 @@ bound      holds, does not hold, unclear (the bound lies within the interval), c
 published  reproduced, direction holds, differs, no direction stated, not run, failed
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

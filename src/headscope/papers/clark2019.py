@@ -1,13 +1,11 @@
 """Clark et al. (2019): what they published of attention itself, §3 and §6, and all sections."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 from scipy.stats import spearmanr
 
-from headscope.core.accumulators import Float64, ratio
+from headscope.core.accumulators import Float64, finite_mean, ratio
 from headscope.core.head_attention import NEXT, OFFSETS, PREVIOUS, SELF
 from headscope.core.results import largest_first, place_name
 from headscope.core.terms import CLARK
@@ -93,7 +91,7 @@ def _middle(run: PaperRun, target: str, bound: float) -> Measured:
     draws = run.attention(target)
     at = sorted({quantities.layer_at(number, draws.shape[1]) for number in MIDDLE})
     detail = f"layers {at[0] + 1} to {at[-1] + 1}"
-    return run.measured(quantities.over_heads(draws[:, at]), above=bound, detail=detail)
+    return run.measured(finite_mean(draws[:, at], (1, 2)), above=bound, detail=detail)
 
 
 @quantities.reads("surface")

@@ -1,7 +1,5 @@
 """Clark et al. (2019): what they published of language in heads, Tables 1 to 3."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

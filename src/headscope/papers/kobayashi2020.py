@@ -3,8 +3,6 @@
 The mixing ratios of their sequel (2021) stand in an appendix, as one run gives both.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -3,8 +3,6 @@
 Their translation models (five of 6 layers and 4 heads, from five seeds) were never released.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kovaleva et al. (2019): what they published of maps, frames and features, §4.1 to §4.5."""
 
-from __future__ import annotations
-
 import json
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Kovaleva et al. (2019): what they published of fine-tuning and disabling, §4.3 and §4.6."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 from scipy.stats import hypergeom

@@ -3,8 +3,6 @@
 The page has the claims in the paper's order, published beside ours; it works offline.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import string

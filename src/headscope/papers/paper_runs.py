@@ -5,8 +5,6 @@ fine-tuned checkpoint is named `compare:rte`: what is done, and on which task. C
 of the user, or are made here, in OUT/checkpoints, where the task's data are there.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import islice

@@ -20,10 +20,12 @@ import pandas as pd
 
 import headscope
 from headscope.core.results import json_number
+from headscope.core.whole_file import write_whole
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import save_picture
 from headscope.errors import InputError, RunFolderError
 from headscope.model.model import Model
+from headscope.page.shell import write_page
 from headscope.papers import claim_engine, clark2019, kobayashi2020, kovaleva2019, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper
 from headscope.papers.page import PaperOutcome, render, status_text
@@ -32,7 +34,7 @@ from headscope.papers.workspace import RunMaker, Workspace, make_runs
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.settings import fingerprint
-from headscope.run.store import RESULTS, Run, RunFolder, put, why_unwritten
+from headscope.run.store import RESULTS, Run, RunFolder
 
 PAPERS: dict[str, Paper] = {
     paper.name: paper for paper in (clark2019.PAPER, kovaleva2019.PAPER, kobayashi2020.PAPER)
@@ -153,15 +155,12 @@ def _outcome_record(outcome: PaperOutcome) -> Manifest:
 
 def _write(outcome: PaperOutcome) -> None:
     folder = outcome.folder
-    try:
-        with RunFolder(folder).listing():
-            _figures(outcome)
-            put(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
-            lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
-            put(folder / "lines.json", lines.encode())
-            put(folder / "report.html", render(outcome).encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise why_unwritten(error, folder) from error
+    with RunFolder(folder).listing():
+        _figures(outcome)
+        write_whole(folder / "lines.csv", claims_csv(outcome.claims, own=outcome.own).encode())
+        lines = json.dumps(summary(outcome), indent=2, allow_nan=False) + "\n"
+        write_whole(folder / "lines.json", lines.encode())
+        write_page(folder / "report.html", render(outcome))
 
 
 def _figures(outcome: PaperOutcome) -> None:

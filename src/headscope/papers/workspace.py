@@ -5,8 +5,6 @@ their projects give their files. Every run has a folder OUT/runs/NAME. A finishe
 interrupted one continued.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -34,7 +34,7 @@ from headscope.report import heads, run_facts
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
-from headscope.run.store import RunFolder, why_unwritten
+from headscope.run.store import RunFolder
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
@@ -73,16 +73,13 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     raises  HeadscopeError if the folder cannot be written
     """
     panels = PanelStore(tree)
-    try:
-        with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
-            write_tables(tree, folder / "tables")
-            for picture in pictures().values():  # some measure text as it is outside the style
-                panels.of(picture)
-            with house_style():
-                save_figures(tree, folder / "figures", panels=panels)
-                return build_report(tree, manifest, folder, panels=panels)
-    except OSError as error:
-        raise why_unwritten(error, folder) from error
+    with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
+        write_tables(tree, folder / "tables")
+        for picture in pictures().values():  # some measure text as it is outside the style
+            panels.of(picture)
+        with house_style():
+            save_figures(tree, folder / "figures", panels=panels)
+            return build_report(tree, manifest, folder, panels=panels)
 
 
 def build_report(
@@ -94,7 +91,7 @@ def build_report(
     manifest  as in the run folder; every key may be missing
     panels    the run's panels, where they are made already
     returns   the path of the page: self-contained, no request leaves it
-    raises    OSError if the folder cannot be written
+    raises    UnwrittenError if the folder cannot be written
     """
     return write_page(folder / "report.html", render(tree, manifest, panels=panels))
 

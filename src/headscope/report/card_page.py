@@ -78,7 +78,7 @@ def _maps(by_head: list[list[TypicalMap]]) -> dict[str, Any]:
 
 
 def build_card(tree: xr.DataTree, card: HeadCard, path: Path) -> Path:
-    """Writes the offline page of one head, whole or not at all; returns `path`, raises OSError."""
+    """Writes the offline page of one head, whole or not at all; returns `path`."""
     return write_page(path, render_card(tree, card))
 
 

@@ -5,8 +5,6 @@ the report holds each part once. Its script builds a page when it is asked for a
 frame, which inherits the report's policy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the page tells of every head: its numbers, its labels, its place on the map."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """What was run on what, in words: the facts at the top of a report, and a notebook's summary."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

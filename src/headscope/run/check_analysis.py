@@ -3,8 +3,6 @@
 Every check is one function below; the inputs and comparisons are in `run.contract_bench`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Compute the sums of one shard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -11,8 +11,6 @@ its inputs with networks of the same architecture that have learned nothing. By 
 A folder is read in their place: a model of the same shape, say of before the training.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

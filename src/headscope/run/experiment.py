@@ -7,8 +7,6 @@ The folder is one of `headscope atlas` in every respect: the same manifest, atla
 figures and page. A finished run of the same spec is opened, not computed again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,17 +6,17 @@ on from the parts that it has kept.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import xarray as xr
 
+from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped
 from headscope.run.manifest import Manifest, label, versions
 from headscope.run.settings import differences, fingerprint
-from headscope.run.store import Run, RunFolder, State, open_run
+from headscope.run.store import Run, RunFolder, State, open_run, tree_as_netcdf
 
 Progress = Callable[[int, int], None]
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"
@@ -103,9 +103,7 @@ class RunInProgress:
         tree = label(results, self.manifest, title=title, **attrs)
         if self.folder is None:
             return Run(tree, self.manifest)
-        buffer = io.BytesIO()
-        tree.to_netcdf(buffer, engine="h5netcdf")
-        self.manifest["results_sha256"] = self.folder.put_results(buffer.getvalue())
+        self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
         return Run(tree, self.manifest, self.folder.path)
 
@@ -149,7 +147,7 @@ def run_in_progress(
     raises        RunFolderError where another process writes, or where the folder holds something
                   else or a run of another spec; RunStopped on Ctrl-C
     """
-    with folder.locked() if folder else nullcontext():
+    with held(folder.path) if folder else nullcontext():
         manifest = None
         if folder is not None:
             folder.prepare(overwrite=overwrite and _differs(folder, spec))

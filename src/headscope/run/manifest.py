@@ -4,8 +4,6 @@ The spec decides the numbers, and its fingerprint names it. Everything else in t
 the reader, except `linears`: it moves the last bits of float32, so it is fixed when a run begins.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shlex
@@ -156,7 +154,7 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
             "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
         }  # fmt: skip
-    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None  # the report lacks a row; commands that need the record say what is wrong
 
 

@@ -8,8 +8,6 @@ oneDNN compiles a product for every shape that it meets and keeps 1,024 of them,
 megabyte each. Batches of text have hundreds of shapes, so memory would grow with the corpus.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

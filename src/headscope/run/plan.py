@@ -5,8 +5,6 @@ for their frequency ranks. Shards hold whole documents in reading order, so any 
 any shard by itself, and the merged result does not depend on who computed what.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ add and merge. Intervals come from coarser histograms, kept apart by groups of d
 their correlation moves without a group is how far the fine one is taken to move.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ Examples are left out in groups, the same for every model and every ablation, so
 `draws_of` are paired.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Encode the examples of a task and compute a model's answers to them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

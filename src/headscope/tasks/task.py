@@ -4,8 +4,6 @@ The nine tasks of GLUE (Wang et al. 2019, "GLUE: A Multi-Task Benchmark"), and a
 own: a name, class names in the order of their ids, and metrics.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Read the texts and labels of a task from a file, a folder, or the hub."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

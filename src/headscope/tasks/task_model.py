@@ -4,8 +4,6 @@ As `headscope.load`, with the network's classification head: safetensors only, r
 unless asked for. The order of the classes is compared with the checkpoint's own configuration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

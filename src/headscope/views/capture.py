@@ -1,7 +1,5 @@
 """Run a model on one example and keep the attention maps and vectors of every stack."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace

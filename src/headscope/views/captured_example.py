@@ -1,9 +1,8 @@
 """One example as a model read it: its tokens, attention maps and vectors, alone or compared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +49,7 @@ class TokenSide:
         """The tokens that are not special, with spaces between them."""
         return " ".join(t for t, s in zip(self.tokens, self.special, strict=True) if not s)
 
-    def part(self, window: slice) -> TokenSide:
+    def part(self, window: slice) -> Self:
         """The tokens of a window alone."""
         names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
         return replace(self, **{name: getattr(self, name)[window] for name in names})

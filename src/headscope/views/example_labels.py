@@ -6,8 +6,6 @@ a fourth of eight. And a label must stand out from uniform attention, as a claim
 tokens every head gives much to each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draw chosen heads of an example as a figure for a paper: lines, a matrix or neurons."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The head view of Vig (2019), for paper: full strength is a weight of 1, not 1 ov
 heads; lines of several heads run side by side instead of one over the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

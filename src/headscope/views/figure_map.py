@@ -1,12 +1,9 @@
 """Draw the attention of one head in one example as a heat map with tokens on both axes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.draw import token_axes
@@ -62,7 +59,8 @@ def attention_map(
         rows, across = (np.arange(count + 1, dtype=np.float64) - 0.5 for count in weights.shape)
         cells(axes, across, rows, weights.astype(np.float64), top=end)
         axes.invert_yaxis()  # the first token is above
-        _dress(axes, layout, sides)
+        special = sides.query_special, sides.key_special
+        token_axes.set_tokens(axes, layout.words, special, size=layout.size, pad=GAP)
         wide = layout.pitch * len(sides.keys)
         cell_key(axes, shown_value(end, unit), end=(layout.width - EDGE - layout.left) / wide)
         _write(figure, layout, name=name, label=label)
@@ -119,21 +117,6 @@ def _layout(sides: Sides, width: float, *, named: bool) -> _MapLayout:
     pitch = (width - left - EDGE) / count
     height = over + above + pitch * len(queries) + FOOT
     return _MapLayout((queries, keys), size, pitch, left, above + over, width, height)
-
-
-def _dress(axes: Axes, layout: _MapLayout, sides: Sides) -> None:
-    queries, keys = layout.words
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0, pad=GAP)
-    axes.set_xticks(range(len(keys)), keys, fontsize=layout.size, rotation=90, va="bottom")
-    axes.set_yticks(range(len(queries)), queries, fontsize=layout.size, va="center_baseline")
-    for texts, flags in (
-        (axes.get_xticklabels(), sides.key_special),
-        (axes.get_yticklabels(), sides.query_special),
-    ):
-        for text, hue in zip(texts, token_axes.shades(flags), strict=True):
-            text.set_color(hue)
-    axes.spines[:].set(visible=True, color=color("rule"))
 
 
 def _write(figure: Figure, layout: _MapLayout, *, name: str, label: str) -> None:

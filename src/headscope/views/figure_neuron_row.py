@@ -1,7 +1,5 @@
 """Work out the scores behind one token's attention weights, and check them against the weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ The neuron view of Vig (2019), for paper: the score is the one that the model us
 with its position bias), and the key of colours says which number a colour is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """View attention maps from any framework, given as tokens and arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

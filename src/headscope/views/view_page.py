@@ -1,7 +1,5 @@
 """Make the page of one captured example: its data, and one self-contained offline HTML file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

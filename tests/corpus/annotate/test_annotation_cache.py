@@ -191,13 +191,13 @@ def test_two_that_write_at_once_leave_one_whole_file(write, tmp_path):
 def refusing(monkeypatch, *folders: Path) -> None:
     """No file can be written into these folders (root may write anywhere, so chmod will not do)."""
 
-    def whole(path, write):
-        if path.parent in folders:
+    def refuse(path, *given):
+        if Path(path).parent in folders:
             raise PermissionError(13, "Permission denied", str(path))
-        return write_whole(path, write)
+        return opened(path, *given)
 
-    write_whole = annotation_cache.write_whole
-    monkeypatch.setattr(annotation_cache, "write_whole", whole)
+    opened = os.open
+    monkeypatch.setattr(os, "open", refuse)
 
 
 def test_beside_a_corpus_that_may_not_be_touched_the_users_cache_is_taken(

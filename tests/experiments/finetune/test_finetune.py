@@ -8,8 +8,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import headscope
-from commands import PATIENCE, environment
+from forked import forked
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
@@ -50,6 +48,7 @@ ROBERTA_TOKENS = partial(
     bytes_bpe, template=("<s> $A </s>", "<s> $A </s> </s> $B </s>"), bos_token="<s>",
     eos_token="</s>", cls_token="<s>", sep_token="</s>", pad_token="<pad>",
 )  # fmt: skip
+MARKS = (TRAINING_RECORD,)
 STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
@@ -343,11 +342,8 @@ def resumed(base: Path, output: Path, *, step: int, whole) -> None:
 def test_a_killed_process_goes_on_to_the_very_same_weights(base, whole, tmp_path):
     output = tmp_path / "ckpt"
     code = KILLED.format(root=str(ROOT), base=str(base), output=str(output), options=FAST)
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True,
-        timeout=PATIENCE, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    with forked(cwd=tmp_path, code=code) as process:
+        assert process.wait() == -signal.SIGKILL, process.communicate()
     assert not output.exists()
     resumed(base, output, step=5, whole=whole)
 
@@ -402,6 +398,20 @@ def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
     assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
+def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path, monkeypatch):
+    """It ended between our look at the folder and our hold of it."""
+    first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **FAST)
+
+    @contextmanager
+    def held(place):
+        shutil.copytree(tmp_path / "other", place)
+        yield
+
+    monkeypatch.setattr("headscope.experiments.finetune.finetune.held", held)
+    monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
+    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
+
+
 def test_a_record_without_weights_is_no_checkpoint(base, whole, tmp_path):
     finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST)
     (tmp_path / "ckpt/model.safetensors").unlink()
@@ -444,6 +454,8 @@ def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp
     assert "what was there before is as it was; make room and give the same command" in message
     assert len(message.splitlines()) <= 3
     assert {p.name: p.read_bytes() for p in (tmp_path / "ckpt").iterdir()} == before
+    assert not list(tmp_path.glob("*.part"))
+    assert not list(working_folder(tmp_path / "ckpt").glob("states/*"))  # what it cut is deleted
     finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other)
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
 
@@ -454,30 +466,30 @@ def full(*_args, **_options):
 
 def test_a_write_that_fails_leaves_no_draft(tmp_path):
     folder = tmp_path / "ckpt"
-    put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("old"))
+    put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("old"), marks=MARKS)
     with pytest.raises(HeadscopeError, match=r"cannot write .*: No space left on device"):
-        put_folder(folder, full)
+        put_folder(folder, full, marks=MARKS)
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
     assert (folder / "finetuned.json").read_text() == "old"
 
 
 def test_a_crash_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
     folder = tmp_path / "ckpt"
-    put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("old"))
+    put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("old"), marks=MARKS)
     rename, calls = os.replace, []
 
     def crash(a, b):
         calls.append(a)
-        if len(calls) == 2:
+        if len(calls) >= 2:
             raise KeyboardInterrupt
         rename(a, b)
 
     monkeypatch.setattr("headscope.core.whole_file.os.replace", crash)
     with pytest.raises(KeyboardInterrupt):
-        put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"))
+        put_folder(folder, lambda draft: (draft / "finetuned.json").write_text("new"), marks=MARKS)
     monkeypatch.undo()
     assert not folder.exists()
-    replaceable(folder, marks=(TRAINING_RECORD,))  # what every training does first
+    replaceable(folder, marks=MARKS)  # what every training does first
     assert (folder / "finetuned.json").read_text() == "old"
 
 

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import socket
 from urllib.parse import urlsplit
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.map_classifier.made import SECRETS, make_drawn
-from headscope.errors import InputError
+from headscope.errors import InputError, RunFolderError
 from headscope.experiments.map_classifier.annotation_server import (
     LARGEST_BODY,
     AnnotationServer,
@@ -67,6 +68,28 @@ def test_a_map_is_the_roots_of_its_shares_in_bytes(server):
     found = np.frombuffer(body, np.uint8).reshape(weights.shape)
     np.testing.assert_allclose(found, 255 * np.sqrt(weights / weights.max()), atol=0.51)
     assert found.max() == 255
+
+
+def test_a_second_server_of_an_annotator_is_refused_and_says_who_serves(session, serve):
+    """Two once took the labels of one annotator, and neither showed those of the other."""
+    with serve(session):
+        with pytest.raises(RunFolderError) as told:
+            AnnotationServer(session, "a")
+        first, second = str(told.value).splitlines()
+        assert f"(process {os.getpid()} on " in first
+        assert first.endswith("is writing to " + str(session.label_file("a")))
+        assert second == "go on in its page, end it, or give another --annotator"
+        with serve(session, "b"):
+            pass
+    with serve(session):
+        pass
+
+
+def test_a_server_without_its_port_lets_go_of_the_annotator(session, server):
+    with pytest.raises(InputError, match="cannot serve on port"):
+        AnnotationServer(session, "b", port=server.server_port)
+    AnnotationServer(session, "b").server_close()
+    assert not list(session.folder.glob(".labels-b*"))
 
 
 def test_a_map_of_nothing_is_0():

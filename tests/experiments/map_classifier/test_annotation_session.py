@@ -1,6 +1,7 @@
 """Is no label lost, and is every map found again as it was drawn?"""
 
 import csv
+import resource
 import signal
 import subprocess
 import sys
@@ -205,6 +206,48 @@ def test_a_damaged_line_is_an_error_with_its_place(session, line):
         session.labels("a")
     assert str(error.value).startswith(f"{path}:2: found '{line[:20]}".replace("\x00", "\\x00"))
     assert len(str(error.value)) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize(
+    "torn", ["2", "2,", "2,vert", "2,vertical", "2,vertical_dia", "2,undo\0", "\0\0"]
+)
+def test_a_last_line_that_was_cut_off_is_set_aside_and_said(session, torn):
+    """A power loss once left half a line, and nothing of the session could be read.
+
+    "2,vertical" may be the beginning of "2,vertical_diagonal".
+    """
+    path = write(session, f"0,block\n1,diagonal\n{torn}")
+    assert session.labels("a") == {0: "block", 1: "diagonal"}
+    (said,) = session.torn()
+    assert said.startswith(f"{path}: the last line was cut off at {torn!r} and is left out")
+    assert path.read_text() == f"0,block\n1,diagonal\n{torn}"  # to read writes nothing
+    session.label("a", 2, "vertical_diagonal")
+    assert path.read_text() == "0,block\n1,diagonal\n2,vertical_diagonal\n"
+    assert (session.folder / "labels-a.csv.torn").read_text() == f"{torn}\n"
+    assert session.torn() == []
+    assert session.annotators() == ["a"]
+
+
+@pytest.mark.parametrize("last", ["2,3", "2,vertical_diagonal", "2,undo", "2,vertical\n", "", " "])
+def test_a_last_line_that_is_whole_counts_without_its_end(session, last):
+    write(session, f"0,block\n{last}")
+    assert session.torn() == []
+    assert (2 in session.labels("a")) == ("vertical" in last or "3" in last)
+
+
+@pytest.mark.parametrize("room", [0, 1, 3, 9])
+def test_a_label_that_a_full_disk_cuts_leaves_the_file_as_it_was(session, room):
+    session.label("a", 0, "block")
+    size, (soft, hard) = len("0,block\n"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
+    try:
+        with pytest.raises(OSError, match=r"No space left on device|File too large"):
+            session.label("a", 1, "vertical_diagonal")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert session.label_file("a").read_text() == "0,block\n"
+    session.label("a", 1, "vertical_diagonal")
+    assert session.labels("a") == {0: "block", 1: "vertical_diagonal"}
 
 
 def test_labels_that_are_no_text_are_an_error_that_names_the_file(session):

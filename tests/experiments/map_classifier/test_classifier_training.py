@@ -66,7 +66,8 @@ def test_plain_classes_are_learned_and_told_of_maps_that_were_held_out(maps):
     )
     assert found.macro_f1 > 0.75  # of 50 maps; chance is 0.2
     assert found.low <= found.macro_f1 <= found.high
-    assert cross_validated(labels, folds, rules_on(seen, labels, seed=0), seed=0).macro_f1 > 0.7
+    rules = rules_on(features(seen), labels, seed=0)
+    assert cross_validated(labels, folds, rules, seed=0).macro_f1 > 0.7
 
 
 def test_made_maps_are_attention_and_their_classes_can_be_learned():

@@ -260,6 +260,17 @@ def test_a_wrong_name_is_told_before_maps_are_drawn(headscope, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_label_that_was_cut_off_is_told_and_nothing_is_written_by_who_reads(headscope, made):
+    (made.folder / "labels-a.csv").write_text("0,block\n1,blo")
+    (made.folder / "labels-b.csv").write_text("0,block\n")
+    before = {p: p.read_bytes() for p in made.folder.iterdir()}
+    for command in (("agreement", "s"), ("annotate", "-o", "s", "--no-browser")):
+        done = headscope(*command)
+        assert done.code == 0
+        assert "labels-a.csv: the last line was cut off at '1,blo' and is left out" in done.err
+    assert {p: p.read_bytes() for p in made.folder.iterdir()} == before
+
+
 def test_damaged_labels_are_told_with_their_place(headscope, made):
     (made.folder / "labels-a.csv").write_text("0,block\n1,blok\n")
     (made.folder / "labels-b.csv").write_text("0,block\n")

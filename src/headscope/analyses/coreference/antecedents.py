@@ -4,11 +4,10 @@ Pure functions of words and mentions: what is asked of a head in one input, and 
 of Clark et al. (2019), §4.3, answer.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
+from typing import Self
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class Agreement:
     number: str | None = None
     gender: str | None = None
 
-    def agrees(self, other: Agreement) -> bool:
+    def agrees(self, other: Self) -> bool:
         """Whether no feature that is known of both differs."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return all(a is None or b is None or a == b for a, b in pairs)
@@ -63,7 +62,7 @@ class DescribedMention:
     features: Agreement
 
     @classmethod
-    def of(cls, mention: Mention, words: Sequence[Word]) -> DescribedMention:
+    def of(cls, mention: Mention, words: Sequence[Word]) -> Self:
         """Read the words of a mention; a proper or nominal one is third person, whatever it is."""
         text = " ".join(w.form for w in words[mention.first : mention.last + 1]).casefold()
         head = words[mention.head].form.casefold()

@@ -5,8 +5,6 @@ all for the kind, and the interval is that of as many tests as there are heads a
 distance from the value is stretched as that of a normal would be (Bonferroni).
 """
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

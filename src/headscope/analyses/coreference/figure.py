@@ -4,8 +4,6 @@ Clark et al. (2019), Table 2, as a picture, with the head chosen on other docume
 scored on.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

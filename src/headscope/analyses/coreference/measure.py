@@ -6,11 +6,9 @@ entity is the head's accuracy (Clark et al. 2019, §4.3). Beside it stand three 
 accuracy of a head that was chosen on other documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -147,7 +145,7 @@ class _Asked:
     member: Float64
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> _Asked:
+    def of(cls, rows: Sequence[Sequence[MentionQuestion]], batch: Batch, *, seed: int) -> Self:
         shape = (len(rows), max(map(len, rows)))
         asked = cls(
             half=halves([e.document for e in batch.examples], seed=seed),

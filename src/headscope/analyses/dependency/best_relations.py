@@ -1,7 +1,5 @@
 """The relations that one head finds best, for its card."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What is said of the heads that find the words of a relation: claims, their rule, numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -5,8 +5,6 @@ than it is scored on. The heat maps: every head's accuracy at a relation (§4.2 
 in the better of its two directions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -4,8 +4,6 @@ After Clark et al. (2019), Figure 5, but with the treebank's arcs above the word
 below, so that a head that is right draws the mirror image of the treebank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

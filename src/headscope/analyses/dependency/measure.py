@@ -5,13 +5,11 @@ to it most (head to dependent), is taken as its syntactic head; the share of wor
 right is the head's accuracy on their relation (Clark et al. 2019, §4.2). Beside it stand the best
 fixed offset, and the accuracy of a head that was chosen on other documents."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -189,7 +187,7 @@ class SyntacticHeads:
     left_out: Ints
 
     @classmethod
-    def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> SyntacticHeads:
+    def of(cls, batch: Batch, relations: Sequence[str], *, possessive: str) -> Self:
         """Look up the trees of the examples; those without are not asked about."""
         shape = batch.words.number.shape
         heads_of_batch = cls(

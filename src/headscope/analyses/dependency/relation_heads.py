@@ -1,7 +1,5 @@
 """The best head of each relation, and the sentences that show best what these heads do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Clark et al. (2019), Table 1: numbers in per cent with one decimal, heads as lay
 1, as the paper has them. Intervals and held-out figures stand in `best_heads`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Both are compared with each network of the run's control over heads: what was fo
 the control's beyond the interval of the difference, of 99 %, as networks differ more than heads do.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

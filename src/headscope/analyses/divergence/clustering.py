@@ -12,15 +12,13 @@ medoid for another head is made until none helps; all exchanges are weighed at o
 Rousseeuw 2021). Our own code, because theirs is under the GPL and this package is not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from headscope.core.accumulators import Bools, Float64, Ints, generator, ratio
+from headscope.core.accumulators import Bools, Float64, Ints, finite_mean, generator, ratio
 
 ROUNDING = 1e-12  # of the whole: a smaller gain is none
 METHODS = ("k_medoids", "average")
@@ -262,8 +260,7 @@ def jaccard(labels: Ints, others: Ints) -> Float64:
         overlaps.append(
             np.where(sizes[:, 0] > 0, (both / (sizes + theirs.sum(1) - both)).max(1), np.nan)
         )
-    known = np.isfinite(overlaps)
-    return ratio(np.where(known, overlaps, 0).sum(0), known.sum(0) + 0.0)
+    return finite_mean(np.array(overlaps), 0)
 
 
 def stays(labels: Ints, medoids: Ints, others: Ints) -> Float64:

@@ -6,8 +6,6 @@ they attend, so does the target that they attend to more than all other heads, o
 narrower they attend. What is left is mixed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of
 multidimensional scaling makes of it, coloured by layer and by what the heads do.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -6,8 +6,6 @@ the whole matrix of divergences in the tree's order, and strips with each head's
 and layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ Every head against every other, cluster after cluster, so that alike heads make 
 the diagonal; the words stand in the half that would only repeat the other.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from functools import partial

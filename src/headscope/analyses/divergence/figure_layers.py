@@ -5,8 +5,6 @@ In words: what held, whatever the numbers say; and whether heads of neighbouring
 same label more often than if layers were dealt out anew among the labelled heads.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -6,8 +6,6 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 `smoothing=1e-3, reduction="sum"`. The map of heads is metric MDS of that matrix.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Words and claims about how widely heads look, and the role `broad`."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

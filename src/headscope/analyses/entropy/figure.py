@@ -4,8 +4,6 @@ Clark et al. (2019), Figure 4: entropy of every head over its layer, for all tok
 against what uniform attention would give.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

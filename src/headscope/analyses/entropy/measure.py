@@ -5,8 +5,6 @@ examples; beside it that of the first row alone ([CLS] in BERT) (Clark et al. 20
 authors smooth p to 0.9999·p + 0.0001/n first; `smoothing=1e-4` does the same.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

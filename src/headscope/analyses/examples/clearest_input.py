@@ -1,7 +1,5 @@
 """For each head the stored input in which it does most clearly what its label says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

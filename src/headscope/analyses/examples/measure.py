@@ -4,8 +4,6 @@ They are chosen before the model runs (`corpus.stored_inputs`), so that a report
 the results alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ is named, and only if it stands far out. The weighted norm has no ceiling, so th
 be on no common scale: no claims are made by it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ Kovaleva et al. (2019), §4.4 and §4.5: nouns, verbs, subjects, objects, negati
 special tokens; subjects with verbs, and nouns with pronouns, both ways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 
@@ -15,6 +13,7 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.features.tables import features_table, name_of_kind
 from headscope.analyses.language.section import language_section
+from headscope.core.accumulators import finite_mean
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, needed, place_name
 from headscope.core.wording import capital, plain
@@ -128,7 +127,7 @@ def _draw(features: xr.Dataset, parts: Estimate, axes: Axes, *, top: float) -> N
     shade = color("strongest")
     axes.vlines(over, first.low, first.high, color=shade, lw=0.8, alpha=0.6, zorder=2)
     axes.plot(over, first.value, marker("strongest"), color=shade, ms=3.2, mew=0, zorder=3)
-    mean = marks.over_heads(parts.value)
+    mean = finite_mean(parts.value)
     axes.plot(over, mean, "-", marker=marker("mean"), color=color("mean"), ms=2.8, mew=0, zorder=4)
     marks.layer_axis(axes, len(over))
     if _unit(features) == "probability":

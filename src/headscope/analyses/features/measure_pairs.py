@@ -7,8 +7,6 @@ so on, whichever belong together: `pairing="zip"`. It has no nouns and pronouns,
 speaks, takes inputs without a pair for 0, and leaves out subjects of passives.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import ClassVar
 

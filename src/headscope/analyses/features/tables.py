@@ -1,7 +1,5 @@
 """The table of the questions on kinds of words: the head that gives each kind most."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

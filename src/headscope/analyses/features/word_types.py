@@ -15,8 +15,6 @@ has neither "no" nor "nobody". The other lists are ours;
 they leave out words that mostly mean something else, such as French "personne".
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 

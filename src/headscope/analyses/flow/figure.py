@@ -4,8 +4,6 @@ Rollouts (Abnar and Zuidema 2020) of several ways to count what a layer mixes: o
 the share of every kind of input token over the layers; and how many tokens each amounts to.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -9,8 +9,6 @@ Mean over the tokens of an example, special ones included, then over examples. A
 does not allow is NaN; see `flow.methods.why_not`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -23,8 +23,6 @@ alti takes the stream for y_i and t for g₁.
 Nothing as large as [query, key, model] is ever held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -5,8 +5,6 @@ output to an input token, a path's weight being the product of its steps. Flow a
 through the layers at once when every step is a pipe as wide as its weight: the maximum flow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate

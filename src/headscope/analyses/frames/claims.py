@@ -1,7 +1,5 @@
 """Claims about the heads that link frame elements and targets; the label rule."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -4,8 +4,6 @@ Kovaleva et al. (2019), §4.2, with the distribution over sentences of the top h
 same links give elsewhere in their sentences.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -5,8 +5,6 @@ the mean over sentences (Kovaleva et al. 2019, §4.2). Whether that is more than
 would give is tested by moving the links to random places of their sentences.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

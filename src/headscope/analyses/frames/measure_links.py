@@ -5,9 +5,8 @@ head gives a link wherever it stands comes from the distances alone, not from th
 counted in bins, so that their spread over sentences is known without keeping a single one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -39,7 +38,7 @@ class Links:
     pairs: Ints
 
     @classmethod
-    def of(cls, batch: Batch, *, pairing: str, permutations: int, seed: int) -> Links:
+    def of(cls, batch: Batch, *, pairing: str, permutations: int, seed: int) -> Self:
         """The links of all examples, with draws that depend on seed, document and example only."""
         rows, placed, sizes = list[int](), list[Ints](), list[int]()
         pairs = [np.empty((3, 0), np.int64)]
@@ -124,7 +123,7 @@ class ScoreBins:
     each: int
 
     @classmethod
-    def of(cls, measure: str) -> ScoreBins:
+    def of(cls, measure: str) -> Self:
         """Attention: wide bins of 0.05 from 0 to 1, fine ones of 0.001. Weighted norm: one wide bin
         below 2⁻¹⁰, then one an octave up to 2⁶; a fine one is a 32nd of it."""
         if measure == "attention":

@@ -1,7 +1,5 @@
 """Tables of the question `frames`: on the page and in files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

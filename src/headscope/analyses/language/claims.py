@@ -5,8 +5,6 @@ only if the best head beats the baseline beyond the interval on documents that i
 Effects (see `core.claim`) have the baseline as their reference, or what chance gives for frames.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import xarray as xr

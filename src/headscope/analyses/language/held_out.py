@@ -4,8 +4,6 @@ The best of 144 heads on some data is better there than anywhere else. So it is 
 half of the documents and scored on the other, both ways, and the two scores are pooled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The section of a linguistic question on the page, with notes on how it was measured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray as xr

@@ -4,8 +4,6 @@ Kobayashi et al. (2021): the mixing ratio by layer, for five ways to count, from
 alone to the whole block with residual connection and layer normalisation.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

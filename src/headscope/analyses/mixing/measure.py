@@ -19,8 +19,6 @@ that have one, over all occurrences. Ranks of ratios are taken from histograms, 
 `run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

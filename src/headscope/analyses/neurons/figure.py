@@ -5,8 +5,6 @@ How many neurons each head uses and how far they stay the same from position to 
 the key's word, position and segment embeddings bring.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -8,8 +8,6 @@ cap, position bias (T5) and mask belong to no neuron and are left out; where a f
 vectors (RoPE), neurons are those of the rotated ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -5,10 +5,9 @@ or a window around itself. Sums over them are differences of running sums, at a 
 with the length of the input and not with its square.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 
@@ -29,7 +28,7 @@ class KeysSeen:
     batch: Batch
 
     @classmethod
-    def of(cls, layer: LayerView, batch: Batch) -> KeysSeen:
+    def of(cls, layer: LayerView, batch: Batch) -> Self:
         """Of one layer; raises ModelError where the keys that a query sees have gaps."""
         lengths = batch.mask.sum(-1, keepdim=True)  # [example, 1]
         whole = cls(torch.zeros_like(lengths), lengths, batch)

@@ -8,8 +8,6 @@ has in common with the other sentence is taken off, and both sentences count the
 uniform attention is 0 then, and attention to one token near 0.
 """
 
-from __future__ import annotations
-
 import torch
 
 from headscope.analyses.neurons.measure_sets import SET, falling, important, mean_overlap

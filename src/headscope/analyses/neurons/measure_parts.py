@@ -10,8 +10,6 @@ over the own sentence no single key is meant: `own_segment` holds how far it is 
 against the neurons that tell words of the own sentence from those of the other.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

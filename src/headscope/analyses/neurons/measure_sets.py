@@ -4,8 +4,6 @@ Of every query the SET largest neurons; of every pair of queries of an input the
 their sets: 1 if they are the same, `chance` if they have nothing to do with each other.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy.stats import hypergeom

@@ -6,8 +6,6 @@ Where [CLS] and [SEP] share the weight, they count together: the ends of the two
 added, which makes an interval at least as wide as that of the sum.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -5,14 +5,13 @@ of what it brings in (Figure 3); attention against the value norm of the token a
 every pair of tokens (Table 2); value norm and received attention by frequency rank.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.accumulators import finite_mean
 from headscope.core.results import Floats, at, estimate, needed
 from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
@@ -55,7 +54,7 @@ def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes
             continue
         there.append((category, special(tree, category)))
         if parts.value.ndim > 1:  # the mean of the heads' limits bounds the interval of their mean
-            parts = parts.map(marks.over_heads)
+            parts = parts.map(finite_mean)
         marks.band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
     marks.layer_axis(axes, len(parts.value))
     if variable == "attention":

@@ -10,8 +10,6 @@ The largest and smallest ‖f‖ of a head have no interval: without some docume
 missed, never exceeded.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

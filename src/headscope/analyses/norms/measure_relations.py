@@ -9,8 +9,6 @@ bins would give; see `run.rank_histograms`. Each document has queries of its own
 documents differ tells also what the drawing adds.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

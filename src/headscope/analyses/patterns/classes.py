@@ -11,8 +11,6 @@ A claim is about the class that most of a head's maps belong to, by the classifi
 claimed; nor is anything of maps that the classifier is not sure of.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 
@@ -92,7 +90,7 @@ CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the clas
 NAMED = {one.name: one.title.lower() for one in (CLASSES[3], *CLASSES[:3])}  # in a claim
 LOOKS = {
     "block": "squares on the diagonal: attention stays within the own sentence",
-    "vertical": "columns: all tokens attend to special tokens or to punctuation",
+    "vertical": "mainly columns: many tokens attend to the same special tokens or punctuation",
     "diagonal": "a line along the diagonal: attention goes to near tokens",
     "vertical_diagonal": "a line along the diagonal, and columns of special tokens or punctuation",
 }

@@ -1,7 +1,5 @@
 """The files of a classifier of maps: weights as safetensors, and a card of how good it is."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

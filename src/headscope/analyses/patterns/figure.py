@@ -3,8 +3,6 @@
 Kovaleva et al. (2019), Figure 2: one bar per corpus, cut into the shares of the five classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -5,8 +5,6 @@ roots of weights as shares of the largest (what the eye sees). Marked columns ar
 tokens and of punctuation; all others are content.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit, prange

@@ -7,8 +7,6 @@ special tokens and of punctuation make a map vertical, as in the paper, and, as 
 can be trusted.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Protocol

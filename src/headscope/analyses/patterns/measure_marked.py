@@ -8,8 +8,6 @@ probability of each class, and below a threshold none is told. Temperature and t
 maps that the networks had not learned from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path

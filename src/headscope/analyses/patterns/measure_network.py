@@ -11,8 +11,6 @@ and group normalisation (which no other map of a batch changes) are ours: nothin
 A classifier is a folder with `weights.safetensors` and `card.json`; headscope brings one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

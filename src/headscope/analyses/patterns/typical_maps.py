@@ -6,8 +6,6 @@ the whole corpus: by its shares to TARGETS and its entropy, as a share of the la
 be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

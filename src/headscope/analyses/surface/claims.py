@@ -1,7 +1,5 @@
 """Words and claims about where heads look: neighbours, kinds of tokens, sentences; their roles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Clark et al. (2019), Figure 2: one mark per head over its layer, a line through the layer means.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -6,8 +6,6 @@ separators is divided by how many separators there are, not by 2; and `first`, t
 is ours, for models without [CLS]. Own and other sentence, and identical words: `measure_segments`.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

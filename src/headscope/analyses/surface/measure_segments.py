@@ -7,8 +7,6 @@ stands between two of them. Means over the words of an example that see such a k
 examples that have such words; own and other only where an input has two segments or more.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

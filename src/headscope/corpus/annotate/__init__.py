@@ -1,7 +1,5 @@
 """Cut, tag and parse plain text with spaCy or stanza, and keep the result beside the corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

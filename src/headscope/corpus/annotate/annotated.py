@@ -23,7 +23,7 @@ from headscope.corpus.annotate.annotation_cache import (
 )
 from headscope.corpus.annotate.parsers import annotator_of
 from headscope.corpus.document import Corpus, Document, Passage, is_unicode
-from headscope.errors import InputError
+from headscope.errors import InputError, UnwrittenError
 
 Progress = Callable[[int], None]
 
@@ -107,7 +107,7 @@ class AnnotatedCorpus:
             try:
                 annotated = ((document.id, trees) for document, trees in self._annotated(progress))
                 return write_cache(path, key, annotated)
-            except OSError:  # no right to write, no space left: the next place
+            except UnwrittenError:  # no right to write, no space left: the next place
                 continue
         self._documents = tuple(
             _assembled(document, dict(enumerate(trees)))

@@ -58,7 +58,7 @@ def is_intact(path: Path, key: str) -> bool:
 def write_cache(
     path: Path, key: str, documents: Iterable[tuple[str, Sequence[list[Tree]]]]
 ) -> Path:
-    """Writes the trees of each piece, whole; raises OSError, and whatever `documents` raises."""
+    """Writes the trees of each piece, whole; raises UnwrittenError, and what `documents` raises."""
 
     def write(draft: str) -> None:
         digest = hashlib.sha256()

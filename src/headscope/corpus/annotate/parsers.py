@@ -1,7 +1,5 @@
 """Annotate text with a spaCy or a stanza pipeline."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -11,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.annotate import Annotator, Parser, Tree
@@ -87,7 +85,7 @@ class SpacyAnnotator:
     version: str
 
     @classmethod
-    def of(cls, model: str) -> SpacyAnnotator:
+    def of(cls, model: str) -> Self:
         """The annotator of an installed pipeline; raises InputError with what to install."""
         library = _needed_version("spacy", "spaCy", SPACY)
         name, there = model.replace("-", "_"), installed_pipelines()
@@ -254,7 +252,7 @@ class StanzaAnnotator:
     version: str
 
     @classmethod
-    def of(cls, language: str) -> StanzaAnnotator:
+    def of(cls, language: str) -> Self:
         """The annotator of a language; raises InputError with what to install."""
         if not LANGUAGE.fullmatch(language):
             raise InputError(f"no language {language!r}; wanted a code of stanza's, say en or de")

@@ -1,7 +1,5 @@
 """Read files with coreference in any of three formats, recognised by their content."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Read the CorefUD `Entity=` brackets of CoNLL-U sentences as mentions of one passage."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

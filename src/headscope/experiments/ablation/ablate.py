@@ -4,8 +4,6 @@ run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"),
 run["ablation"]["difference"]
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

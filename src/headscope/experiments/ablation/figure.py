@@ -5,8 +5,6 @@ attends evenly; Figure 9: the score without each layer beside that of the whole 
 (2019), Figure 3: the score against the share of heads that are gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 
@@ -34,8 +32,7 @@ LOOKS = {"greedy": ("blue", "o"), "alone": ("orange", "s")}  # line and marker o
 GIVEN = ("green", "^")
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """The heads, and the layers."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     ablation = needed(tree, "ablation")
     word, unit = terms.metric_name(ablation), terms.score_unit(ablation)
     title, change = f"Change of {word}, by head", ablation["difference"].values
@@ -45,7 +42,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def loss_panels(tree: xr.DataTree) -> list[Panel]:
+def _loss_panels(tree: xr.DataTree) -> list[Panel]:
     """The loss, finer than a score, as every example counts; up is better here too."""
     ablation = needed(tree, "ablation")
     rise = ablation["loss_difference"]
@@ -57,8 +54,7 @@ def loss_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     ablation = needed(tree, "ablation")
     many, n = ablation["verdict"].size, ablation.sizes["example"]
     return (
@@ -72,8 +68,7 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def loss_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _loss_caption(tree: xr.DataTree) -> str:
     ablation = needed(tree, "ablation")
     words, n = terms.verdict_text(ablation, "loss_verdict"), ablation.sizes["example"]
     kind = "cross-entropy" if ablation.attrs["classes"] else "squared error"
@@ -87,8 +82,7 @@ def loss_caption(tree: xr.DataTree) -> str:
     )
 
 
-def score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
-    """How a score is written on an axis."""
+def _score_tick(result: xr.Dataset) -> Callable[[float, object], str]:
     if terms.in_percent(result):
         return lambda score, _: f"{100 * score:g} %"
     return lambda score, _: fixed(score, 2)
@@ -116,7 +110,7 @@ def _layers(ablation: xr.Dataset, axes: Axes) -> None:
         textcoords=("axes fraction", "data"), va="center", fontsize=7, annotation_clip=False,
     )  # fmt: skip
     axes.set_ylabel(terms.metric_name(ablation))
-    axes.yaxis.set_major_formatter(FuncFormatter(score_tick(ablation)))
+    axes.yaxis.set_major_formatter(FuncFormatter(_score_tick(ablation)))
 
 
 def _layer_losses(ablation: xr.Dataset, axes: Axes) -> None:
@@ -142,8 +136,7 @@ def _bars(axes: Axes, apart: Estimate, base: float) -> None:
     axes.axhline(base, color=color("ink"), lw=0.8, zorder=4)
 
 
-def pruning_panels(tree: xr.DataTree) -> list[Panel]:
-    """A line per order, and when each head goes in the best of them."""
+def _pruning_panels(tree: xr.DataTree) -> list[Panel]:
     pruning = needed(tree, "pruning")
     title = f"{capital(terms.metric_name(pruning))} against heads removed"
     turn = pruning["turn"].sel(order=terms.best_order(pruning))
@@ -154,8 +147,7 @@ def pruning_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def pruning_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _pruning_caption(tree: xr.DataTree) -> str:
     pruning = needed(tree, "pruning")
     chance, best = _random_scores(pruning), terms.best_order(pruning)
     allowance = float(pruning.attrs["allowance"])
@@ -206,7 +198,7 @@ def _curves(pruning: xr.Dataset, axes: Axes) -> None:
     axes.set_xlim(-0.02, 1.02)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:.0f} %"))
     axes.set_xlabel("heads removed")
-    axes.yaxis.set_major_formatter(FuncFormatter(score_tick(pruning)))
+    axes.yaxis.set_major_formatter(FuncFormatter(_score_tick(pruning)))
     axes.set_ylabel(terms.metric_name(pruning))
     faint_grid(axes)
     row = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4)
@@ -219,8 +211,8 @@ def _random_scores(pruning: xr.Dataset) -> Floats:
 
 
 FIGURES = (
-    Picture("ablation", "Scores without heads", ("ablation",), panels, caption),
-    Picture("ablation_loss", "Losses without heads", ("ablation",), loss_panels, loss_caption),
+    Picture("ablation", "Scores without heads", ("ablation",), _panels, _caption),
+    Picture("ablation_loss", "Losses without heads", ("ablation",), _loss_panels, _loss_caption),
 )
-PRUNING = Picture("pruning", "Scores as heads go", ("pruning",), pruning_panels, pruning_caption)
+PRUNING = Picture("pruning", "Scores as heads go", ("pruning",), _pruning_panels, _pruning_caption)
 PRUNING_FIGURES = (PRUNING,)

@@ -4,8 +4,6 @@ The score of the whole model; which heads and layers it needs; what their absenc
 how many heads can go. The sentences say what was found, whatever it is.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

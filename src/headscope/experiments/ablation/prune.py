@@ -8,8 +8,6 @@ Heads are chosen by some examples and scored on others. `removal_curves` has the
 `pruned_checkpoint` what it means to remove a head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

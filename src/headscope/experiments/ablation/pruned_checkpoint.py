@@ -114,8 +114,15 @@ def check_disabled(
 # --- the folder -------------------------------------------------------------------------------
 
 
-def refuse_strangers(folder: Path, *, checkpoint: str | Path) -> None:
-    """Raises RunFolderError for a folder that is not ours, InputError for the checkpoint itself."""
+def refuse_strangers(
+    folder: Path, *, checkpoint: str | Path, run: str | Path | None = None
+) -> None:
+    """Raises RunFolderError for a folder that is not ours, InputError for the checkpoint itself.
+
+    run  the folder of the curves, which must be another
+    """
+    if run is not None and Path(run).resolve() == folder.resolve():
+        raise InputError(f"found -o {folder} and --run {run}; wanted two folders")
     if folder.exists() and Path(checkpoint).exists() and folder.samefile(checkpoint):
         raise InputError(
             f"{folder} is the checkpoint that is to be pruned; choose another folder with -o"
@@ -191,7 +198,7 @@ def write_pruned(model: Model, run: Run, order: str, heads: Sequence[Head], fold
             for kind in ("svg", "png"):
                 save_picture(figure, draft / f"pruned.{kind}")
 
-    put_folder(folder, write)
+    put_folder(folder, write, marks=(NOTE,))
     return folder
 
 

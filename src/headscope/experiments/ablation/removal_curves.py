@@ -10,8 +10,6 @@ Heads are removed as in `pruned_checkpoint`, so every point of a curve is the mo
 kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

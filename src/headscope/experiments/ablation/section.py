@@ -1,7 +1,5 @@
 """What a report says of heads that are switched off or removed: opening, sections, tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

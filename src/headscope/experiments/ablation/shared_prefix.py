@@ -9,8 +9,6 @@ make one attention call, in order. `variant_answers` compares the outcome with `
 used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Terms, labels and wording of the results on heads that are switched off or removed."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

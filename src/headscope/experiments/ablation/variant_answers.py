@@ -6,8 +6,6 @@ way, one full forward pass for every variant, by the instrument's interventions.
 families for which `SharedPrefix` does not work, which is checked against it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ mean     the mixture becomes its own mean over all real queries of all examples 
          left is what the head adds whatever it sees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

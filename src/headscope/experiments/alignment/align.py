@@ -10,8 +10,6 @@ is the link, and there is none where that lies on a token of no word, such as th
 (Kobayashi et al. 2020, §5 and released code).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

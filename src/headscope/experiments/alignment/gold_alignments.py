@@ -9,8 +9,6 @@ words, in UTF-8 or else Latin-1. Links stand a line per pair, `3-4` sure and `3p
 possible, or in blocks: `SENT: 0`, then a line `S 3 4` or `P 3 4` for each link.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a report says and draws of word alignment: opening, a section, a table, a figure."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import xarray as xr
@@ -89,8 +87,7 @@ SECTIONS = (
 # --- the figure -------------------------------------------------------------------------------
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """Layers, then heads, for each setting."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     alignment = needed(tree, "alignment")
     return [
         Panel(f"{of}: {text}", partial(draw, alignment, setting))
@@ -99,8 +96,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     return (
         "Alignment error rate (0 % is perfect) of cross-attention. (a, b) Of each layer: links by "
         "the mean weight of its heads, and by the norm of the sum of their weighted vectors. "
@@ -131,4 +127,4 @@ def _heads(alignment: xr.Dataset, setting: str, axes: Axes) -> None:
     axes.text(0.98, 0.05, words, transform=axes.transAxes, ha="right", fontsize=7)
 
 
-FIGURES = (Picture("alignment", "Which words does it align?", ("alignment",), panels, caption),)
+FIGURES = (Picture("alignment", "Which words does it align?", ("alignment",), _panels, _caption),)

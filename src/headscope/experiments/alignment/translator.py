@@ -4,8 +4,6 @@ As `headscope.load`, but an encoder-decoder with its own way from a target to wh
 reads; and slow tokenizers are welcome, as Marian's is one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path

@@ -5,8 +5,6 @@ attention to kinds of words before and after. Beside the change of each layer st
 learned: its gradients, and how far its weights moved.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -36,8 +34,7 @@ OWN_SCALE = ("punctuation", "cls", "sep")  # they draw far more than words
 # --- maps -----------------------------------------------------------------------------------
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """1 − cosine and divergence of each head, then layer by layer; the padded way where asked."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     similarity = needed(tree, "similarity")
     js, by_layer = estimate(similarity, "js").value, partial(_by_layer, similarity, heads=True)
     made = [
@@ -50,8 +47,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and what held."""
+def _caption(tree: xr.DataTree) -> str:
     more = (
         " (d) The same of maps padded to one length, with the rows of padding, as in the authors’ "
         "notebook."
@@ -68,8 +64,7 @@ def caption(tree: xr.DataTree) -> str:
     )
 
 
-def training_panels(tree: xr.DataTree) -> list[Panel]:
-    """Change, gradients and moves of the weights, each by layer."""
+def _training_panels(tree: xr.DataTree) -> list[Panel]:
     similarity = needed(tree, "similarity")
     learned = [
         Panel(title, partial(_measure, similarity, name, label), height=0.8)
@@ -80,8 +75,7 @@ def training_panels(tree: xr.DataTree) -> list[Panel]:
     return [first, *learned] if learned else []
 
 
-def training_caption(tree: xr.DataTree) -> str:
-    """How to read it, and what held."""
+def _training_caption(tree: xr.DataTree) -> str:
     return (
         "(a) How much attention changed in each layer, 1 − cosine of the maps, mean over heads; "
         f"band, {INTERVALS}. (b, c) What the training did to the layer: the norm of its gradient, "
@@ -140,15 +134,13 @@ def _measure(similarity: xr.Dataset, name: str, label: str, axes: Axes) -> None:
 # --- numbers of heads -----------------------------------------------------------------------
 
 
-def change_panels(tree: xr.DataTree) -> list[Panel]:
-    """One grid per number that questions show of a change (`Question.shown`)."""
+def _change_panels(tree: xr.DataTree) -> list[Panel]:
     change = needed(tree, "change")
     known = set(change["quantity"].values.tolist())
     return [_grid_panel(change, key) for key in chosen_keys(known, "change")]
 
 
-def change_caption(tree: xr.DataTree) -> str:
-    """How to read the grids."""
+def _change_caption(tree: xr.DataTree) -> str:
     return (
         f"How numbers of heads change from {findings.base_name(tree)} to "
         f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
@@ -159,8 +151,7 @@ def change_caption(tree: xr.DataTree) -> str:
     )
 
 
-def words_panels(tree: xr.DataTree) -> list[Panel]:
-    """One panel per kind of token: both models, layer by layer."""
+def _words_panels(tree: xr.DataTree) -> list[Panel]:
     change = needed(tree, "change")
     lines = {
         kind: {
@@ -179,8 +170,7 @@ def words_panels(tree: xr.DataTree) -> list[Panel]:
     return made
 
 
-def words_caption(tree: xr.DataTree) -> str:
-    """How to read the lines."""
+def _words_caption(tree: xr.DataTree) -> str:
     return (
         "The attention that a token of each kind receives from all tokens of the input, mean over "
         "them, the largest of its kind, mean over the inputs that contain the kind and over the "
@@ -223,20 +213,20 @@ def _before_and_after(both: dict[str, Estimate], told: str, axes: Axes, *, top: 
 
 SIMILARITY_FIGURES = (
     Picture(
-        "similarity", "How alike the heads of both models are", ("similarity",), panels, caption,
+        "similarity", "How alike the heads of both models are", ("similarity",), _panels, _caption,
         columns=3,
     ),
     Picture(
-        "training", "Did the layers change that learned most?", ("similarity",), training_panels,
-        training_caption, columns=3,
+        "training", "Did the layers change that learned most?", ("similarity",), _training_panels,
+        _training_caption, columns=3,
     ),
 )  # fmt: skip
 CHANGE_FIGURES = (
     Picture(
-        "change", "What heads do otherwise", ("change",), change_panels, change_caption, columns=3
+        "change", "What heads do otherwise", ("change",), _change_panels, _change_caption, columns=3
     ),
     Picture(
-        "words_change", "Do heads look at other words?", ("change",), words_panels, words_caption,
+        "words_change", "Do heads look at other words?", ("change",), _words_panels, _words_caption,
         columns=3,
     ),
 )  # fmt: skip

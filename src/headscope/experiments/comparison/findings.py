@@ -4,8 +4,6 @@ Do the last layers change most; is it those that learned most; do heads look at 
 afterwards?
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

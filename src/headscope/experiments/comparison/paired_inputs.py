@@ -1,7 +1,5 @@
 """Check that two models read the same inputs, and keep those whose maps change most."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import islice

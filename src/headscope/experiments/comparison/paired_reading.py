@@ -5,12 +5,11 @@ each of its layers is compared and let go. So memory holds both networks and the
 of one model, however long the corpus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import torch
 from torch.nn.functional import pad
@@ -61,7 +60,7 @@ class PairState:
     analyses: dict[str, list[Analysis]]
 
     @classmethod
-    def new(cls, job: ComparisonJob) -> PairState:
+    def new(cls, job: ComparisonJob) -> Self:
         """Nothing seen yet."""
         analyses = {side: job.new_analyses() for side in job.models}
         return cls(Similarity(job.scope, padded_to=job.padded_to), analyses)

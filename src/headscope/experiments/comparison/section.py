@@ -1,7 +1,5 @@
 """What a report says of two models: opening, sections, tables of numbers and examples."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

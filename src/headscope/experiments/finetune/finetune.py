@@ -23,7 +23,7 @@ import transformers
 import headscope
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import json_number
-from headscope.core.whole_file import put_folder, replaceable, told
+from headscope.core.whole_file import held, put_folder, replaceable, told
 from headscope.errors import InputError, RunStopped
 from headscope.experiments.finetune import training
 from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
@@ -79,16 +79,23 @@ def finetune(
     check(plan)
     if (found := finished_record(plan)) is not None:
         return found
+    with held(plan.output):
+        replaceable(plan.output, marks=(TRAINING_RECORD,))
+        if (found := finished_record(plan)) is not None:  # by another process, meanwhile
+            return found
+        return _written(plan, save_seconds=save_seconds, progress=progress)
 
+
+def _written(plan: TrainingPlan, *, save_seconds: float, progress: Progress | None) -> Record:
     def write(draft: Path) -> None:
         with quietly():
-            start.model.network.save_pretrained(draft)
-            start.model.tokenizer.save_pretrained(draft)
+            plan.start.model.network.save_pretrained(draft)
+            plan.start.model.tokenizer.save_pretrained(draft)
         (draft / TRAINING_RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
     with training_in_progress(plan) as states:
         record = _taught(plan, states, save_seconds=save_seconds, progress=progress)
-        put_folder(plan.output, write)
+        put_folder(plan.output, write, marks=(TRAINING_RECORD,))
         shutil.rmtree(states.parent)
     return record
 
@@ -152,8 +159,11 @@ def measured(model: TaskModel, encoded: EncodedTask) -> dict[str, float | None]:
 def _stoppable(output: Path, folder: Path) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt as error:
-        kept = "what was learned so far is kept" if last_state(folder) else "nothing is kept yet"
+    except BaseException as error:
+        state = last_state(folder)  # one that a full disk cut is deleted
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        kept = "what was learned so far is kept" if state else "nothing is kept yet"
         raise RunStopped(
             f"stopped before {output} was done; {kept}: the same command goes on"
         ) from error
@@ -246,7 +256,6 @@ def check(plan: TrainingPlan) -> None:
         raise InputError(
             f"{plan.output} is the model that is trained; choose another folder with -o"
         )
-    replaceable(plan.output, marks=(TRAINING_RECORD,))
 
 
 def finished_record(plan: TrainingPlan) -> Record | None:
@@ -263,8 +272,7 @@ def finished_record(plan: TrainingPlan) -> Record | None:
 def training_in_progress(plan: TrainingPlan) -> Iterator[Path]:
     """Hold the working folder of a training; gives the folder for its states.
 
-    raises  RunFolderError if another process trains there, or if the folder holds an unfinished
-            training of other settings
+    raises  RunFolderError if the folder holds an unfinished training of other settings
     """
     folder = RunFolder(working_folder(plan.output), parts=STATES)
     spec, states = spec_of(plan.settings()), folder.path / STATES

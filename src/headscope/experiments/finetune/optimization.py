@@ -1,7 +1,5 @@
 """The parts of a network, how fast each part learns, and the order in which examples are seen."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ transformers' Trainer, with a state on disk that is written every minute, and th
 part's gradient in every step.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -13,8 +13,6 @@ authors' sums; captum itself would hook a module that gives maps, which transfor
 run the layers below again for every step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

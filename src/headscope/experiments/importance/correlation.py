@@ -5,8 +5,6 @@ Each importance is held against the true effect of switching every head off, fro
 same. Intervals are over heads, each left out in turn: what is said is of heads in general.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Clark et al. (2019), Figure 3: the size of the gradients by layer, one line for 
 Beside it, what nobody shows: each importance against the true effect of switching the head off.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -30,8 +28,7 @@ NAME = np.array([29.0, 8.0])  # points that the name of a head takes
 SIDES = tuple(np.array(at) for at in ((19, 0), (-19, 0), (0, 8), (0, -8), (19, 7), (-19, 7)))
 
 
-def gradient_panels(tree: xr.DataTree) -> list[Panel]:
-    """Gradients and attention by layer, and how the two go together for separators."""
+def _gradient_panels(tree: xr.DataTree) -> list[Panel]:
     gradients = needed(tree, "gradients")
     there = [kind for kind in KINDS if _there(gradients, kind)]
     panels = [
@@ -44,8 +41,7 @@ def gradient_panels(tree: xr.DataTree) -> list[Panel]:
     return panels
 
 
-def gradient_caption(tree: xr.DataTree) -> str:
-    """How to read the figure, and what held."""
+def _gradient_caption(tree: xr.DataTree) -> str:
     gradients = needed(tree, "gradients")
     heads = f" (c) Both for {special(tree, 'sep')}, one mark per head, layers light to dark."
     return (
@@ -92,15 +88,13 @@ def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
     faint_grid(axes)
 
 
-def importance_panels(tree: xr.DataTree) -> list[Panel]:
-    """A grid of heads for each method."""
+def _importance_panels(tree: xr.DataTree) -> list[Panel]:
     importance = needed(tree, "importance")
     values = {m: estimate(importance, "head_importance", method=m) for m in methods_of(importance)}
     return [_grid(capital(method_name(name)), parts.value) for name, parts in values.items()]
 
 
-def importance_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _importance_caption(tree: xr.DataTree) -> str:
     importance = needed(tree, "importance")
     words = {
         "gradient": "the mean |∂loss/∂α| of an edge",
@@ -129,8 +123,7 @@ def _grid(title: str, values: Floats) -> Panel:
     return grid_panel(title, values, top=top, top_text=text)
 
 
-def against_panels(tree: xr.DataTree) -> list[Panel]:
-    """A scatter of heads for each method."""
+def _against_panels(tree: xr.DataTree) -> list[Panel]:
     importance = needed(tree, "importance")
     if "rho" not in importance:
         return []
@@ -144,8 +137,7 @@ def against_panels(tree: xr.DataTree) -> list[Panel]:
     ]  # fmt: skip
 
 
-def against_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _against_caption(tree: xr.DataTree) -> str:
     importance = needed(tree, "importance")
     scores = [
         with_interval(method_name(name), *rho_of(importance, name, "score")).replace(" =", "")
@@ -240,17 +232,17 @@ def _power(value: float, _: object) -> str:
 
 GRADIENT_FIGURES = (
     Picture(
-        "gradients", "Where gradients go", ("gradients",), gradient_panels, gradient_caption,
+        "gradients", "Where gradients go", ("gradients",), _gradient_panels, _gradient_caption,
         columns=3,
     ),
 )  # fmt: skip
 FIGURES = (
     Picture(
-        "importance", "Importance of heads", ("importance",), importance_panels,
-        importance_caption, columns=3,
+        "importance", "Importance of heads", ("importance",), _importance_panels,
+        _importance_caption, columns=3,
     ),
     Picture(
         "importance_against_ablation", "Importance against switching off", ("importance",),
-        against_panels, against_caption,
+        _against_panels, _against_caption,
     ),
 )  # fmt: skip

@@ -7,8 +7,6 @@ run = importance_to_text(load_language_model("bert-base-uncased"), TextCorpus(["
 run["gradients"]["magnitude"].sel(category="sep")
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial

@@ -6,8 +6,6 @@ places. Beside its losses an objective has `answers`, how well the right answer 
 AttAttr attributes), and `asking`, a context in which the network tells the logits that it takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

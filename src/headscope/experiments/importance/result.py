@@ -4,8 +4,6 @@ Two groups: `gradients`, |∂loss/∂α| by the category of the key, beside the 
 there; and `importance`, one number per head and method.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Says in sentences, tables and sections what the gradients of a loss tell of heads."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

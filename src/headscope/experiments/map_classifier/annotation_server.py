@@ -6,13 +6,12 @@ only JSON is taken. It gives out one page and the maps, no file; the page may as
 other server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,6 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES, PUNCTUATION, SPECIAL, Kinds
+from headscope.core.whole_file import held
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color, house_style, ramp_map
 from headscope.errors import HeadscopeError, InputError
@@ -34,6 +34,7 @@ from headscope.page.shell import asset, content_policy, island, style_of, templa
 HOST = "127.0.0.1"
 LARGEST_BODY = 1000  # bytes; a label takes fewer than 60
 PATIENCE = 30  # seconds that a connection may stay silent
+INSTEAD = "go on in its page, end it, or give another --annotator"
 PLAIN = "text/plain; charset=utf-8"
 HEADERS = {
     "Cache-Control": "no-store",
@@ -48,7 +49,8 @@ class AnnotationServer(ThreadingHTTPServer):
     """Serves a session to one annotator until it is shut down.
 
     port    0 for any that is free
-    raises  InputError for a port that is taken
+    raises  InputError for a port that is taken; RunFolderError where another one serves the
+            annotator
     """
 
     daemon_threads = True
@@ -57,11 +59,20 @@ class AnnotationServer(ThreadingHTTPServer):
         self.session, self.annotator = session, annotator
         session.labels(annotator)  # raises for a name or a file that will not do
         self.secret, self.lock = secrets.token_urlsafe(24), threading.Lock()
-        try:
-            super().__init__((HOST, port), _Handler)
-        except (OSError, OverflowError) as error:
-            told = f"cannot serve on port {port} ({error}); give another --port"
-            raise InputError(told) from error
+        with ExitStack() as stack:
+            stack.enter_context(held(session.label_file(annotator), instead=INSTEAD))
+            try:
+                super().__init__((HOST, port), _Handler)
+            except (OSError, OverflowError) as error:
+                told = f"cannot serve on port {port} ({error}); give another --port"
+                raise InputError(told) from error
+            self.held = stack.pop_all()
+
+    def server_close(self) -> None:
+        """Let go of the port and of the annotator's labels."""
+        super().server_close()
+        if hasattr(self, "held"):  # not where the port was refused
+            self.held.close()
 
     @property
     def address(self) -> str:

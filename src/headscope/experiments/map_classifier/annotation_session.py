@@ -7,19 +7,22 @@
     SESSION/sheets/           contact sheets
 
 A label is on disk before it is answered, and the last line for a number counts. A file of labels
-may be written by hand: a class by its key or name, with or without a first line "number,label".
+may be written by hand: a class by its key or name, with or without a first line "number,label". A
+last line that a full disk or a power loss cut off is no decision; the next one sets it aside, in
+SESSION/labels-NAME.csv.torn.
 """
 
-from __future__ import annotations
-
 import csv
+import errno
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,9 +92,11 @@ class Session:
                 self._flat = kept["weights"]
             with (self.folder / "provenance.csv").open(encoding="utf-8", newline="") as file:
                 self.provenance = list(csv.DictReader(file))
+            for row in self.provenance:
+                _ = [row[field] for field in FIELDS[:-2]]  # of before, without the last two
             self._boundaries = [int(row["boundary"]) for row in self.provenance]
-        except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error,
-                zipfile.BadZipFile) as error:  # fmt: skip
+        except (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, zlib.error,
+                zipfile.BadZipFile, NotImplementedError) as error:  # fmt: skip
             raise InputError(
                 f"{folder}: maps.npz or provenance.csv cannot be read ({error}); wanted them as "
                 "`headscope patterns annotate` wrote them"
@@ -104,13 +109,22 @@ class Session:
                 f"{self._flat.size} weights and {len(self.provenance)} lines of provenance"
             )
 
+        try:
+            rows = zip(self.sizes, self.provenance, strict=True)
+            self._kinds = [_kinds(size, row) for size, row in rows]
+        except (ValueError, IndexError) as error:
+            raise InputError(
+                f"{folder}: provenance.csv does not say which tokens of a map are special or "
+                f"punctuation ({str(error)[:80]}); wanted places below its size"
+            ) from error
+
     @staticmethod
     def is_one(folder: str | Path) -> bool:
         """Whether the folder holds a session."""
         return (Path(folder) / "maps.npz").is_file()
 
     @classmethod
-    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Session:
+    def create(cls, folder: str | Path, drawn: Sequence[Drawn]) -> Self:
         """A new session, its maps numbered as they are given; `shuffled` hides what is of what."""
         path = Path(folder)
         if cls.is_one(path):
@@ -136,18 +150,13 @@ class Session:
 
     def kinds(self, number: int) -> Kinds | None:
         """[token] of which kind each token is; None in sessions of before this was kept."""
-        row = self.provenance[number]
-        if row.get("special") is None or row.get("punctuation") is None:
-            return None
-        kinds = np.full(self.sizes[number], CONTENT, np.int8)
-        kinds[[int(place) for place in row["punctuation"].split()]] = PUNCTUATION
-        kinds[[int(place) for place in row["special"].split()] or [0]] = SPECIAL
-        return kinds
+        return self._kinds[number]
 
     def labels(self, annotator: str) -> dict[int, str]:
         """number → label of what this annotator has said so far, the latest decision last.
 
-        raises  InputError with file and line for what is no decision
+        raises  InputError with file and line for what is no decision; see `torn` for a last line
+                that was cut off
         """
         standing: dict[int, str] = {}
         for number, label in self._decisions(self.label_file(annotator)):
@@ -157,20 +166,32 @@ class Session:
         return standing
 
     def label(self, annotator: str, number: int, label: str) -> None:
-        """Append one decision, or "undo"; it is on disk when this returns."""
+        """Append one decision, or "undo"; it is on disk when this returns.
+
+        raises  OSError where the disk is full; then the file is as it was
+        """
         if label not in (*NAMES, UNDO) or not 0 <= number < len(self):
             raise InputError(
                 f"found the label {label!r} for map {number}; wanted one of {', '.join(NAMES)} for "
                 f"0 to {len(self) - 1}"
             )
-        with self.label_file(annotator).open("a+b") as file:
-            open_line = False  # what was written by hand need not end its last line
-            if file.tell() > 0:
-                file.seek(-1, os.SEEK_END)
-                open_line = file.read(1) != b"\n"
-            file.write(f"{chr(10) * open_line}{number},{label}\n".encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
+        path = self.label_file(annotator)
+        with path.open("a+b", buffering=0) as file:
+            if torn := self._torn(path):
+                aside = path.with_name(f"{path.name}.torn")
+                write_whole(aside, _content(aside) + torn + b"\n")
+                file.truncate(path.stat().st_size - len(torn))
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            end = b"" if file.read() in (b"", b"\n") else b"\n"  # by hand it need not have one
+            line = end + f"{number},{label}\n".encode("ascii")
+            try:
+                if file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(size)
+                raise
 
     def undo(self, annotator: str) -> int | None:
         """Take back the latest decision that stands; the number of its map, None if none stands."""
@@ -188,25 +209,62 @@ class Session:
         """Where an annotator's decisions are; raises InputError for what is no name."""
         return self.folder / f"labels-{checked_name(annotator)}.csv"
 
+    def torn(self) -> list[str]:
+        """A sentence for each annotator whose last line was cut off."""
+        return [
+            f"{path}: the last line was cut off at {torn.decode('utf-8', 'replace')[:60]!r} and is "
+            "left out; label that map again"
+            for path in map(self.label_file, self.annotators())
+            if (torn := self._torn(path))
+        ]
+
+    def _torn(self, path: Path) -> bytes:
+        """The last line where it has no end and is no decision, or may be the half of one."""
+        last = _content(path).rpartition(b"\n")[2]
+        text = last.decode("utf-8-sig", "replace")
+        number, _, label = (part.strip() for part in text.partition(","))
+        longer = any(meant.startswith(label) and meant != label for meant in _MEANT)
+        whole = self._is_number(number) and label in _MEANT and not longer
+        return b"" if whole or text.strip() in ("", "number,label") else last
+
     def _decisions(self, path: Path) -> Iterator[tuple[int, str]]:
         """(number, label) of each line."""
+        content = _content(path)
         try:
-            lines = path.read_text("utf-8-sig").split("\n")
-        except FileNotFoundError:
-            return
-        except (OSError, UnicodeDecodeError) as error:
+            lines = content.removesuffix(self._torn(path)).decode("utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
             raise InputError(f"cannot read labels from {path}: {error}") from error
         for place, line in enumerate(lines, 1):
             fields = [field.strip() for field in line.split(",")]
             if fields == [""] or (place == 1 and fields == ["number", "label"]):
                 continue
-            known = len(fields) == 2 and re.fullmatch("[0-9]{1,9}", fields[0]) is not None
-            if not (known and int(fields[0]) < len(self) and fields[1] in _MEANT):
+            if not (len(fields) == 2 and self._is_number(fields[0]) and fields[1] in _MEANT):
                 raise InputError(
                     f"{path}:{place}: found {line[:60]!r}; wanted 'number,label', a number below "
                     f"{len(self)} and one of {', '.join(NAMES)}"
                 )
             yield int(fields[0]), _MEANT[fields[1]]
+
+    def _is_number(self, text: str) -> bool:
+        return re.fullmatch("[0-9]{1,9}", text) is not None and int(text) < len(self)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise InputError(f"cannot read labels from {path}: {error}") from error
+
+
+def _kinds(size: int, row: Mapping[str, str]) -> Kinds | None:
+    if row.get("special") is None or row.get("punctuation") is None:
+        return None
+    kinds = np.full(size, CONTENT, np.int8)
+    kinds[[int(place) for place in row["punctuation"].split()]] = PUNCTUATION
+    kinds[[int(place) for place in row["special"].split()] or [0]] = SPECIAL
+    return kinds
 
 
 def checked_name(annotator: str) -> str:

@@ -5,8 +5,6 @@ macro-F1 with a bootstrap interval over maps. Beside the network stands a baseli
 same folds: a few rules on features of the map, without a network, which the network has to beat.
 """
 
-from __future__ import annotations
-
 import itertools
 import tempfile
 from collections import Counter
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
@@ -32,6 +31,7 @@ from headscope.experiments.map_classifier.labelled_maps import LabelledMaps
 from headscope.experiments.map_classifier.made_maps import made_map
 
 Labels = Ints
+Features = npt.NDArray[np.floating]  # [map, feature]
 Fold = tuple[Ints, Ints]  # places of training, of test
 EPOCHS, BATCH, RATE, DECAY = 30, 64, 3e-3, 0.05
 SMOOTHING = 0.05  # of labels: annotators differ on one map in twelve
@@ -69,9 +69,6 @@ def train(
     start   what it begins as, say `taught`; left as it is. None: anew
     """
     random = torch.Generator().manual_seed(seed)
-    counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
-    # Between what is rare and what is common: full weights call too much by the rarest name.
-    rarity = (counts.sum() / counts / len(NAMES)).sqrt()
 
     def varied_batch(places: Sequence[int]) -> dict[str, torch.Tensor]:
         pictures = torch.from_numpy(seen[places]).float() / 255
@@ -80,7 +77,7 @@ def train(
     with torch.random.fork_rng(), tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(seed)
         network = Classifier() if start is None else deepcopy(start).requires_grad_(True)
-        learner = _NetworkWithLoss(network, rarity)
+        learner = _NetworkWithLoss(network, rarity(labels))
         arguments = TrainingArguments(
             folder, num_train_epochs=epochs, per_device_train_batch_size=BATCH, learning_rate=RATE,
             weight_decay=DECAY, lr_scheduler_type="cosine", warmup_steps=WARM_UP, seed=seed,
@@ -103,11 +100,17 @@ def taught(*, seed: int = 0, maps: int = MADE, epochs: int = MADE_EPOCHS) -> Cla
     return train(seen, labels, seed=seed, epochs=epochs)
 
 
+def rarity(labels: Labels) -> torch.Tensor:
+    """[class] how much a map counts; full weights would call too much by the rarest name."""
+    counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
+    return (counts.sum() / counts / len(NAMES)).sqrt()
+
+
 class _NetworkWithLoss(nn.Module):
-    def __init__(self, network: Classifier, rarity: torch.Tensor) -> None:
+    def __init__(self, network: Classifier, weights: torch.Tensor) -> None:
         super().__init__()
         self.network = network
-        self.loss = nn.CrossEntropyLoss(weight=rarity, label_smoothing=SMOOTHING)
+        self.loss = nn.CrossEntropyLoss(weight=weights, label_smoothing=SMOOTHING)
 
     def forward(self, pictures: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
         logits = self.network(pictures)
@@ -146,6 +149,13 @@ def folds_over_models(models: Sequence[str]) -> list[Fold]:
     return [(np.flatnonzero(~held), np.flatnonzero(held)) for held in out]
 
 
+def folds_of(labelled: LabelledMaps, *, seed: int) -> dict[str, list[Fold]]:
+    """What is held out, by name: maps, and models where there are several."""
+    labels, models = labelled.labels, labelled.origins
+    held = {"Held-out maps": folds_over_maps(labels, models, count=FOLDS, seed=seed)}
+    return held | ({"Held-out models": folds_over_models(models)} if len(set(models)) > 1 else {})
+
+
 def network_on(
     seen: Seen, labels: Labels, *, start: Classifier | None, seed: int, epochs: int = EPOCHS
 ) -> Callable[[Fold], Labels]:
@@ -161,16 +171,18 @@ def network_on(
     return run
 
 
-def rules_on(seen: Seen, labels: Labels, *, seed: int) -> Callable[[Fold], Labels]:
-    """What the baseline says of them: a tree of at most 12 rules; the seed breaks ties."""
-    told = features(seen)
+def rules_on(known: Features, labels: Labels, *, seed: int) -> Callable[[Fold], Labels]:
+    """What the baseline says of them: a tree of at most 12 rules; the seed breaks ties.
+
+    known  [map, feature] what is known of the maps
+    """
 
     def run(fold: Fold) -> Labels:
         tree = DecisionTreeClassifier(
             max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
         )
-        tree.fit(told[fold[0]], labels[fold[0]])
-        return np.asarray(tree.predict(told[fold[1]]), np.int64)
+        tree.fit(known[fold[0]], labels[fold[0]])
+        return np.asarray(tree.predict(known[fold[1]]), np.int64)
 
     return run
 
@@ -291,14 +303,11 @@ def _scores(
     tell: Callable[[str], None],
 ) -> Scores:  # fmt: skip
     seen, labels = labelled.seen, labelled.labels
-    models = labelled.origins
-    held = {"Held-out maps": folds_over_maps(labels, models, count=FOLDS, seed=seed)}
-    if len(set(models)) > 1:
-        held["Held-out models"] = folds_over_models(models)
+    held = folds_of(labelled, seed=seed)
     evenly = np.array([row.get("drawn") == "evenly" for row in labelled.provenance])
     runs = {
         "network": network_on(seen, labels, start=start, seed=seed, epochs=epochs),
-        "rules": rules_on(seen, labels, seed=seed),
+        "rules": rules_on(features(seen), labels, seed=seed),
     }
     scores: Scores = {name: {} for name in runs}
     for name, what in itertools.product(runs, held):

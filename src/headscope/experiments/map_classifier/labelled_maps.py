@@ -7,8 +7,6 @@ nothing of model, layer, head, text or each other; where they disagree, a third 
 them were labelled before, from the picture alone, when any column made a map vertical.
 """
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ softmax, as a head would. They are for the first lessons only: no score counts t
 a real map comes from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

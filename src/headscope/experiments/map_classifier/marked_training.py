@@ -5,8 +5,6 @@ the maps that they have not seen sets the temperature and the threshold; so both
 else, are chosen without any label of the maps that a score is over.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from headscope import __version__
@@ -29,9 +27,11 @@ from headscope.experiments.map_classifier.classifier_training import (
     Fold,
     Scores,
     counted,
-    folds_over_maps,
-    folds_over_models,
+    cross_validated,
+    folds_of,
     numbers_of,
+    rarity,
+    rules_on,
     score,
 )
 from headscope.experiments.map_classifier.labelled_maps import LabelledMaps, MarkedMap
@@ -121,8 +121,7 @@ def _fit(
 ) -> None:
     for weight in network.weights:
         nn.init.uniform_(weight, -1, 1).data.mul_((6 / sum(weight.shape[1:])) ** 0.5)
-    counts = torch.bincount(torch.from_numpy(labels), minlength=len(NAMES)).clamp_min(1)
-    rarity = (counts.sum() / counts / len(NAMES)).sqrt()
+    weights = rarity(labels)
     groups = [
         {"params": list(network.weights), "weight_decay": DECAY},
         {"params": list(network.biases), "weight_decay": 0.0},
@@ -139,7 +138,7 @@ def _fit(
         batch = scaled[version, places]
         logits = network.logits(batch + NOISE * torch.randn_like(batch), dropped=DROPPED)
         loss = len(places) * nn.functional.cross_entropy(
-            logits.flatten(0, 1), told[places].flatten(), weight=rarity, label_smoothing=SMOOTHING
+            logits.flatten(0, 1), told[places].flatten(), weight=weights, label_smoothing=SMOOTHING
         )
         learner.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -157,17 +156,11 @@ def _calibrate(network: MarkedClassifier, given: Features, labels: Ints, unseen:
     places = np.arange(len(labels))
 
     def surprise(temperature: float) -> float:
-        return float(-np.log(_softmax(mean / temperature)[places, labels].clip(1e-9)).mean())
+        return float(-np.log(softmax(mean / temperature, -1)[places, labels].clip(1e-9)).mean())
 
     temperature = minimize_scalar(surprise, bounds=(0.2, 5), method="bounded").x
     network.temperature.fill_(float(temperature))
-    network.threshold.fill_(threshold(_softmax(mean / temperature), labels))
-
-
-def _softmax(logits: Float64) -> Float64:
-    shares: Float64 = np.exp(logits - logits.max(-1, keepdims=True))
-    shares /= shares.sum(-1, keepdims=True)
-    return shares
+    network.threshold.fill_(threshold(softmax(mean / temperature, -1), labels))
 
 
 def threshold(probabilities: Float64, labels: Ints) -> float:
@@ -207,17 +200,6 @@ def held_out(
     return told, sure
 
 
-def _rules(given: Features, labels: Ints, folds: Sequence[Fold], seed: int) -> Ints:
-    """The baseline: a tree of at most 12 rules on the same features."""
-    told = np.full(len(labels), -1)
-    for fitted, out in folds:
-        tree = DecisionTreeClassifier(
-            max_leaf_nodes=12, min_samples_leaf=5, class_weight="balanced", random_state=seed
-        )
-        told[out] = tree.fit(given[0][fitted], labels[fitted]).predict(given[0][out])
-    return told
-
-
 HeldOut = dict[str, Float64]  # what was held out -> [map, class] probabilities
 
 
@@ -255,19 +237,17 @@ def trained(
 def _scored(
     labelled: LabelledMaps, given: Features, seed: int, steps: int, tell: Callable[[str], None]
 ) -> tuple[Scores, HeldOut, dict[str, Any]]:
-    labels, origins = labelled.labels, labelled.origins
-    held = {"Held-out maps": folds_over_maps(labels, origins, count=FOLDS, seed=seed)}
-    if len(set(origins)) > 1:
-        held["Held-out models"] = folds_over_models(origins)
+    labels = labelled.labels
+    rules = rules_on(given[0], labels, seed=seed)
     scores: Scores = {"network": {}, "rules": {}}
     probabilities: HeldOut = {}
     numbers: dict[str, Any] = {"network": {}, "rules": {}}
-    for what, folds in held.items():
+    for what, folds in folds_of(labelled, seed=seed).items():
         tell(f"{what.lower()}: {len(folds)} times")
         told, sure = held_out(given, labels, folds, seed=seed, steps=steps)
         probabilities[what] = told
         scores["network"][what] = score(labels, told.argmax(-1), seed=seed)
-        scores["rules"][what] = score(labels, _rules(given, labels, folds, seed), seed=seed)
+        scores["rules"][what] = cross_validated(labels, folds, rules, seed=seed)
         numbers["rules"][what] = numbers_of(scores["rules"][what])
         numbers["network"][what] = numbers_of(scores["network"][what]) | {
             "calibration_error": round(calibration_error(told, labels), 4),

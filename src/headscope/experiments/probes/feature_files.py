@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from headscope.core.whole_file import held, why_unwritten, write_whole
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.probes import word_features
@@ -30,7 +31,6 @@ from headscope.experiments.probes.trees import TreebankSplit
 from headscope.experiments.probes.word_features import Extract, Features, Shape
 from headscope.model.linears import linears
 from headscope.model.model import Model, evaluating
-from headscope.run.store import put, why_unwritten
 
 LIMIT_GB = 20.0  # ours
 FOLDER = "features"  # in a run folder
@@ -88,7 +88,8 @@ class FeatureFile:
                     if at == len(self.batches) or time.monotonic() - noted > NOTE_SECONDS:
                         file.flush()
                         os.fsync(file.fileno())
-                        put(self._note, json.dumps({"key": self.key, "batches": at}).encode())
+                        note = json.dumps({"key": self.key, "batches": at})
+                        write_whole(self._note, note.encode())
                         noted = time.monotonic()
         except OSError as error:
             raise why_unwritten(error, self.path) from error
@@ -248,15 +249,10 @@ def folder_of(place: FeaturePlace, run: Path | None, key: str) -> Iterator[Path]
             yield Path(made)
         return
     folder = place.folder / f"headscope-{key[:12]}" if place.folder else Path(run or "") / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make {folder}: {error.strerror}; choose another folder with --features"
-        ) from error
-    yield folder
-    if not place.keep:  # not when it was interrupted: the next run goes on from here
-        shutil.rmtree(folder, ignore_errors=True)
+    with held(folder, instead="wait until it has finished, or give another --features"):
+        yield folder
+        if not place.keep:  # not when it was interrupted: the next run goes on from here
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _bytes(size: int) -> str:

@@ -4,8 +4,6 @@ Clark et al. (2019), Table 3, as a picture; the learning curve is ours. The stru
 of Hewitt and Manning (2019).
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -36,8 +34,7 @@ RANKS = {
 }  # fmt: skip
 
 
-def panels(tree: xr.DataTree) -> list[Panel]:
-    """The scores, and the curve where there is one."""
+def _panels(tree: xr.DataTree) -> list[Panel]:
     probes = needed(tree, "probes")
     names = [plain_name(name) for name in findings.probe_names(probes)]
     if not names:
@@ -49,8 +46,7 @@ def panels(tree: xr.DataTree) -> list[Panel]:
     return shown
 
 
-def caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _caption(tree: xr.DataTree) -> str:
     probes, curve = needed(tree, "probes"), ""
     if "curve" in probes:
         curve = " (b) UAS after training on fewer sentences, from one seed; bands are intervals."
@@ -103,8 +99,7 @@ def _curve(probes: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=top)
 
 
-def head_panels(tree: xr.DataTree) -> list[Panel]:
-    """A grid of heads for each direction, on one scale."""
+def _head_panels(tree: xr.DataTree) -> list[Panel]:
     probes = needed(tree, "probes")
     if "head_influence" not in probes:
         return []
@@ -118,8 +113,7 @@ def head_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def head_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _head_caption(tree: xr.DataTree) -> str:
     probes = needed(tree, "probes")
     return (
         "How far each head moves the scores of the probe on attention alone: its weight times the "
@@ -130,8 +124,7 @@ def head_caption(tree: xr.DataTree) -> str:
     )
 
 
-def structural_panels(tree: xr.DataTree) -> list[Panel]:
-    """Shares, and rank correlations."""
+def _layer_panels(tree: xr.DataTree) -> list[Panel]:
     probes = needed(tree, "probes")
     if findings.best_layer(probes) is None:
         return []
@@ -145,8 +138,7 @@ def structural_panels(tree: xr.DataTree) -> list[Panel]:
     ]
 
 
-def structural_caption(tree: xr.DataTree) -> str:
-    """How to read the figure."""
+def _layer_caption(tree: xr.DataTree) -> str:
     probes = needed(tree, "probes")
     return (
         "The structural probe on the output of each layer. (a) UUAS: the share of arcs, whichever "
@@ -172,7 +164,7 @@ def _layer_lines(
 
 GROUPS = ("probes",)
 FIGURES = (
-    Picture("probes", "What probes find", GROUPS, panels, caption),
-    Picture("probe_heads", "Heads that the probe leans on", GROUPS, head_panels, head_caption),
-    Picture("structural", "Trees in hidden states", GROUPS, structural_panels, structural_caption),
+    Picture("probes", "What probes find", GROUPS, _panels, _caption),
+    Picture("probe_heads", "Heads that the probe leans on", GROUPS, _head_panels, _head_caption),
+    Picture("structural", "Trees in hidden states", GROUPS, _layer_panels, _layer_caption),
 )

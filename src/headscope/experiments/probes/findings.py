@@ -1,7 +1,5 @@
 """Says in sentences with numbers what the probes of a run find, and which heads they lean on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

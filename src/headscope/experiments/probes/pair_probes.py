@@ -7,8 +7,6 @@ word may be its own candidate (Clark et al. 2019, §5, and their code). Weights 
 begins them there, by Glorot's uniform distribution, and biases at 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

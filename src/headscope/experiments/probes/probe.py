@@ -7,8 +7,6 @@ Features of all sentences are written to disk once, in half precision, network b
 are trained on them a sentence at a time, and the features are deleted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

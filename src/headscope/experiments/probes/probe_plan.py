@@ -1,7 +1,5 @@
 """The plan of a run of probes: its settings, model, sentences, word vectors and trainings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property

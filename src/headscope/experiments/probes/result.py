@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Array, Bools, Float64, Ints, left_out, ratio
+from headscope.core.accumulators import Array, Bools, Float64, Ints, finite_mean, left_out, ratio
 from headscope.core.intervals import ANY, CORRELATION, SHARE, estimate
 from headscope.core.results import Variable, labelled, printable
 from headscope.experiments.probes.probe_plan import ProbePlan, ProbeTraining
@@ -272,8 +272,7 @@ class TreeAccuracy:
         table = np.stack([
             self.of_sentences(np.where(self.lengths == length, values, np.nan)) for length in there
         ])  # fmt: skip  # [length, replicate + 1]
-        known = ~np.isnan(table)
-        return ratio(np.where(known, table, 0).sum(0), known.sum(0).astype(np.float64))
+        return finite_mean(table, 0)
 
     def _share(self, cell: Ints, part: Array, whole: Array, *cells: int) -> Float64:
         """[replicate + 1, *cells] Σ part / Σ whole of words or sentences that lie in these cells of

@@ -18,8 +18,8 @@ import torch
 from torch import nn
 
 from headscope.core.accumulators import generator
+from headscope.core.whole_file import write_whole
 from headscope.errors import HeadscopeError
-from headscope.run.store import put
 
 SAVE_SECONDS = 30.0
 BETTER = 1e-4  # the loss on dev must fall by so much to count (Hewitt and Manning's code)
@@ -121,7 +121,7 @@ class _TrainingState:
             "probe": self.probe.state_dict(), "adam": self.optimizer.state_dict(),
             "best": self.best,
         }, buffer)  # fmt: skip
-        put(path, buffer.getvalue())
+        write_whole(path, buffer.getvalue())
 
     def load(self, path: Path, key: str) -> None:
         """Go on from a state that is whole and of this training; else begin."""

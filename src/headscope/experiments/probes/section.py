@@ -1,7 +1,5 @@
 """What a report says of probes: opening, sections, tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

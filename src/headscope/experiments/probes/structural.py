@@ -5,8 +5,6 @@ B under which squared distances ‖B(h_i − h_j)‖² come near the number of a
 another under which ‖Bh_i‖² comes near a word's depth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

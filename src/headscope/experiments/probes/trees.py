@@ -1,7 +1,5 @@
 """Reads sentences with their gold trees from treebanks, and makes trees of a probe's scores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

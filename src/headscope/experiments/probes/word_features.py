@@ -1,7 +1,5 @@
 """Computes what a probe sees of a sentence: attention between its words, or their hidden states."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ left out: what such families add to q·k (relative positions) is not theirs alon
 dropout the maps are what is left after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial

@@ -10,8 +10,6 @@ every token. To add a family, add a row to LAYOUTS: `tests/model/families/test_e
 a tiny model of each family check that the parts add up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

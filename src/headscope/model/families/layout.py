@@ -6,8 +6,6 @@ family, add a row, and a tiny model of it to `tests/model/families/tiny.py`: the
 rest.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

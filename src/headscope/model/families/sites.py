@@ -1,7 +1,5 @@
 """Find the modules of a model that compute attention, and the modules around each of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 How the number of a claim is read off a run stands in `measures`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from headscope.core.terms import CLARK, KOBAYASHI20, KOBAYASHI21, OURS, SOURCES, Source

@@ -3,8 +3,6 @@
 Depth runs from the first layer, 0, to the last, 1, so that models of 3 and of 30 layers compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ The middle layers are those at the depth of layers 6 to 10 of BERT-base, of whic
 (2019) speak.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The outcome of a zoo: its runs, the claims held against each, in sentences and as tables."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page of a zoo: sentences, the table of claims and figures; it works offline."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import groupby

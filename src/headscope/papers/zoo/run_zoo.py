@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from headscope.core.results import keeping_draws
+from headscope.core.whole_file import held
 from headscope.corpus import Corpus
 from headscope.corpus.contents import annotations_of
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
@@ -51,7 +52,7 @@ class Zoo(ZooOutcome):
 
     def report(self) -> Path:
         """Writes the tables, the figures and report.html; returns the page."""
-        with RunFolder(self.path).listing():
+        with held(self.path), RunFolder(self.path).listing():
             write_tables(self)
             save_figures(self)
             return write_page(self.path / "report.html", render(self))

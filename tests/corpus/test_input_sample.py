@@ -1,0 +1,49 @@
+"""Is a sample of inputs like the corpus that it stands for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from headscope.corpus.document import Example
+from headscope.corpus.input_sample import InputSample
+
+# As in the demo: many short inputs, and one in fifteen of seven times their length.
+LENGTHS = [20 + at % 11 if at % 15 else 210 + at % 7 for at in range(210)]
+
+
+def example(at: int, length: int) -> Example:
+    ids = np.full(length, 5)
+    return Example(str(at), f"document {at}", ids, np.zeros_like(ids), ids < 0)
+
+
+def sample(inputs: Iterable[tuple[int, int]], *, most: int = 100_000, seed: int = 0) -> InputSample:
+    found = InputSample(seed=seed, most=most)
+    for at, length in inputs:
+        found.consider(example(at, length))
+    return found
+
+
+@pytest.mark.parametrize("tokens", [512, 1024, 3000])
+def test_its_lengths_are_those_of_the_corpus(tokens: int) -> None:
+    for seed in range(5):
+        found = [len(e) for e in sample(enumerate(LENGTHS), seed=seed, most=6000).within(tokens)]
+        assert sum(found) <= tokens
+        assert np.mean(found) == pytest.approx(np.mean(LENGTHS), rel=0.25)
+        assert len(found) >= 0.75 * tokens / np.mean(LENGTHS)
+
+
+def test_all_are_taken_where_there_are_enough_tokens() -> None:
+    assert len(sample(enumerate(LENGTHS)).within(sum(LENGTHS))) == len(LENGTHS)
+
+
+def test_one_input_is_taken_even_of_too_many_tokens() -> None:
+    assert [len(e) for e in sample(enumerate([9, 50, 70])).within(10)] == [50]
+
+
+def test_the_order_of_the_corpus_does_not_matter() -> None:
+    inputs = list(enumerate(LENGTHS))
+    one, other = (sample(each, most=2000).within(700) for each in (inputs, inputs[::-1]))
+    assert [e.id for e in one] == [e.id for e in other]
