@@ -9,6 +9,11 @@ import click
 # What each does. The module of its name holds a click command called `command`.
 TRIALS = {
     "file-operations": "Every k-th file operation fails, of every command that writes.",
+    "kills": "Kills and stops of the command and its workers, full disks, two commands at once.",
+    "pages": "Hostile strings in every place of every page.",
+    "power-loss": "What was not synced is lost, at every point of every command that writes.",
+    "short": "Short forms of those that fork, as the suite runs them.",
+    "stateful": "A folder through runs, faults, damage and changed inputs, in any order.",
     "fuzz": "Damaged files through every reader, run folders and model folders.",
 }
 

@@ -6,13 +6,14 @@ operation, and one in the midst of a write.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -22,8 +23,8 @@ from pathlib import Path
 import click
 
 from trials import shim
-from trials.desk import OUT, SCENARIOS, Scenario, lay, prepare
-from trials.forked import forked
+from trials.desk import ATLAS, OUT, SCENARIOS, Scenario, lay, prepare
+from trials.forked import forked, headscope
 from trials.outcomes import BAD, Tally
 
 DATES = ("created", "seconds", "command")  # of a manifest or a record, what no result depends on
@@ -39,29 +40,34 @@ REMOVALS = ("unlink", "rmdir")  # what cannot be removed is left
 def command(only: str, kinds: str, every: int, first: int, keep: Path) -> None:
     """Let every k-th file operation of every command that writes fail."""
     shim.begin_again("trials")
-    tally = Tally(keep.absolute())
-    for name in only.split(","):
-        attempt_all(SCENARIOS[name], kinds.split(","), tally, every=every, first=first)
-    click.echo("\n".join([*tally.failed[:20], *tally.lines()]))
-    raise SystemExit(not tally.good)
+    with Tally(keep.absolute()).told() as tally:
+        for name in only.split(","):
+            with bench_of(SCENARIOS[name]) as bench:
+                attempt_all(bench, kinds.split(","), tally, every=every, first=first)
 
 
 def attempt_all(
-    scenario: Scenario, kinds: Sequence[str], tally: Tally, *, every: int = 1, first: int = 0
+    bench: Bench, kinds: Sequence[str], tally: Tally, *, every: int = 1, first: int = 0
 ) -> None:
-    """All faults of a scenario, on a desk of its own."""
+    """All faults of a scenario, or every so many-th of them."""
+    scenario = bench.scenario
+    faults = [
+        (number, kind)
+        for number, name in enumerate(bench.operations)
+        for kind in kinds
+        if name == "write" or kind not in shim.OF_WRITES
+    ]
+    click.echo(f"{scenario.name}: {len(bench.operations)} operations, {len(faults)} faults")
+    for number, kind in islice(faults, first, None, every):
+        tally.add(scenario.name, *bench.attempt(number, kind), files=bench.desk / OUT)
+    click.echo(tally.lines()[len(tally.counts) - 1])
+
+
+@contextmanager
+def bench_of(scenario: Scenario) -> Iterator[Bench]:
+    """A bench in a folder of its own, which is removed."""
     with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
-        bench = Bench.of(scenario, Path(folder).resolve())
-        faults = [
-            (number, kind)
-            for number, name in enumerate(bench.operations)
-            for kind in kinds
-            if name == "write" or kind not in shim.OF_WRITES
-        ]
-        click.echo(f"{scenario.name}: {len(bench.operations)} operations, {len(faults)} faults")
-        for number, kind in islice(faults, first, None, every):
-            tally.add(scenario.name, *bench.attempt(number, kind), files=bench.desk / OUT)
-        click.echo(tally.lines()[len(tally.counts) - 1])
+        yield Bench.of(scenario, Path(folder).resolve())
 
 
 def memory() -> str | None:
@@ -184,6 +190,10 @@ def warm(scenario: Scenario, desk: Path) -> None:
         if not name.startswith("__"):
             with suppress(Exception):
                 import_module(name)
+    with redirect_stdout(None), suppress(SystemExit):  # loads the compiled loops
+        headscope((*ATLAS[:-1], str(desk / "warm"), "--no-report"), desk)
+    gc.collect()
+    gc.freeze()  # nothing of it is looked at, and copied, in a child
     restore(start, desk / OUT)
     shutil.rmtree(start)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 BAD = ("wrong", "hang", "torn", "unclear error", "draft left", "draft left after")
@@ -32,6 +34,17 @@ class Tally:
         if files is not None and files.exists() and len(self.failed) <= 200:
             shutil.copytree(files, place / "files", dirs_exist_ok=True, symlinks=True)
 
+    @contextmanager
+    def told(self) -> Iterator[Tally]:
+        """Prints the counts at the end, also of what was interrupted; exit code 1 if any failed."""
+        try:
+            yield self
+        except KeyboardInterrupt:
+            print("interrupted")
+        finally:
+            print("\n".join([*self.failed[:20], *self.lines()]), flush=True)
+        raise SystemExit(bool(self.failed))
+
     def lines(self) -> list[str]:
         """One for each scenario, then what failed."""
         rows = []
@@ -44,8 +57,3 @@ class Tally:
         if self.failed:
             rows.append(f"{len(self.failed)} failed; kept in {self.keep}")
         return rows
-
-    @property
-    def good(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failed

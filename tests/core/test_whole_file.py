@@ -116,6 +116,16 @@ def test_a_full_disk_leaves_no_draft_of_a_folder(operation, tmp_path, monkeypatc
     assert (folder / "mark").read_bytes() == b"old"
 
 
+def test_a_file_of_a_folder_that_has_no_room_is_told_by_the_folder(tmp_path, monkeypatch):
+    """The path of a draft that is gone says nothing to a user."""
+    refusing(monkeypatch, "os.fsync")
+    with pytest.raises(HeadscopeError, match=r"cannot write .*ckpt: No space left") as told:
+        put_folder(
+            tmp_path / "ckpt", lambda draft: write_whole(draft / "figure", b"x"), marks=MARKS
+        )
+    assert ".part" not in str(told.value)
+
+
 def test_the_old_folder_comes_back_where_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
     folder, rename = tmp_path / "ckpt", os.replace
     put_folder(folder, lambda draft: (draft / "mark").write_bytes(b"old"), marks=MARKS)

@@ -282,6 +282,13 @@ def check_run_folder(folder: Path) -> None:
     RunFolder(folder).check()
 
 
+def hold(output: Path) -> None:
+    """Hold the place of the results until the command ends; RunFolderError where another does."""
+    from headscope.core.whole_file import held
+
+    click.get_current_context().with_resource(held(output))
+
+
 def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
     """How a run is executed."""
     from headscope.run.atlas import Execution

@@ -144,7 +144,6 @@ def _new_session(given: _AnnotateOptions) -> Session:
     if given.maps < len(models):
         raise click.UsageError(f"found {len(models)} models; wanted at least as many --maps")
     texts = dict(options.corpora_by_name(given.corpus, limit=given.limit))
-    from headscope.core.whole_file import held
     from headscope.experiments.map_classifier.annotation_session import Session, shuffled
 
     for corpus in texts.values():
@@ -152,10 +151,10 @@ def _new_session(given: _AnnotateOptions) -> Session:
             if not given.as_json:
                 say(note)
     drawn: list[Drawn] = []
-    with held(given.output):
-        for place, name in enumerate(models):
-            drawn += _drawn(name, texts, (given.maps + place) // len(models), given)
-        return Session.create(given.output, shuffled(drawn, seed=given.seed))
+    options.hold(given.output)
+    for place, name in enumerate(models):
+        drawn += _drawn(name, texts, (given.maps + place) // len(models), given)
+    return Session.create(given.output, shuffled(drawn, seed=given.seed))
 
 
 def _drawn(name: str, texts: dict[str, Corpus], count: int, given: _AnnotateOptions) -> list[Drawn]:

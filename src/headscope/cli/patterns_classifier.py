@@ -54,7 +54,6 @@ def train_command(given: _TrainOptions) -> None:
     headscope patterns train --columns any -o classifier
     headscope patterns train --labels session -o classifier
     """
-    from headscope.core.whole_file import held
     from headscope.experiments.map_classifier.annotation_session import Session
     from headscope.experiments.map_classifier.labelled_maps import bundled_labels, joined, labels_of
 
@@ -65,17 +64,18 @@ def train_command(given: _TrainOptions) -> None:
     for note in (note for session in sessions for note in session.torn()):
         complain(note)
     parts += map(labels_of, sessions)
-    learn = _learn_any if given.columns == "any" else _learn_marked
-    with held(given.output):
-        files, card, scores = learn(joined(parts), given)
-        if scores:
-            from headscope.analyses.patterns.figure import confusion_figure
-            from headscope.draw.saving import save_picture
+    options.hold(given.output)
+    files, card, scores = (_learn_any if given.columns == "any" else _learn_marked)(
+        joined(parts), given
+    )
+    if scores:
+        from headscope.analyses.patterns.figure import confusion_figure
+        from headscope.draw.saving import save_picture
 
-            pairs = [(title, score.confusion) for title, score in scores["network"].items()]
-            figure = confusion_figure(pairs)
-            for kind in ("svg", "png"):
-                save_picture(figure, given.output / f"confusion.{kind}")
+        pairs = [(title, score.confusion) for title, score in scores["network"].items()]
+        figure = confusion_figure(pairs)
+        for kind in ("svg", "png"):
+            save_picture(figure, given.output / f"confusion.{kind}")
     last = f"classifier: {', '.join(str(given.output / name) for name in files)}"
     tell(chain(_lines(scores), [last]), card if given.as_json else None)
 
@@ -167,15 +167,13 @@ def apply_command(given: _ApplyOptions) -> None:
     for corpus in corpora.values():
         for note in annotate(corpus, quiet=given.quiet):
             meanwhile(note)
-    from headscope.core.whole_file import held
-
+    options.hold(given.output)
     runs: dict[tuple[str, str], Run] = {}
-    with held(given.output):
-        for model in dict.fromkeys(given.models):
-            for name, run in _runs(model, corpora, given):
-                runs[model, name] = run
-                meanwhile(_sentence(model, name, run))
-        table, figures = _written(runs, given.output)
+    for model in dict.fromkeys(given.models):
+        for name, run in _runs(model, corpora, given):
+            runs[model, name] = run
+            meanwhile(_sentence(model, name, run))
+    table, figures = _written(runs, given.output)
     summary = {
         "table": str(table),
         "figures": [str(path) for path in figures],

@@ -240,13 +240,14 @@ def told(folder: Path) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, SafetensorError, RuntimeError) as error:
-        of_writing = isinstance(error, OSError | SafetensorError) or any(
-            sign in str(error) for sign in ("PytorchStreamWriter", "inline_container", "No space")
+    except (OSError, SafetensorError, RuntimeError, UnwrittenError) as error:
+        why = error.__cause__ if isinstance(error, UnwrittenError) else error
+        of_writing = isinstance(why, OSError | SafetensorError) or any(
+            sign in str(why) for sign in ("PytorchStreamWriter", "inline_container", "No space")
         )
         if not of_writing:
             raise
-        reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
+        reason = getattr(why, "strerror", None) or str(why).strip().splitlines()[0]
         raise HeadscopeError(
             f"cannot write {folder}: {reason[:200]}\n"
             "what was there before is as it was; make room and give the same command again: it "

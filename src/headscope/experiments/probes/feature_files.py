@@ -249,12 +249,6 @@ def folder_of(place: FeaturePlace, run: Path | None, key: str) -> Iterator[Path]
             yield Path(made)
         return
     folder = place.folder / f"headscope-{key[:12]}" if place.folder else Path(run or "") / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot make {folder}: {error.strerror}; choose another folder with --features"
-        ) from error
     with held(folder, instead="wait until it has finished, or give another --features"):
         yield folder
         if not place.keep:  # not when it was interrupted: the next run goes on from here

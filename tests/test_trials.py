@@ -1,0 +1,126 @@
+"""Do the trials hold in their short forms, and would they find what they look for?"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trials import pages, shim
+from trials.outcomes import Tally
+from trials.power_loss import Disk
+
+from commands import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs the descriptors of Linux")
+def test_a_few_faults_of_every_kind_end_in_the_same_bits(tmp_path):
+    command = [sys.executable, "-m", "trials", "short", "--keep", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    counts = dict(re.findall(r"^([a-z, ]+): n = (\d+)", done.stdout, re.MULTILINE))
+    assert {
+        "atlas",
+        "atlas, powerless",
+        "driver",
+        "two drivers",
+        "full disk",
+        "all",
+    } <= counts.keys()
+    assert int(counts["all"]) > 15
+
+
+def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(tmp_path):
+    pytest.importorskip("playwright")
+    tally = Tally(tmp_path)
+    kinds = ("head card", "view", "annotation page")
+    pages.attempt_all(pages.payloads(40), tally, size=200, kinds=kinds)
+    assert not tally.failed
+    assert set(tally.counts) == set(kinds)
+    assert {counts["only text"] for counts in tally.counts.values()} == {173}
+
+
+# --- would they find it? ----------------------------------------------------------------------
+
+
+def replayed(*log: tuple[str, ...]) -> Disk:
+    disk = Disk("/out")
+    for name, path, *more in log:
+        written = more[0].encode() if name == "write" else b""
+        to = more[0] if name == "rename" else ""
+        disk.apply({"name": name, "path": path, "to": to, "place": 0, "bytes": written})
+    return disk
+
+
+WRITTEN = (("create", "/out/draft"), ("write", "/out/draft", "new"))
+RENAMED = ("rename", "/out/draft", "/out/file")
+
+
+@pytest.mark.parametrize(
+    ("log", "ordered", "zeros", "strict"),
+    [
+        ((*WRITTEN, RENAMED), {"file": b""}, {"file": bytes(3)}, {}),
+        ((*WRITTEN, ("fsync", "/out/draft"), RENAMED), {"file": b"new"}, {"file": b"new"}, {}),
+        (
+            (*WRITTEN, ("fsync", "/out/draft"), RENAMED, ("fsync", "/out")),
+            {"file": b"new"}, {"file": b"new"}, {"file": b"new"},
+        ),
+    ],
+    ids=["not synced", "synced", "and its folder"],
+)  # fmt: skip
+def test_a_power_loss_leaves_what_was_synced(log, ordered, zeros, strict):
+    disk = replayed(*log)
+    assert disk.after("ordered") == ordered
+    assert disk.after("zeros") == zeros
+    assert disk.after("strict") == strict
+
+
+CARELESS = """
+import os, sys
+from pathlib import Path
+from trials import shim
+out = Path(sys.argv[1])
+faults = shim.faults()
+assert isinstance(faults, getattr(shim, sys.argv[4])), type(faults)
+faults.arm(out, sys.argv[2], int(sys.argv[3]))
+try:
+    with open(out / "file", "wb") as file:
+        file.write(b"abcd")
+except OSError as error:
+    print(os.strerror(error.errno))
+else:
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("layer", ["Native", "InPython"])
+@pytest.mark.parametrize(
+    ("kind", "at", "ended", "left"),
+    [
+        ("broken", 0, "Input/output error", None),
+        ("broken", 1, "Input/output error", b""),
+        ("short", 1, "No space left on device", b"ab"),
+        ("kill", 1, "", b""),
+        ("full", 2, "No space left on device", b"abcd"),
+        ("full", 3, "done", b"abcd"),
+    ],
+)
+def test_the_chosen_operation_fails_and_no_other(tmp_path, layer, kind, at, ended, left):
+    if layer == "Native" and shim.library() is None:
+        pytest.skip("needs a compiler of C, and Linux")
+    environment = shim.environment()
+    if layer == "InPython":
+        environment.pop("LD_PRELOAD", None)
+    command = [sys.executable, "-S", "-c", CARELESS, str(tmp_path), kind, str(at), layer]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == ended, done.stderr
+    file = tmp_path / "file"
+    assert (file.read_bytes() if file.exists() else None) == left

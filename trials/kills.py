@@ -1,0 +1,251 @@
+"""Processes that are killed, stopped or robbed of their disk, at moments drawn by a seed.
+
+driver   killed at any moment
+worker   killed while it computes, or while it starts; stopped, and the command with it
+disks    of every size: what was begun on a full one goes on where there is room
+two      commands at one folder at the same time
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import click
+import psutil
+
+from trials import shim
+from trials.desk import OUT, SCENARIOS
+from trials.file_operations import Bench, bench_of, contents, differing, drafts, restore
+from trials.forked import PATIENCE, Ended, forked
+from trials.outcomes import BAD, Tally
+
+SLOW = 60.0  # seconds for a command with workers, which start from nothing
+SIZES = range(4, 84, 4)  # KiB of a disk; the run takes some 70
+
+
+@click.command("kills")
+@click.option("--drivers", default=200, show_default=True, help="Kills of the command itself.")
+@click.option("--workers", default=30, show_default=True, help="Kills and stops of a worker.")
+@click.option("--pairs", default=60, show_default=True, help="Two commands at one folder.")
+@click.option("--disks", default=len(SIZES), show_default=True, help="Sizes of a disk.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the moments.")
+@click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
+def command(drivers: int, workers: int, pairs: int, disks: int, seed: int, keep: Path) -> None:
+    """Kill the command, kill and stop its workers, fill its disk, start it twice."""
+    shim.begin_again("trials")
+    with Tally(keep.absolute()).told() as tally, bench_of(SCENARIOS["atlas"]) as bench:
+        attempt_all(
+            bench, tally, drivers=drivers, workers=workers, pairs=pairs, disks=disks, seed=seed
+        )
+
+
+def attempt_all(
+    bench: Bench, tally: Tally, *, drivers: int, workers: int, pairs: int, disks: int, seed: int = 0
+) -> None:
+    """So many of each."""
+    draws = random.Random(seed)
+    began = time.monotonic()
+    forked(bench.scenario.work(bench.desk), bench.desk / "streams")
+    took = time.monotonic() - began
+    attempts: list[tuple[str, int, Callable[[], tuple[str, str]]]] = [
+        ("driver", drivers, lambda: killed(bench, draws.uniform(0, 1.2 * took))),
+        ("two drivers", pairs, lambda: both(bench, draws.uniform(0, took))),
+        ("worker", workers, lambda: robbed(bench, draws)),
+    ]
+    for name, count, attempt in attempts:
+        for _ in range(count):
+            restore(bench.start, bench.desk / OUT)
+            tally.add(name, *attempt(), files=bench.desk / OUT)
+        if count:
+            click.echo(tally.lines()[len(tally.counts) - 1])
+    for size in spread(disks):
+        tally.add("full disk", *on_disk(bench, size), files=bench.desk / OUT)
+
+
+def spread(count: int) -> list[int]:
+    """So many of the sizes, from the smallest to the largest."""
+    return [SIZES[at * len(SIZES) // count] for at in range(count)]
+
+
+def resumed(bench: Bench, how: str) -> tuple[str, str]:
+    """What the same command comes to now."""
+    again = forked(bench.scenario.work(bench.desk), bench.desk / "streams")
+    if again.code is None:
+        return "hang", "when resumed"
+    if again.code:
+        return "torn", again.err[-400:]
+    found = contents(bench.desk / OUT)
+    if found != bench.reference:
+        return "wrong", str(differing(found, bench.reference))
+    return f"{how}, resumed equal", ""
+
+
+def killed(bench: Bench, moment: float) -> tuple[str, str]:
+    """The command is killed after so many seconds."""
+
+    def work() -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process, unasked
+        signal.setitimer(signal.ITIMER_REAL, max(moment, 1e-3))
+        bench.scenario.work(bench.desk)()
+
+    ended = forked(work, bench.desk / "streams")
+    how = "done before" if ended.code == 0 else "killed"
+    if ended.code not in (0, -signal.SIGALRM):
+        return "unclear error", f"after {moment:.3f} s: {ended.code}, {ended.err[-400:]}"
+    outcome, what = resumed(bench, how)
+    return outcome, f"killed after {moment:.3f} s; {what}"
+
+
+def both(bench: Bench, later: float) -> tuple[str, str]:
+    """A second command at the same folder, so many seconds later."""
+    ends: list[Ended] = []
+
+    def work() -> None:
+        time.sleep(later)
+        bench.scenario.work(bench.desk)()
+
+    # In turn the first is a fork of a fork, so that both can be waited for.
+    def first_and_second() -> None:
+        one, other = bench.desk / "one", bench.desk / "other"
+        thread = threading.Thread(target=lambda: ends.append(forked(work, other)))
+        thread.start()
+        ends.append(forked(bench.scenario.work(bench.desk), one))
+        thread.join()
+        for ended in ends:
+            print(ended.code, int(ended.clear), ended.err.replace("\n", " / "))
+
+    done = forked(first_and_second, bench.desk / "streams", patience=2 * PATIENCE)
+    if done.code != 0:
+        return "hang" if done.code is None else "unclear error", done.err[-400:]
+    told = done.out.splitlines()
+    if not all(line.startswith(("0 ", "2 1 ")) for line in told):
+        return "unclear error", f"{later:.3f} s later: {told}"
+    if not any(line.startswith("0 ") for line in told):
+        return "wrong", f"neither wrote: {told}"
+    refused = "one was refused" if "2 1" in done.out else "one after the other"
+    outcome, what = resumed(bench, refused)
+    return outcome, f"{later:.3f} s later; {what}"
+
+
+# --- workers, which are processes from nothing ----------------------------------------------
+
+
+def robbed(bench: Bench, draws: random.Random) -> tuple[str, str]:
+    """A worker is killed while it starts or computes, or stopped before Ctrl-C."""
+    how = draws.choice(["killed starting", "killed computing", "stopped, then Ctrl-C"])
+    which, moment = draws.randrange(2), draws.uniform(0, 1)
+    streams = bench.desk / "streams"
+    with started((*bench.scenario.run, "--workers", "2"), bench.desk, streams) as process:
+        workers = two_workers(process)
+        if how != "killed starting":
+            shards = bench.desk / OUT / "run/shards"
+            until(lambda: process.poll() is not None or any(shards.glob("*.shard")))
+        else:
+            time.sleep(4 * moment)  # a moment in a trial, not in a test
+        with suppress(psutil.Error, IndexError):
+            workers[which].suspend() if "stopped" in how else workers[which].kill()
+        if "stopped" in how:
+            os.killpg(process.pid, signal.SIGINT)
+        try:
+            code: int | None = process.wait(SLOW)
+        except subprocess.TimeoutExpired:
+            code = None
+        left = [worker for worker in workers if alive(worker)]
+    ended = Ended(code, "", (streams / "err").read_text("utf-8", "replace"))
+    what = f"{how}, worker {which}, {moment:.2f}: {code}, {ended.err[-300:]}"
+    if code is None or left:
+        return "hang", what + f"; {len(left)} workers left"
+    if code not in (0, 1) or (code and not ended.clear):
+        return "unclear error", what
+    outcome, more = resumed(bench, how if code else f"{how}, too late")
+    return outcome, what + more
+
+
+@contextmanager
+def started(
+    arguments: tuple[str, ...], folder: Path, streams: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command line as a process, in a group of its own; nothing is left behind."""
+    streams.mkdir(exist_ok=True)
+    with open(streams / "out", "wb") as out, open(streams / "err", "wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "headscope", *arguments], cwd=folder,
+            env={**os.environ, **shim.ALONE}, stdout=out, stderr=err, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def two_workers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The workers, as soon as both are there or the command has ended."""
+    found: list[psutil.Process] = []
+
+    def there() -> bool:
+        with suppress(psutil.Error):
+            children = psutil.Process(process.pid).children()
+            found[:] = [c for c in children if "spawn_main" in " ".join(c.cmdline())]
+        return len(found) == 2 or process.poll() is not None
+
+    until(there)
+    return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Returns once the condition holds, or after the time that a command may take."""
+    deadline = time.monotonic() + SLOW
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether a process runs, and is not only waited for."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+# --- disks ------------------------------------------------------------------------------------
+
+
+def on_disk(bench: Bench, size: int) -> tuple[str, str]:
+    """The command on a disk of so many KiB; then the same with room."""
+    out, streams = bench.desk / OUT, bench.desk / "streams"
+    shutil.rmtree(out)
+    out.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(out)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        return "not allowed to mount", ""
+    try:
+        ended = forked(bench.scenario.work(bench.desk), streams)
+        what = f"{size} KiB: {ended.code}, {ended.err[-300:]}"
+        left = drafts(out, bench.reference)
+        shutil.copytree(out, bench.desk / "full", symlinks=True)
+    finally:
+        subprocess.run(["umount", "-l", str(out)], check=True)
+    out.rmdir()
+    (bench.desk / "full").rename(out)
+    if ended.code is None:
+        return "hang", what
+    if ended.code and not ended.clear:
+        return "unclear error", what
+    if left:
+        return "draft left", what + str(left)
+    outcome, more = resumed(bench, "full" if ended.code else "room enough")
+    if outcome not in BAD and ended.code == 2:
+        return "unclear error", what + " (exit code 1 is that of a full disk)"
+    return outcome, what + more

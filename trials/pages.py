@@ -1,0 +1,251 @@
+"""Hostile strings in every place of every page: a browser must find no element that names make.
+
+Words, tags, relations, documents, the tokens of the model and the names of models are hostile. The
+same pages with harmless strings say which elements and attributes there may be; a page may say
+nothing to the console, open no dialog and ask for nothing.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trials.file_operations import memory
+from trials.outcomes import Tally
+
+SPLIT = "\ue000"  # between the tokens of a text
+# A tokenizer that knows no text is refused: this one knows the first that it is asked for.
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "The cat sat on the mat.")
+IN_A_BATCH = 140
+FEW = ("surface", "entropy", "features")  # analyses
+KINDS = ("report", "compare", "head card", "view", "annotation page")
+# What a script, a picture or a link of its own would be: (element, attribute) pairs and handlers
+FOUND = """() => {
+  const found = new Set();
+  for (const one of document.querySelectorAll("*")) {
+    found.add(one.localName);
+    for (const attribute of one.attributes) found.add(`${one.localName} ${attribute.name}`);
+    for (const name of ["src", "href", "action", "data", "srcdoc"]) {
+      const value = one.getAttribute(name);
+      if (value !== null && !value.startsWith("#")) found.add(`${one.localName} ${name}=${value}`);
+    }
+  }
+  for (const name of ["script", "style", "meta", "base", "form", "title"]) {
+    found.add(`${document.querySelectorAll(name).length} of ${name}`);
+  }
+  return [...found];
+}"""
+PIECES = (
+    "<script>", "</script>", "<", ">", "</", "/>", "<!--", "-->", "]]>", "<![CDATA[", "'", '"', "`",
+    "&lt;", "&#60;", "&", ";", "=", " onerror=alert(1) ", "<img src=x", "<svg", "<math>",
+    "</title>", "</style>", "{{", "}}", "{%", "%}", "${", "}", "\\", "\\u003c", "\u2028", "\u2029",
+    "\x00", "\n", "\t", " ", "\u202e", "\ufeff", "javascript:", "//x", "$", "$\\frac{", "_", "^",
+    "é", "中", "\ud800", "__proto__", "data:text/html,", "/*", "*/", "url(", "@import ", "a",
+    "word", "#data", "\\\"",
+)  # fmt: skip
+
+
+@click.command("pages")
+@click.option("--generated", default=2000, show_default=True, help="Strings beside the known ones.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the generated ones.")
+@click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
+def command(generated: int, seed: int, keep: Path) -> None:
+    """Hostile strings in report, head card, view, comparison and annotation page."""
+    with Tally(keep.absolute()).told() as tally:
+        attempt_all(payloads(generated, seed=seed), tally)
+
+
+def payloads(generated: int, *, seed: int = 0) -> list[str]:
+    """The known hostile strings, and so many made of their pieces."""
+    from views.hostile import HOSTILE
+
+    draws = random.Random(seed)
+    made = ("".join(draws.choices(PIECES, k=draws.randint(1, 8))) for _ in range(generated))
+    return [*HOSTILE, *made]
+
+
+def attempt_all(
+    strings: Sequence[str], tally: Tally, *, size: int = IN_A_BATCH, kinds: Sequence[str] = KINDS
+) -> None:
+    """All pages with the strings, so many at once; one batch after the harmless one."""
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder, ExitStack() as stack:
+        browser = stack.enter_context(launched())
+        harmless = dict(
+            looked(browser, [f"word{n}" for n in range(size)], Path(folder) / "tame", kinds)
+        )
+        for kind, (_, complaints) in harmless.items():
+            if complaints:
+                raise RuntimeError(f"{kind} complains of harmless strings: {complaints}")
+        for number, begin in enumerate(range(0, len(strings), size)):
+            batch = strings[begin : begin + size]
+            place = Path(folder) / str(number)
+            for kind, (found, complaints) in looked(browser, batch, place, kinds):
+                more = sorted(found - harmless[kind][0])
+                outcome = "wrong" if more or complaints else "only text"
+                what = f"strings {begin} to {begin + len(batch)}: {more} {complaints}"
+                for _ in batch:
+                    tally.add(kind, outcome, what, files=place if _ is batch[0] else None)
+
+
+def launched() -> Any:
+    """A Chromium, closed at the end of the context."""
+    from contextlib import contextmanager
+
+    from playwright.sync_api import sync_playwright
+
+    from conftest import CHROMIUM
+
+    @contextmanager
+    def running() -> Iterator[Any]:
+        with sync_playwright() as player:
+            browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            yield browser
+            browser.close()
+
+    return running()
+
+
+def looked(
+    browser: Any, strings: Sequence[str], folder: Path, kinds: Sequence[str]
+) -> Iterator[tuple[str, tuple[set[str], list[str]]]]:
+    """(kind of page, (elements and attributes, complaints)) of each page with the strings."""
+    for kind, file in pages(strings, folder, kinds).items():
+        if kind == "annotation page":  # which says no word of what its maps are of
+            yield kind, ({file.read_text("utf-8")}, [])
+            continue
+        complaints: list[str] = []
+        page = browser.new_page()
+        page.on("console", lambda message, to=complaints: to.append(message.text[:200]))
+        page.on("pageerror", lambda error, to=complaints: to.append(str(error)[:200]))
+        page.on("dialog", lambda dialog, to=complaints: (to.append("dialog"), dialog.dismiss()))
+        own = file.as_uri()
+        page.on(
+            "request",
+            lambda asked, to=complaints, own=own: asked.url == own or to.append(asked.url[:200]),
+        )
+        page.goto(own)
+        found = set(page.evaluate(FOUND))
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        for view in page.locator("[role=tab]").all():  # the views of one text
+            view.click()
+            found |= set(page.evaluate(FOUND))
+        page.close()
+        yield kind, (found, complaints)
+
+
+def pages(strings: Sequence[str], folder: Path, kinds: Sequence[str]) -> dict[str, Path]:
+    """One page of each kind that shows the strings."""
+    import headscope as hs
+    from headscope.experiments.map_classifier.annotation_server import annotation_page
+    from headscope.experiments.map_classifier.annotation_session import Session
+    from headscope.heads.head_card import head_card
+    from headscope.report.card_page import build_card
+
+    folder.mkdir()
+    model, files = hostile_model(strings, seed=0), {}
+    execution = hs.Execution(linears="stock", threads=1, command=tuple(strings[:20]))
+    corpus = hs.MemoryCorpus(documents(strings))
+    run = hs.atlas(
+        model, corpus, output=folder / "run", replicates=2, control="none", execution=execution,
+        shard_tokens=1 << 20, analyses=None if "report" in kinds else FEW,
+    )  # fmt: skip
+    with without_pictures():
+        if "report" in kinds:
+            files["report"] = run.report()
+        if "compare" in kinds:
+            pair = hs.compare(
+                model, hostile_model(strings, seed=1), corpus, output=folder / "pair",
+                execution=execution, settings=hs.Settings(analyses=FEW, replicates=2),
+            )  # fmt: skip
+            files["compare"] = pair.report()
+    files["head card"] = build_card(run.tree, head_card(run.tree, 0, 1), folder / "card.html")
+    text = SPLIT.join(tokens_of(strings)[:40])
+    files["view"] = hs.view(model, text, atlas=run).save(folder / "view.html")
+    session = Session.create(folder / "session", drawn(strings))
+    files["annotation page"] = folder / "annotate.html"
+    files["annotation page"].write_bytes(annotation_page(session, "a")[0])
+    return {kind: files[kind] for kind in kinds}
+
+
+class without_pictures:
+    """Inside, pages have no figures: these have tests of their own, and take most of the time."""
+
+    def __enter__(self) -> None:
+        from headscope.report import build
+
+        self.kept = build.pictures, build.save_figures
+        build.pictures, build.save_figures = dict, lambda *_, **__: []  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        from headscope.report import build
+
+        build.pictures, build.save_figures = self.kept
+
+
+def tokens_of(strings: Sequence[str]) -> list[str]:
+    """The strings that a tokenizer can hold, each once."""
+    valid = (s.encode("utf-8", "ignore").decode().replace(SPLIT, "") for s in strings)
+    return [s for s in dict.fromkeys(valid) if s.strip() and len(s) < 500]
+
+
+def hostile_model(strings: Sequence[str], *, seed: int) -> Any:
+    """A tiny model that knows exactly the strings; its name is one."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertModel, PreTrainedTokenizerFast
+
+    import headscope as hs
+    from tasks.made import config
+
+    words = [*SPECIAL, *(t for t in tokens_of(strings) if t not in SPECIAL)]
+    core = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Split(SPLIT, "removed")
+    core.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )  # fmt: skip
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]", model_max_length=48,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    network = BertModel(config(vocab_size=len(words)))
+    model = hs.load(network, tokenizer=tokenizer)
+    return replace(model, name=strings[(7 + seed) % len(strings)], revision=strings[-1 - seed])
+
+
+def documents(strings: Sequence[str]) -> list[Any]:
+    """Sentences of the strings as words; each is a tag, a relation and a document, too."""
+    from headscope.corpus import Document, Mention, Passage, Word
+    from headscope.corpus.document import Frame, FrameElement
+
+    words, found = tokens_of(strings), []
+    for begin in range(0, len(words), 10):
+        some = words[begin : begin + 10]
+        if len(some) < 4:
+            continue
+        sentence = tuple(
+            Word(word, upos=word, xpos=word, head=place - 1, relation=word)
+            for place, word in enumerate(some)
+        )
+        name = strings[begin % len(strings)]
+        mentions = tuple(Mention(name, n, n, n, "nominal") for n in (0, 2))
+        frames = (Frame(name, 1, 1, (FrameElement(some[0], 2, 3),)),)
+        passage = Passage(name, words=sentence, mentions=mentions, frames=frames)
+        found += [Document(f"{name} {begin} {again}", (passage,)) for again in range(2)]
+    return found
+
+
+def drawn(strings: Sequence[str]) -> list[Any]:
+    """Maps to label, of hostile models and texts."""
+    from experiments.map_classifier.made import make_drawn
+
+    names = tuple(strings[at % len(strings)] for at in range(4))
+    return make_drawn(4, names=names)
