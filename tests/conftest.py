@@ -24,7 +24,7 @@ def pytest_configure():
     gc.disable()
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """What is loaded by now stays: looking through it for garbage took a tenth of the time.
 
     What tests make is looked through after so many objects, a figure or two, not after 700.
@@ -33,6 +33,10 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(30_000)
+    if any(hasattr(item.module, "forked") for item in session.items if hasattr(item, "module")):
+        from forked import begin
+
+        begin()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from commands import (
     until_shards,
     workers_of,
 )
+from forked import forked
 from headscope.cli.main import group
 from headscope.errors import ModelError
 from headscope.run.compute import ShardJob
@@ -68,7 +69,7 @@ def test_a_run_killed_and_stopped_again_and_again_ends_in_the_same_bits(
     """Killed in the middle, stopped with Ctrl-C, killed where it merges or writes its results."""
     finished = {}
     for moment, how in ((2, signal.SIGKILL), (4, signal.SIGINT), (SHARDS, signal.SIGKILL)):
-        with started(*QUICK_RUN, cwd=tmp_path) as process:
+        with forked(*QUICK_RUN, cwd=tmp_path) as process:
             until_shards(tmp_path / "run", moment, process)
             os.killpg(process.pid, how)
             _, complaint = process.communicate()
@@ -101,7 +102,8 @@ def _has_imported(process, library):
     ("computing, and one is stopped", signal.SIGTERM),  # which hears nothing: this hung for ever
 ])  # fmt: skip
 def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign):
-    with started(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
+    begun = started if moment == "importing" else forked
+    with begun(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
         until(lambda: len(workers_of(process)) == 2, what="two workers")
         workers = workers_of(process)
         if moment != "importing":
@@ -116,7 +118,7 @@ def test_ctrl_c_with_two_workers_leaves_no_process_behind(tmp_path, moment, sign
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
-    with started(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
+    with forked(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
         until(lambda: len(workers_of(process)) == 2, what="two workers")
         workers = workers_of(process)
         until_shards(tmp_path / "run", 1, process)
@@ -126,7 +128,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
 
 
 def test_a_worker_that_dies_is_an_error_that_says_what_to_do(tmp_path):
-    with started(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
+    with forked(*QUICK_RUN, "--workers", "2", cwd=tmp_path) as process:
         until(lambda: len(workers_of(process)) == 2, what="two workers")
         workers_of(process)[0].kill()
         _, complaint = process.communicate()

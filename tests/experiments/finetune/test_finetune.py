@@ -8,8 +8,6 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import headscope
-from commands import PATIENCE, environment
+from forked import forked
 from headscope.core.whole_file import put_folder, replaceable
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
@@ -344,11 +342,8 @@ def resumed(base: Path, output: Path, *, step: int, whole) -> None:
 def test_a_killed_process_goes_on_to_the_very_same_weights(base, whole, tmp_path):
     output = tmp_path / "ckpt"
     code = KILLED.format(root=str(ROOT), base=str(base), output=str(output), options=FAST)
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True,
-        timeout=PATIENCE, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    with forked(cwd=tmp_path, code=code) as process:
+        assert process.wait() == -signal.SIGKILL, process.communicate()
     assert not output.exists()
     resumed(base, output, step=5, whole=whole)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
-import subprocess
 import sys
 from contextlib import redirect_stderr
 from itertools import pairwise
@@ -16,6 +14,7 @@ import pytest
 import xarray as xr
 
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
+from forked import forked
 from headscope.cli.main import main
 from headscope.draw.figures import draw
 from headscope.errors import InputError
@@ -212,6 +211,7 @@ def test_a_model_without_special_tokens_learns_roots_score(desk) -> None:
 
 KILLED = """
 import os, signal
+from forked import forked
 from headscope.cli.main import main
 from headscope.experiments.probes import feature_files, resumable_training
 resumable_training.SAVE_SECONDS = feature_files.NOTE_SECONDS = 0
@@ -230,11 +230,8 @@ main()
 
 def killed(words: list[str]) -> None:
     """Runs the command in a process that is killed in the middle of its training."""
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == -signal.SIGKILL
+    with forked(*words, cwd=Path(), code=KILLED) as process:
+        assert process.wait() == -signal.SIGKILL
 
 
 def stopped(words: list[str]) -> None:

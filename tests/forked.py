@@ -1,0 +1,137 @@
+"""How do tests start a command as a process without waiting for its imports, five seconds of each?
+
+A process is forked from the tests' own before the first of them, when all is imported and nothing
+was computed. Each command is forked from it in turn: it may be killed, and starts workers as ever.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+from commands import environment, until
+
+QUIET = (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning)
+LARGEST = 1 << 16  # bytes of a request
+_origin: list[socket.socket] = []
+
+
+class Forked:
+    """A process, as `subprocess.Popen` tells of one."""
+
+    def __init__(self, args: list[str], cwd: Path, code: str | None) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.told = [Path(self.folder.name, name) for name in ("stdout", "stderr")]
+        for path in self.told:
+            path.touch()
+        self.returncode: int | None = None
+        _origin[0].send(pickle.dumps((args, str(cwd), code, [str(path) for path in self.told])))
+        self.pid = pickle.loads(_origin[0].recv(LARGEST))
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            _origin[0].send(pickle.dumps(self.pid))
+            self.returncode = pickle.loads(_origin[0].recv(LARGEST))
+        return self.returncode
+
+    def wait(self) -> int | None:
+        until(lambda: self.poll() is not None, what="the process's end")
+        return self.returncode
+
+    def send_signal(self, sign: int) -> None:
+        os.kill(self.pid, sign)
+
+    def communicate(self) -> tuple[str, str]:
+        self.wait()
+        out, err = (path.read_text("utf-8") for path in self.told)
+        return out, err
+
+
+@contextmanager
+def forked(*args: object, cwd: Path, code: str | None = None) -> Iterator[Forked]:
+    """The command line, or Python code instead, in a process group of its own; see `started`."""
+    process = Forked([*map(str, args)], cwd, code)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.folder.cleanup()
+
+
+def begin() -> None:
+    """Fork the process that all others come from; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads only wait for tests
+        pid = os.fork()
+    if pid:
+        theirs.close()
+        _origin.append(ours)
+        return
+    try:
+        warnings.simplefilter("ignore")
+        faulthandler.disable()
+        os.dup2(theirs.detach(), 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        _serve(socket.socket(fileno=3))
+    finally:
+        os._exit(0)
+
+
+def _serve(asked: socket.socket) -> None:
+    while True:
+        request = asked.recv(LARGEST)
+        if not request:  # the tests are over
+            return
+        what = pickle.loads(request)
+        if isinstance(what, int):
+            pid, status = os.waitpid(what, os.WNOHANG)
+            asked.send(pickle.dumps(os.waitstatus_to_exitcode(status) if pid else None))
+        elif pid := os.fork():
+            asked.send(pickle.dumps(pid))
+        else:
+            _become(*what)
+
+
+def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> None:
+    """Run a command as if this process had just been started with it."""
+    ended = 1
+    try:
+        os.setsid()
+        os.close(3)
+        for number, path in enumerate([os.devnull, *told]):
+            os.dup2(os.open(path, os.O_RDWR), number)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        os.chdir(cwd)
+        os.environ.update(environment())  # for workers
+        sys.argv = ["headscope", *args]
+        warnings.resetwarnings()
+        for kind in QUIET:
+            warnings.simplefilter("ignore", kind)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.modules["__main__"] = import_module("headscope.__main__")  # which workers import too
+        run: Callable[[], object] = sys.modules["__main__"].main
+        exec(code, {}) if code is not None else run()
+        ended = 0
+    except SystemExit as error:
+        ended = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended)
