@@ -32,6 +32,7 @@ import headscope
 from headscope.core.control import CONTROL
 from headscope.core.whole_file import (
     DRAFT,
+    clear_drafts,
     file_sha256,
     held,
     noting_written,
@@ -115,10 +116,8 @@ class RunFolder:
             if overwrite and self.manifest() is not None:
                 self._remove()
             (self.path / self.parts).mkdir(parents=True, exist_ok=True)
-            stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
-            if not (self.path / MANIFEST).exists():
-                stale += self._shard_files()
-            for file in stale:
+            clear_drafts(self.path)
+            for file in [] if (self.path / MANIFEST).exists() else self._shard_files():
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
@@ -330,6 +329,7 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
+            clear_drafts(self.path)
             page: Path = headscope.write_report(self.tree, self.manifest, self.path)
         return page
 
