@@ -133,14 +133,14 @@ def label(
     if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
     # File names may hold what HDF5 cannot: lone surrogates and NUL.
-    storable = {k: printable(v) if isinstance(v, str) else v for k, v in (attrs | more).items()}
-    root = xr.Dataset(attrs=storable)
-    groups = {f"/{name}": _storable(one) for name, one in results.items()}
+    texts = {k: printable(v) if isinstance(v, str) else v for k, v in (attrs | more).items()}
+    root = xr.Dataset(attrs=texts)
+    groups = {f"/{name}": storable(one) for name, one in results.items()}
     return xr.DataTree.from_dict({"/": root, **groups})
 
 
-def _storable(one: xr.Dataset) -> xr.Dataset:
-    """Words and tokens, too."""
+def storable(one: xr.Dataset) -> xr.Dataset:
+    """A result whose texts, words and tokens say, HDF5 can hold; itself where they are."""
     mended = {}
     for name, texts in one.variables.items():
         if texts.dtype.kind in "OU" and any(_UNSTORABLE.search(str(x)) for x in texts.values.flat):
