@@ -61,7 +61,7 @@ def details(manifest: Manifest) -> dict[str, list[Fact] | str]:
     files = _part(manifest, "corpus").get("files") or []
     return {
         "files": _coded((file.get("name"), file.get("sha256")) for file in files),
-        "settings": _coded(sorted(_part(manifest, "spec").items())),
+        "settings": _coded(_part(manifest, "spec").items()),
         "versions": _coded(_part(manifest, "versions").items()),
         "command": _text(manifest.get("command")),
     }

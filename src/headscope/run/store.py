@@ -330,7 +330,9 @@ class Run:
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
             clear_drafts(self.path)
-            page: Path = headscope.write_report(self.tree, self.manifest, self.path)
+            # As it was read or is read later: its parts stand in another order in memory.
+            manifest = RunFolder(self.path).manifest() or self.manifest
+            page: Path = headscope.write_report(self.tree, manifest, self.path)
         return page
 
     @property
