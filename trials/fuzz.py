@@ -1,13 +1,281 @@
-"""Damaged files through every reader, run folders and model folders."""
+"""Damaged files through every reader, run folders and model folders.
+
+An input is a sample with one of its files changed or gone; it follows from the seed and its number.
+It is read in a child that reads many, and is ended by the system where one takes longer than
+SECONDS of a processor, or more than MEMORY. Each input ends in one way:
+
+    read      it is still what was wanted
+    refused   an error of headscope, in at most MESSAGE characters
+    uncaught  any other error, a longer message, or the end of the process
+    hang, memory
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from random import Random
+from typing import Any
+
 import click
+
+from trials.mutate import damaged
+from trials.targets import READERS, Files, make_samples, samples
+
+SECONDS, MEMORY, MESSAGE = 2.0, 1 << 30, 2000
+SILENCE = 120.0  # seconds after which a child that computes nothing is ended
+KEPT = Path(__file__).parent / "samples"  # TARGET/SAMPLE/NAME/FILE: what was found before
+GONE = ".gone"  # a file of this ending stands for one that is not there
+OUTCOMES = ("read", "refused", "uncaught", "hang", "memory")
+# Of the inputs: the readers share what is left.
+SHARES = {"run": 0.15, "model": 0.2}
+
+
+@dataclass(frozen=True)
+class Input:
+    """One damaged sample: the file that was changed; None where it is gone."""
+
+    target: str
+    sample: str
+    file: str
+    content: bytes | None
+    files: Files
+
+    def write(self, folder: Path) -> Path:
+        """Write it, as a folder of this name that is empty before."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, content in (self.files | {self.file: self.content}).items():
+            if content is not None:
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        return folder
+
+
+def one_input(target: str, kinds: dict[str, Files], number: int, *, seed: int) -> Input:
+    """The input of that number."""
+    rng = Random(f"{seed} {target} {number}")
+    sample = rng.choice(sorted(kinds))
+    files = kinds[sample]
+    # Small files say what the large ones are: they are changed more often.
+    file = rng.choice(sorted(files))
+    if rng.random() < 0.01:
+        return Input(target, sample, file, None, files)
+    other = rng.choice(list(kinds[rng.choice(sorted(kinds))].values()))
+    is_json = file.endswith((".json", ".jsonl"))
+    content = damaged(files[file], rng, other, is_json=is_json)
+    if target == "run" and rng.random() < 0.7:
+        return _sealed(Input(target, sample, file, content, files))
+    return Input(target, sample, file, content, files)
+
+
+def _sealed(given: Input) -> Input:
+    """A run folder whose checksums were made to fit, as a stranger may do."""
+    from headscope.run.store import CHECKSUM, MANIFEST, RESULTS, _checksum
+
+    files = given.files | {given.file: given.content or b""}
+    try:
+        manifest = dict(json.loads(files[MANIFEST]))
+        if given.file == RESULTS:
+            import hashlib
+
+            manifest["results_sha256"] = hashlib.sha256(files[RESULTS]).hexdigest()
+        manifest.pop(CHECKSUM, None)
+        files[MANIFEST] = json.dumps({**manifest, CHECKSUM: _checksum(manifest)}).encode()
+    except (ValueError, TypeError, RecursionError):
+        return given
+    return Input(given.target, given.sample, given.file, files[given.file], files)
+
+
+def outcome(given: Input, folder: Path) -> tuple[str, str]:
+    """How reading it ends, and of what is not meant, what was raised and where."""
+    from headscope.errors import HeadscopeError
+
+    given.write(folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            READERS[given.target](folder)
+    except (HeadscopeError, click.ClickException) as error:
+        message = str(error)
+        if re.search("allocate|MemoryError|not enough memory", message):
+            return "memory", _where(error)
+        short = len(message) <= MESSAGE
+        return ("refused", "") if short else ("uncaught", f"long message: {_where(error)}")
+    except MemoryError as error:
+        return "memory", _where(error)
+    except BaseException as error:
+        return "uncaught", _where(error)
+    return "read", ""
+
+
+def _where(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/headscope/" in f.filename] or frames[-1:]
+    places = [f"{Path(f.filename).name}:{f.name}" for f in (*own[-2:], frames[-1])]
+    return f"{type(error).__name__} {' > '.join(dict.fromkeys(places))}: {str(error)[:100]!r}"
+
+
+# --- the child ------------------------------------------------------------------------------------
+
+Jobs = dict[str, tuple[int, int]]  # by reader, the inputs from the first to before the second
+
+
+def _child(jobs: Jobs, seed: int, work: Path) -> None:
+    """Read inputs, and say on stdout how each ended."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    folder = Path(tempfile.mkdtemp(dir=work)) / "input"
+    for target, (start, stop) in jobs.items():
+        kinds = samples(target, work)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+        for name, files in kinds.items():  # imports, compiles
+            outcome(Input(target, name, "", None, files), folder)
+        resource.setrlimit(resource.RLIMIT_AS, (_size() + MEMORY, resource.RLIM_INFINITY))
+        for number in range(start, stop):
+            given = one_input(target, kinds, number, seed=seed)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)  # SIGPROF ends the process, in C too
+            kind, where = outcome(given, folder)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            out.write(json.dumps([target, number, kind, where]) + "\n")
+            out.flush()
+
+
+def _size() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+# --- the driver -------------------------------------------------------------------------------
+
+
+def fuzz(jobs: Jobs, *, seed: int, work: Path) -> Iterator[tuple[str, int, str, str]]:
+    """Reader, number, outcome and place of each input, in order."""
+    left = {target: job for target, job in jobs.items() if job[0] < job[1]}
+    environ = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    while left:
+        command = [sys.executable, "-m", "trials.fuzz", json.dumps(left), str(seed), str(work)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ) as child:
+            silent = False
+            for line in _lines(child):
+                target, number, kind, where = json.loads(line)
+                left = _behind(left, target, number)
+                yield target, number, kind, where
+            silent = child.poll() is None
+            child.kill()
+            code = child.wait()
+        if left:  # the child died of the next input
+            target, (number, _) = next(iter(left.items()))
+            hang = silent or code == -signal.SIGPROF
+            left = _behind(left, target, number)
+            yield target, number, "hang" if hang else "uncaught", f"the process ended with {code}"
+
+
+def _lines(child: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """What it says, until it ends or is silent for too long."""
+    assert child.stdout is not None
+    held = b""
+    while select.select([child.stdout], [], [], SILENCE)[0]:
+        if not (more := os.read(child.stdout.fileno(), 1 << 16)):
+            child.wait()
+            return
+        *lines, held = (held + more).split(b"\n")
+        yield from lines
+
+
+def _behind(left: Jobs, target: str, number: int) -> Jobs:
+    """The jobs after this input is done."""
+    after = {
+        name: job
+        for name, job in left.items()
+        if list(left).index(name) >= list(left).index(target)
+    }
+    after[target] = (number + 1, left[target][1])
+    return {name: job for name, job in after.items() if job[0] < job[1]}
+
+
+def keep(given: Input, where: str) -> Path:
+    """Keep a finding among the samples."""
+    name = "".join(c if c.isalnum() else "-" for c in where)[:70].strip("-").lower()
+    path = KEPT / given.target / given.sample / name / (given.file + GONE * (given.content is None))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(given.content or b"")
+    return path
+
+
+def kept(work: Path) -> Iterator[Input]:
+    """What was found before, and what was broken by hand."""
+    for path in sorted(path for path in KEPT.rglob("*") if path.is_file()):
+        target, sample, _, *rest = path.relative_to(KEPT).parts
+        files = samples(target, work)[sample]
+        file = "/".join(rest)
+        content = None if file.endswith(GONE) else path.read_bytes()
+        yield Input(target, sample, file.removesuffix(GONE), content, files)
+
+
+def shares(inputs: int, targets: tuple[str, ...]) -> dict[str, int]:
+    """How many inputs each reader gets."""
+    names = targets or tuple(READERS)
+    own = {name: SHARES[name] for name in names if name in SHARES}
+    rest = [name for name in names if name not in own]
+    if not rest:
+        return {name: inputs // len(names) for name in names}
+    part = (1 - sum(own.values())) / len(rest)
+    return {name: round(inputs * own.get(name, part)) for name in names}
 
 
 @click.command("fuzz")
-@click.option("--inputs", default=1000, show_default=True, help="How many inputs.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the mutations.")
-def command(inputs: int, seed: int) -> None:
+@click.option("--inputs", "count", default=1000, show_default=True, help="How many inputs.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the changes.")
+@click.option("--first", default=0, help="Number of the first input of each reader.")
+@click.option("--target", "targets", multiple=True, type=click.Choice(list(READERS)),
+              help="Readers; by default all.")  # fmt: skip
+def command(count: int, seed: int, first: int, targets: tuple[str, ...]) -> None:
     """Damaged files through every reader, run folders and model folders."""
-    raise click.UsageError("not yet")
+    found: dict[str, list[Any]] = {}
+    totals: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        make_samples(work)
+        row = "{:<10}" + "{:>9}" * (1 + len(OUTCOMES))
+        click.echo(row.format("reader", "inputs", *OUTCOMES))
+        jobs = {name: (first, first + part) for name, part in shares(count, targets).items()}
+        for target, results in groupby(fuzz(jobs, seed=seed, work=work), key=itemgetter(0)):
+            counts: Counter[str] = Counter()
+            kinds = samples(target, work)
+            for _, number, kind, where in results:
+                counts[kind] += 1
+                if kind in ("read", "refused"):
+                    continue
+                key = f"{target} {kind} {number if 'ended' in where else where.split(': ')[0]}"
+                if key not in found:
+                    path = keep(one_input(target, kinds, number, seed=seed), where)
+                    found[key] = [0, where, path]
+                found[key][0] += 1
+            totals += counts
+            click.echo(row.format(target, counts.total(), *(counts[o] for o in OUTCOMES)))
+    click.echo(row.format("all", totals.total(), *(totals[name] for name in OUTCOMES)))
+    for key, (times, where, path) in found.items():
+        click.echo(f"{times:>6} × {key}\n         {where}\n         {path.relative_to(KEPT)}")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    _child(json.loads(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

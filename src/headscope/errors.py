@@ -11,11 +11,27 @@ Every message gives what was found, what was wanted and what to do, in one to th
             └── UnwrittenError    a place that refuses to be written, or has no space left (1)
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+LONGEST = 2000  # characters of a message, whatever it quotes
+
 
 class HeadscopeError(Exception):
     """Any error that headscope raises on purpose; its text is meant for the user."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message))
+
+
+def shortened(message: str) -> str:
+    """A message of at most LONGEST characters: what was found stands first, what to do last."""
+    half = LONGEST // 2 - 2
+    return message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}"
 
 
 class RunStopped(HeadscopeError):
@@ -42,3 +58,23 @@ class RunFolderError(InputError):
 
 class UnwrittenError(RunFolderError):
     """A file or folder that cannot be written: the place refuses, or has no space left (code 1)."""
+
+
+@contextmanager
+def told_as(error: Callable[[str], HeadscopeError]) -> Iterator[None]:
+    """Around a call of a library that reads a user's file: what it raises is the file's fault.
+
+    Libraries raise whatever their parts do; Rust's panics are not even Exceptions.
+
+    error  gives what to raise, of what was said, in 300 characters at most
+    """
+    try:
+        yield
+    except (HeadscopeError, MemoryError):
+        raise
+    except BaseException as raised:
+        if not isinstance(raised, Exception) and type(raised).__name__ != "PanicException":
+            raise
+        first, *more = (str(raised).strip() or type(raised).__name__).splitlines()
+        said = f"{first} {more[0].strip()}" if more and first.endswith(":") else first
+        raise error(said[:300]) from raised

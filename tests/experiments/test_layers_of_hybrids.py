@@ -16,6 +16,7 @@ import pytest
 import torch
 from benchmarks.family_models import FAMILIES
 from click.testing import CliRunner, Result
+from matplotlib.text import Text
 from safetensors.torch import load_file
 from transformers import (
     JambaConfig,
@@ -27,12 +28,13 @@ from transformers import (
 import headscope as hs
 from experiments.probes.made import treebank
 from headscope.cli.main import group
-from headscope.errors import ModelError
+from headscope.errors import InputError, ModelError
 from headscope.experiments.alignment.translator import load_translator
 from headscope.experiments.comparison.findings import findings
 from headscope.experiments.comparison.similarity import read_training
 from headscope.model.checkpoint import quietly
 from headscope.run.store import open_run
+from headscope.views.view_page import payload
 from model.families.tiny import sharpened
 from tasks.made import MOOD, rows, tokenizer, write_tsv
 
@@ -138,6 +140,20 @@ def test_pruned_heads_are_named_and_gone_by_the_models_numbers(folder: Path) -> 
         assert off.nonzero().ravel().tolist() == [head for at, head in gone if at == layer]
 
 
+def test_an_importance_of_other_layers_is_refused(folder: Path) -> None:
+    """As many layers of as many heads, but not the same ones."""
+    classes = {"id2label": dict(enumerate(MOOD.labels))}
+    classes["label2id"] = {label: at for at, label in classes["id2label"].items()}
+    other = saved(folder / "other", JambaForSequenceClassification, attn_layer_offset=0, **classes)
+    told(
+        "importance", other, *task(folder)[1:], "--methods", "michel", "-o", folder / "of-other",
+        *FAST,
+    )  # fmt: skip
+    command = ("prune", *task(folder), "--importance", folder / "of-other", "-o", folder / "no")
+    refused = str(asked(*command).exception)
+    assert refused == "the importance is of the layers 1, 3; wanted 2, 4: that of the same model"
+
+
 def test_importance_is_of_the_models_numbers(folder: Path, ablated: hs.Run) -> None:
     text = told(
         "importance", *task(folder), "--ablation", ablated.path, "--methods", "michel",
@@ -237,3 +253,22 @@ def test_a_view_is_asked_for_heads_by_the_models_number(folder: Path) -> None:
     assert "L4·H2" in (folder / "view.svg").read_text("utf-8")
     refused = str(asked(*command, "--detail", "1-1").exception)
     assert refused == "layer 1 has no attention; wanted one of the layers 2, 4"
+
+
+def test_a_view_speaks_the_models_numbers_in_python_too(folder: Path) -> None:
+    shown = hs.view(hs.load(folder / "even"), "the cat sat.", detail=[(1, 0)])
+    assert shown.detail == [(0, 0)]
+    page = payload(shown.shown, detail=shown.detail)
+    assert page["stacks"][0]["detail"]["heads"] == [[0, 0]]
+    words = [text.get_text() for text in shown.picture((3, 1)).findobj(Text)]
+    assert any("L4·H2" in word for word in words)
+    assert any(
+        "L4·H2" in text.get_text() for text in shown.picture((3, 1), kind="matrix").findobj(Text)
+    )
+    wanted = "layer 1 has no attention; wanted one of the layers 2, 4"
+    for ask in (
+        lambda: shown.picture((0, 1)),
+        lambda: hs.view(folder / "even", "a", detail=[(0, 1)]),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            ask()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 import torch
 from scipy.special import xlogy
 
-from commands import environment
+from forked import forked
 from headscope.model import kernels
 
 EXAMPLES, HEADS, TOKENS = 3, 4, 37
@@ -281,9 +279,14 @@ def test_the_loops_leave_torch_its_number_of_threads(
 
 # Every loop on the same random numbers; prints a digest of what each writes.
 DIGESTS = """
-import hashlib, json
+import hashlib, importlib, json
+import numba
 import numpy as np
 from headscope.model import kernels, kernels_of_words
+
+numba.config.CACHE_DIR = "."
+for module in (kernels, kernels_of_words):
+    importlib.reload(module)
 
 draw = np.random.default_rng(0)
 maps = draw.random((3, 4, 37, 37), dtype=np.float32) ** 4
@@ -332,11 +335,11 @@ print(json.dumps(found))
 
 def test_code_compiled_just_now_and_code_from_the_cache_give_equal_bits(tmp_path: Path) -> None:
     """The first run after an installation differed in its last bits from those after it."""
-    place = {**environment(), "NUMBA_CACHE_DIR": str(tmp_path)}
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", DIGESTS], env=place, capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    )
-    assert first == second
+    told, compiled = [], []
+    for _ in range(2):
+        with forked(cwd=tmp_path, code=DIGESTS) as process:
+            assert process.wait() == 0, process.communicate()
+            told.append(process.communicate()[0])
+        compiled.append({path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")})
+    assert told[0] == told[1] != ""
+    assert compiled[0] == compiled[1] != {}

@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 import headscope as hs
+from headscope.core.intervals import estimate
+from headscope.core.results import keeping_draws
 from headscope.papers.claim_engine import FAILED, against_published
 from headscope.papers.paper_runs import in_memory, recorded
 from headscope.papers.quantities import PaperRuns
@@ -44,6 +46,26 @@ def test_no_line_of_any_paper_fails_on_a_run_of_all_analyses(results):
     ]
     assert [j.claim.key for j in judged if j.verdict == FAILED] == []
     assert sum(j.measured is not None for j in judged) > 100
+
+
+def test_a_claims_interval_knows_how_much_each_document_weighs(demo):
+    texts = ["A cat sat.", "Dogs bark at night. " * 60, "He left.", "Why not?", "So be it."]
+    settings = hs.Settings(analyses=("entropy",), max_length=16)
+    corpus = hs.MemoryCorpus([*texts, "It rained.", "The end."])
+    execution = hs.Execution(linears="stock", threads=1)
+    with keeping_draws():
+        made = hs.atlas(demo, corpus, settings=settings, execution=execution)
+    run = PaperRuns({"surface": made}).run("surface")
+    draws = run.entropies("all").mean((1, 2))
+    inputs = made["entropy"]["entropy_sizes"].values
+    assert (inputs[0] - inputs[1:]).tolist() == [
+        1,
+        made.manifest["counts"]["examples"] - 6,
+        *[1] * 5,
+    ]
+    wanted, without = estimate(draws, sizes=inputs), estimate(draws)
+    assert (run.measured(draws).low, run.measured(draws).high) == (wanted.low, wanted.high)
+    assert wanted.high - wanted.low > 1.2 * (without.high - without.low)
 
 
 def test_heads_on_the_previous_token_are_counted(results, whole):

@@ -1,4 +1,4 @@
-"""`headscope doctor`: check the installation, a model and a corpus."""
+"""`headscope doctor`: check the installation, a model and a corpus, or the folder of a run."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ from headscope.core.precision import precision_in_words
 from headscope.errors import HeadscopeError
 
 OK, WARN, BAD = "ok", "note", "BAD"
+COLUMNS = ("verdict", "check", "found")
 
 
 class _DoctorOptions(Options):
@@ -41,17 +42,33 @@ def _check(findings: Findings, what: str) -> Iterator[Callable[..., None]]:
 
 @typed_command("doctor", _DoctorOptions)
 def doctor_command(given: _DoctorOptions) -> None:
-    """Check the installation, a MODEL (default: demo) and, if one is given, a corpus."""
+    """Check the installation, a MODEL (default: demo) and, if one is given, a corpus.
+
+    Of the folder of a run: what in it is as it was written, and what cannot be trusted.
+
+    \b
+    headscope doctor demo --text wiki.txt
+    headscope doctor atlas-demo
+    """
+    from headscope.run.folder_check import check_folder, is_run
+
     findings: Findings = []
+    if is_run(given.model):
+        findings += (dict(zip(COLUMNS, line, strict=True)) for line in check_folder(given.model))
+    else:
+        _all(findings, given)
+    lines = (f"{line['verdict']:>4}  {line['check']:<22}{line['found']}" for line in findings)
+    tell(lines, findings if given.as_json else None, ensure_ascii=False, indent=2)
+    if any(line["verdict"] == BAD for line in findings):
+        raise click.exceptions.Exit(1)
+
+
+def _all(findings: Findings, given: _DoctorOptions) -> None:
     _installation(findings)
     loaded = _model(findings, given)
     if given.corpus.named:
         with _check(findings, "corpus") as say:
             _corpus(say, loaded, read_corpus(given.corpus))
-    lines = (f"{line['verdict']:>4}  {line['check']:<22}{line['found']}" for line in findings)
-    tell(lines, findings if given.as_json else None, ensure_ascii=False, indent=2)
-    if any(line["verdict"] == BAD for line in findings):
-        raise click.exceptions.Exit(1)
 
 
 def _installation(findings: Findings) -> None:

@@ -31,7 +31,7 @@ COMMANDS = {
     "head": "Tell what one head of a run is: labels, numbers, maps.",
     "report": "Rebuild report, figures and tables of a run.",
     "analyses": "List the analyses and their options.",
-    "doctor": "Check the installation, a model and a corpus.",
+    "doctor": "Check the installation, a model, a corpus, a run.",
 }
 # Figures are full of references in circles, of which few are garbage: to look after each thousand
 # objects takes a thirteenth of a run's time.
@@ -99,6 +99,8 @@ def main() -> None:
             "this is an error of headscope: run again with --debug and report it"
         )
         sys.exit(1)
+    finally:
+        gc.freeze()  # at the end all is let go: nothing is looked for in a million objects
     sys.exit(code if isinstance(code, int) else 0)
 
 

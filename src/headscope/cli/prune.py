@@ -76,7 +76,7 @@ def prune_command(given: _PruneOptions) -> None:
     orders = options.comma_separated(given.orders)
     if given.importance is not None and "given" not in orders:
         orders += ("given",)
-    importance, name = _importance(given)
+    layers, importance, name = _importance(given)
     if given.run is not None:
         options.check_run_folder(given.run)
     seed, limit = given.chance.seed, given.task.limit
@@ -92,6 +92,13 @@ def prune_command(given: _PruneOptions) -> None:
         pruning.PruningSettings, given, given.task, given.chance, orders=orders
     )
     model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
+    shape = model.model.shape
+    own = [shape.number(place) for place in range(shape.layers)]
+    if len(layers) == len(own) and layers != own:
+        theirs, ours = (", ".join(str(number + 1) for number in some) for some in (layers, own))
+        raise InputError(
+            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
+        )
     asked = pruning.Pruning(model, choosing, scoring, settings, importance, name)
     if given.by is not None and given.by not in asked.names:
         raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
@@ -127,10 +134,12 @@ def _choosing(given: _PruneOptions, scoring: TaskData) -> tuple[TaskData, list[s
     return choosing, list(choosing.notes)
 
 
-def _importance(given: _PruneOptions) -> tuple[npt.NDArray[np.float64] | None, str]:
-    """[layer, head] of a run, and what it is called."""
+def _importance(
+    given: _PruneOptions,
+) -> tuple[list[int], npt.NDArray[np.float64] | None, str]:
+    """Numbers of layers, [layer, head] of a run, and what it is called."""
     if given.importance is None:
-        return None, "given"
+        return [], None, "given"
     from headscope.run.store import open_run
 
     run = open_run(given.importance)
@@ -144,7 +153,7 @@ def _importance(given: _PruneOptions) -> tuple[npt.NDArray[np.float64] | None, s
     if method not in methods:
         raise InputError(f"no importance {method!r} in that run; there are {', '.join(methods)}")
     values = importance.transpose("layer", "head", "method").values
-    return values[..., methods.index(method)], method
+    return importance["layer"].values.tolist(), values[..., methods.index(method)], method
 
 
 def _lines(run: Run, order: str, gone: int) -> Iterator[str]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headscope.errors import shortened
+
 if TYPE_CHECKING:
     from headscope.corpus import AnnotatedCorpus, Corpus
 
@@ -40,7 +42,7 @@ def tell(lines: Iterable[str], summary: Any = None, **settings: Any) -> None:
 
 def complain(text: str) -> None:
     """Print one line or more on stderr, after the program's name."""
-    click.echo(f"headscope: {printable(text)}", err=True)
+    click.echo(f"headscope: {shortened(printable(text))}", err=True)
 
 
 def prepare() -> None:

@@ -18,9 +18,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import click
 
-from headscope.errors import RunStopped
+from headscope.errors import InputError, RunStopped
 
 OTHER = "Other options"
+MOST = 2**63 - 1  # what random generators and files of results take
 FILE = click.Path(path_type=Path)
 
 
@@ -96,6 +97,7 @@ def typed_command(
         declared = list(_parameters(kind))
 
         def callback(**values: Any) -> None:
+            _check_size(values)
             given = _value(kind, values)
             if stopped is None:
                 function(given)
@@ -118,6 +120,13 @@ def typed_command(
         )
 
     return made
+
+
+def _check_size(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if isinstance(value, int) and abs(value) > MOST:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} is {str(value)[:20]}…; wanted a whole number below 2**63")
 
 
 run_command = partial(typed_command, stopped="the same command goes on from what is finished")

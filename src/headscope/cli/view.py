@@ -78,7 +78,6 @@ def view_command(given: _ViewOptions) -> None:
     detail = _heads("--detail", given.detail) if named else given.detail
     window = _window(given.window)
     from headscope.analyses.flow.methods import check_methods
-    from headscope.core.results import layer_place, numbering_layers
 
     flow = () if given.flow is None else check_methods(given.flow.split(","), also=["max_flow"])
     if given.measure not in (known := ("attention", "weighted_norm", *flow)):
@@ -87,19 +86,12 @@ def view_command(given: _ViewOptions) -> None:
     from headscope.views.view_text import view
 
     loading, other = asdict(given.loading), given.versus_model
-    model = load(given.model, **loading)
-    numbers = model.shape.numbers
-    chosen = [(layer_place(layer, numbers), head) for layer, head in chosen]
-    if not isinstance(detail, str):
-        detail = [(layer_place(layer, numbers), head) for layer, head in detail]
     shown = view(
-        model, given.text, given.text_b, atlas=given.atlas, window=window,
+        load(given.model, **loading), given.text, given.text_b, atlas=given.atlas, window=window,
         detail=detail, versus_model=load(other, **loading) if other else None,
         versus_text=given.versus_text, flow=flow,
     )  # fmt: skip
-    with numbering_layers(numbers):
-        # Figures first: what cannot be drawn leaves no page behind.
-        _draw(shown, chosen, given)
+    _draw(shown, chosen, given)  # first: what cannot be drawn leaves no page behind
     path = shown.save(given.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))
     if given.output is None:
         click.launch(path.as_uri())

@@ -116,7 +116,7 @@ def untrained_words(tree: xr.DataTree) -> str:
     found = head_labels(tree).values()
     labelled, of = sum(bool(one.labels) for one in found), len(found)
     does = "does" if labelled == 1 else "do"
-    what = "that no head of a network without training does on the same inputs"
+    what = "that no head of a network without training does on a sample of the same inputs"
     if labelled <= NEARLY_NOTHING * of:
         many = labelled or "none"
         return (

@@ -21,7 +21,7 @@ UNEQUAL were chosen with it, on other seeds than those of its table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
@@ -46,12 +46,14 @@ class Estimate:
 
     draws  [replicate + 1, *cell] what it was estimated from; None where that was not kept. Those of
            two models on the same documents left out the same ones, so they may be subtracted
+    sizes  draws of what it is a mean over, broadcast to `draws`; None where groups weigh the same
     """
 
     value: Float64
     low: Float64
     high: Float64
     draws: Float64 | None = field(default=None, repr=False, compare=False)
+    sizes: Float64 | None = field(default=None, repr=False, compare=False)
 
     def map(self, function: Callable[[Float64], Float64]) -> Estimate:
         """The function of the value and of both ends, without draws: some cells, another shape."""
@@ -73,7 +75,7 @@ def estimate(draws: Float64, *, bounds: Bounds = ANY, sizes: Float64 | None = No
     moves = moves_of(draws)
     error, freedom = standard_error(moves, sizes, twice=True)
     ends = _on_scale(draws[0], _halves(moves, error, freedom), bounds)
-    return _where(draws, (moves != 0).sum(0), *ends)
+    return replace(_where(draws, (moves != 0).sum(0), *ends), sizes=sizes)
 
 
 def estimate_correlation(draws: Float64) -> Estimate:
@@ -99,7 +101,7 @@ def estimate_share(draws: Float64, asked: Float64) -> Estimate:
     halves = _halves(moves, error, freedom)
     sides = zip(halves, (TAIL, 1 - TAIL), strict=True)
     low, high = (_jeffreys(share, _worth(share, half, most), most_at) for half, most_at in sides)
-    return _where(draws, _asking(draws, asked), low, high)
+    return replace(_where(draws, _asking(draws, asked), low, high), sizes=asked)
 
 
 def estimate_independent(draws: Float64, asked: int) -> Estimate:
@@ -127,7 +129,7 @@ def estimate_difference(draws: Float64, asked: Float64) -> Estimate:
     most = np.broadcast_to(asked[0], error.shape)
     same = (2 * _jeffreys((draws[0] + 1) / 2, most, tail) - 1 for tail in (TAIL, 1 - TAIL))
     ends = (np.where(error > 0, *both) for both in zip(students, same, strict=True))
-    return _where(draws, _asking(draws, asked), *ends)
+    return replace(_where(draws, _asking(draws, asked), *ends), sizes=asked)
 
 
 def without_interval(value: Float64, draws: Float64 | None = None) -> Estimate:

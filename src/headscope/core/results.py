@@ -249,7 +249,7 @@ def title_name(model: str) -> str:
     return re.split(r"[/\\]", model.rstrip("/\\"))[-1] or model if local else model
 
 
-DRAWS = "_draws"
+DRAWS, SIZES = "_draws", "_sizes"
 _KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
 
 
@@ -275,7 +275,10 @@ class Variable:
 
 @contextmanager
 def keeping_draws() -> Iterator[None]:
-    """Inside the context results hold, beside an estimate `x`, `x_draws[replicate, …]`."""
+    """Inside the context results hold, beside an estimate `x`, `x_draws[replicate, …]`.
+
+    And `x_sizes[replicate, …]` where documents' sizes are known, without axes of one size.
+    """
     token = _KEEP.set(True)
     try:
         yield
@@ -304,6 +307,11 @@ def labelled(
             if _KEEP.get() and v.value.draws is not None:
                 dims = (f"replicate_{name}", *v.dims)  # there may be fewer than of others
                 arrays[name + DRAWS] = xr.DataArray(v.value.draws, dims=dims, attrs={"tidy": 0})
+                if (sizes := v.value.sizes) is not None:
+                    there = [dim for dim, count in zip(dims, sizes.shape, strict=True) if count > 1]
+                    arrays[name + SIZES] = xr.DataArray(
+                        sizes.squeeze(), dims=there, attrs={"tidy": 0}
+                    )
         else:
             arrays[name] = xr.DataArray(v.value, dims=v.dims, attrs=attrs)
     dataset = xr.Dataset(arrays)

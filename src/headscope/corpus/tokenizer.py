@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from headscope.errors import ModelError
+from headscope.errors import ModelError, told_as
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 Ids = npt.NDArray[np.int64]
 PROBES = ("the", "a", "1", ".")  # any text will do that gives at least one token
+
+
+def unusable(tokenizer: Any, reason: str) -> ModelError:
+    """The error for a tokenizer that fails on text."""
+    return ModelError(
+        f"{type(tokenizer).__name__} of {str(tokenizer.name_or_path)!r} cannot be used: {reason}; "
+        "its files are damaged or do not fit each other: save it again"
+    )
 
 
 class UnknownToken(ValueError):
@@ -149,7 +158,8 @@ class TokenizerReader:
 
     def _call(self, *texts: str | list[str], special: bool = False, **options: Any) -> Any:
         # verbose=False: a long text is no mistake here, it is cut into windows afterwards.
-        return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)
+        with told_as(partial(unusable, self.tokenizer)):
+            return self.tokenizer(*texts, add_special_tokens=special, verbose=False, **options)
 
     def _special_ids(self) -> Ids:
         """Ids that frame an input. [UNK] and [MASK] stand for content, unless they do both."""

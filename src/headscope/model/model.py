@@ -8,7 +8,7 @@ remote code stays off unless it is asked for, and what was loaded is recorded by
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,15 @@ from transformers import AutoModel, PreTrainedModel
 
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
-from headscope.errors import ModelError
+from headscope.corpus.tokenizer import unusable
+from headscope.errors import ModelError, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
     DEMO_PACKAGE,
-    MOST_UNKNOWN,
     Checkpoint,
+    check_tokenizer,
     device_of,
     quietly,
-    unknown_share,
 )
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
@@ -368,26 +368,19 @@ def checked(model: Model) -> Model:
             f"{model.name!r}: {type(model.network).__name__} does not read tokens "
             f"(its input layer is {type(embeddings).__name__}); wanted a model of text"
         )
-    rows = embeddings.num_embeddings
-    if (size := len(model.tokenizer)) > rows:
-        raise ModelError(
-            f"{model.name!r}: the tokenizer has {size} tokens but the model embeds only {rows}; "
-            "they do not belong together: give the tokenizer that the model was trained with"
-        )
-    if not getattr(model.tokenizer, "is_fast", False):
-        raise ModelError(
-            f"{model.name!r}: {type(model.tokenizer).__name__} is a slow tokenizer without word "
-            "alignment; give the fast one (tokenizer.json)"
-        )
-    if (unknown := unknown_share(model.tokenizer)) > MOST_UNKNOWN:
-        raise ModelError(
-            f"{model.name!r}: the tokenizer has {len(model.tokenizer)} tokens and knows none of "
-            f"several scripts ({unknown:.0%} of a probe text is {model.tokenizer.unk_token}); "
-            "wanted the tokenizer that the model was trained with, all of its files"
-        )
+    check_tokenizer(model.name, model.tokenizer, embeddings.num_embeddings)
+    with told_as(partial(unusable, model.tokenizer)):
+        _ = model.vocabulary
     try:
         _ = model.shape  # runs the network once: an unreadable family is refused here, by name
-    except (TypeError, ValueError, RuntimeError, KeyError, AttributeError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ModelError(
             f"{model.name!r}: {model.architecture} cannot be run on text alone "
             f"({type(error).__name__}: {str(error)[:200]}); wanted a text encoder or decoder"

@@ -10,14 +10,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from headscope.core.whole_file import file_sha256, sha256_of
-from headscope.errors import ModelError
+from headscope.errors import ModelError, told_as
 
 ADAPTER = "adapter_config.json"
+DEEP = 256  # layers; the deepest models that are published have some 120
 _PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
 
 
@@ -91,6 +93,27 @@ def _own_file(folder: Path, name: str, source: str) -> Path:
             "safetensors"
         )
     return folder / name
+
+
+def refuse_too_deep(name: str, files: Iterable[Path], config: Any) -> None:
+    """Raises ModelError for a configuration of more layers than there are tensors for.
+
+    transformers would build them all first. Layers that share their tensors may be as many as DEEP.
+    """
+    stated = [getattr(config, option, 0) for option in ("num_hidden_layers", "num_layers")]
+    layers = max((n for n in stated if isinstance(n, int)), default=0)
+    if layers <= DEEP:
+        return
+    with told_as(lambda said: ModelError(f"the weights of {name!r} cannot be read: {said}")):
+        tensors = 0
+        for file in files:
+            with safe_open(file, framework="np") as opened:
+                tensors += len(opened.keys())
+    if layers > tensors:
+        raise ModelError(
+            f"config.json of {name!r} says {layers} layers, and its weights are {tensors} tensors; "
+            "wanted the configuration that was saved with them"
+        )
 
 
 def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False) -> None:

@@ -19,7 +19,16 @@ import xarray as xr
 from headscope.core.accumulators import Float64
 from headscope.core.control import controls
 from headscope.core.intervals import FEWEST, TAIL, Estimate, drawn_anew, estimate
-from headscope.core.results import DRAWS, at, counted, documents, largest_first, naming_layers, pick
+from headscope.core.results import (
+    DRAWS,
+    SIZES,
+    at,
+    counted,
+    documents,
+    largest_first,
+    naming_layers,
+    pick,
+)
 from headscope.core.results import estimate as results_estimate
 from headscope.core.wording import fixed
 from headscope.run.store import Run
@@ -140,9 +149,26 @@ class PaperRun(Run):
         """[replicate + 1, layer, head] entropy of attention in nats; query: all or cls."""
         return self.draws("entropy", "entropy", query=query)
 
+    @cached_property
+    def sizes(self) -> dict[int, Float64]:
+        """[replicate + 1] draws of how much the run's documents weigh, as its means count them.
+
+        By their number, as some numbers have fewer groups of documents; none where all weigh the
+        same (examples of a task), or the run was made before sizes were kept.
+        """
+        found: dict[int, Float64] = {}
+        for part in self.tree.children.values():
+            for name, sizes in part.data_vars.items():
+                if str(name).endswith(SIZES):
+                    most = np.asarray(sizes.max(sizes.dims[1:]), np.float64)
+                    found.setdefault(len(most), most)
+        return found
+
     def interval(self, draws: Float64) -> Estimate:
         """The value [...] of draws [replicate + 1, ...], its interval."""
-        return estimate(draws)
+        sizes = self.sizes.get(len(draws))
+        shape = (-1, *[1] * (draws.ndim - 1))
+        return estimate(draws, sizes=None if sizes is None else sizes.reshape(shape))
 
     def measured(self, draws: Float64, *, above: float | None = None, **more: Any) -> Measured:
         """The number of draws [replicate + 1], over the documents of the run.

@@ -32,6 +32,8 @@ from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import Settings, settings_of
 from headscope.run.store import Run, RunFolder
 
+MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -58,9 +60,12 @@ class Execution:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if self.workers < 1 or (self.threads is not None and self.threads < 1):
+        if not (
+            0 < self.workers <= MOST and 0 < (1 if self.threads is None else self.threads) <= MOST
+        ):
             raise InputError(
-                f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each"
+                f"found workers={self.workers}, threads={self.threads}; wanted at least 1 of each, "
+                f"at most {MOST}"
             )
         if self.linears not in LINEARS:
             raise InputError(f"linears is {self.linears!r}; wanted one of {', '.join(LINEARS)}")

@@ -167,7 +167,7 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
             "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
         }  # fmt: skip
-    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
         return None  # the report lacks a row; commands that need the record say what is wrong
 
 

@@ -13,6 +13,7 @@ from headscope.run.analysis import Scope, choose, known_analyses, options_of
 
 BATCH_TOKENS = 2048
 SHARD_TOKENS = 32_768
+MOST = 2**63 - 1  # that files of results and random generators take
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} is {value!r}; wanted a whole number, at least {least}")
+            if value > MOST:
+                raise InputError(f"{name} is {str(value)[:20]}…; wanted a whole number below 2**63")
         choices = {"long": LONG, "segment_ids": SEGMENT_IDS, "word_tokens": WORD_TOKENS}
         for name, known in choices.items():
             if getattr(self, name) not in known:

@@ -32,16 +32,25 @@ import headscope
 from headscope.core.control import CONTROL
 from headscope.core.whole_file import (
     DRAFT,
-    clear_drafts,
     file_sha256,
     held,
     noting_written,
     why_unwritten,
     write_whole,
 )
-from headscope.errors import HeadscopeError, InputError, RunFolderError
+from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
+# Of what kind the parts of a manifest are that anything reads; and of a run that has results.
+_KINDS: dict[str, Any] = {
+    "spec": dict, "fingerprint": str, "versions": dict, "corpus": dict, "analyses": list,
+    "command": str, "model": dict, "counts": dict, "shards": int,
+}  # fmt: skip
+_COUNTS = ("documents", "examples", "tokens", "skipped", "windowed")
+_KINDS_OF_RESULTS: dict[str, Any] = {
+    "model": {"name": str, "sha256": str, "layers": int, "heads": int},
+    "counts": {**dict.fromkeys(_COUNTS, int), "reasons": dict},
+}
 LIST = ".written"  # names of the tables, figures and pages that the run wrote
 CHECKSUM = "checksum"  # in the manifest, of everything else in it
 State = dict[str, np.ndarray[Any, Any]]
@@ -66,6 +75,7 @@ class RunFolder:
             manifest = dict(json.loads(file.read_bytes()))
             _ = manifest["fingerprint"], manifest["spec"]
             checksum = manifest.pop(CHECKSUM)
+            _check_kinds(manifest, _KINDS)
         except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
             raise RunFolderError(
                 f"{file} is no manifest of a run of headscope ({str(error)[:200]}); nothing there "
@@ -116,11 +126,16 @@ class RunFolder:
             if overwrite and self.manifest() is not None:
                 self._remove()
             (self.path / self.parts).mkdir(parents=True, exist_ok=True)
-            clear_drafts(self.path)
-            for file in [] if (self.path / MANIFEST).exists() else self._shard_files():
+            stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
+            for file in [*self._drafts(), *stale]:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+
+    def _drafts(self) -> list[Path]:
+        """What a process that was killed had begun to write."""
+        places = ("", "*/", "figures/*/")
+        return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
 
     def _remove(self) -> None:
         """Remove what the run wrote; its manifest last: killed before, it is still a run."""
@@ -131,7 +146,7 @@ class RunFolder:
                 with held(run.path):
                     run._remove()
                     run.path.rmdir()
-        names = [*self._listed(), "report.html", RESULTS]
+        names = [*self.listed(), "report.html", RESULTS]
         files = [*self._shard_files(), *(self.path / name for name in names)]
         for file in [*files, self.path / LIST, self.path / MANIFEST]:
             file.unlink(missing_ok=True)
@@ -153,11 +168,12 @@ class RunFolder:
                 own = {
                     p.relative_to(self.path).as_posix() for p in written if self.path in p.parents
                 }
-                there = {name for name in self._listed() if (self.path / name).is_file()}
+                there = {name for name in self.listed() if (self.path / name).is_file()}
                 if own != there:
                     write_whole(self.path / LIST, "\n".join(sorted(there | own)).encode())
 
-    def _listed(self) -> list[str]:
+    def listed(self) -> list[str]:
+        """Names of the tables, figures and pages that the run wrote, below the folder."""
         file = self.path / LIST
         names = file.read_text("utf-8", "replace").splitlines() if file.is_file() else []
         return [name for name in names if name and ".." not in Path(name).parts and name[0] != "/"]
@@ -179,14 +195,21 @@ class RunFolder:
 
     def finished_shards(self) -> set[int]:
         """Numbers of the owner's shards that are whole; damaged ones, and others', are deleted."""
-        whole = set()
+        whole, damaged = self.shards()
+        for name in damaged:
+            (self.path / SHARDS / name).unlink(missing_ok=True)
+        return whole
+
+    def shards(self) -> tuple[set[int], list[str]]:
+        """Numbers of the owner's shards that are whole; names of damaged ones, and of others'."""
+        whole, damaged = set[int](), list[str]()
         for file in self._shard_files():
             number = file.stem.partition("-")[0]
             if number.isdecimal() and self._opened(file) is not None:
                 whole.add(int(number))
             else:
-                file.unlink(missing_ok=True)
-        return whole
+                damaged.append(file.name)
+        return whole, damaged
 
     def put_shard(self, number: int, state: State) -> None:
         """Write the state of one finished shard."""
@@ -213,6 +236,16 @@ class RunFolder:
 
     def _shard_files(self) -> list[Path]:
         return sorted((self.path / SHARDS).glob("*.shard"))
+
+
+def _check_kinds(part: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
+    """Raises TypeError for a part of another kind."""
+    for name, kind in kinds.items():
+        inner = isinstance(kind, dict)
+        if name in part and not isinstance(part[name], dict if inner else kind):
+            raise TypeError(f"its {name} is a {type(part[name]).__name__}")
+        if inner and name in part:
+            _check_kinds(part[name], kind)
 
 
 def _checksum(manifest: Mapping[str, Any]) -> str:
@@ -280,14 +313,17 @@ def open_run(path: str | Path) -> Run:
             )
         again = f": {manifest['command']}" if manifest.get("command") else ""
         raise RunFolderError(f"the run in {path} is not finished; run its command again{again}")
+    try:
+        _check_kinds(manifest or {}, _KINDS_OF_RESULTS)
+    except TypeError as error:
+        raise RunFolderError(
+            f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
+        ) from error
     again = "run the run's command again: finished shards are kept"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
-    try:
+    with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
         tree = xr.load_datatree(file, engine="h5netcdf")
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
-        told = (str(error).splitlines() or [type(error).__name__])[0][:100]
-        raise RunFolderError(f"{file} is damaged ({told}); {again}") from error
     return Run(tree, manifest or {}, folder.path)
 
 
@@ -329,7 +365,8 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
-            clear_drafts(self.path)
+            for draft in RunFolder(self.path)._drafts():
+                draft.unlink(missing_ok=True)
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
             page: Path = headscope.write_report(self.tree, manifest, self.path)
@@ -343,7 +380,7 @@ class Run:
         page, results = self.path / "report.html", self.path / RESULTS
         if not page.is_file() or page.stat().st_mtime_ns < results.stat().st_mtime_ns:
             return False
-        listed = RunFolder(self.path)._listed()
+        listed = RunFolder(self.path).listed()
         return bool(listed) and all((self.path / name).is_file() for name in listed)
 
     def __repr__(self) -> str:

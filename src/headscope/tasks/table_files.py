@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.corpus.files import checked_files, read_lines
-from headscope.errors import CorpusError, InputError
+from headscope.errors import CorpusError, InputError, told_as
 
 KINDS = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
 CELL_LIMIT = 1 << 24  # characters; the csv module's own limit is 128 KiB
@@ -113,21 +113,19 @@ def _jsonl(path: Path) -> TableFile:
 def _json_object(text: str) -> tuple[dict[str, Any], str | None]:
     try:
         cells = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {}, f"no JSON ({error})"
     return (cells, None) if isinstance(cells, dict) else ({}, "no JSON object")
 
 
 def _parquet(path: Path) -> TableFile:
     import pyarrow.parquet as pq
-    from pyarrow import ArrowException
 
-    try:
+    with told_as(lambda said: CorpusError(f"{path} cannot be read as parquet: {said}")):
         table = pq.read_table(path)
-    except (ArrowException, OSError) as error:
-        raise CorpusError(f"{path} cannot be read as parquet: {error}") from error
-    rows = (Record(f"row {at}", cells) for at, cells in enumerate(table.to_pylist()))
-    return TableFile(_checked_columns(path, table.column_names), rows)
+        columns, every = table.column_names, table.to_pylist()  # text is decoded only now
+    rows = (Record(f"row {at}", cells) for at, cells in enumerate(every))
+    return TableFile(_checked_columns(path, columns), rows)
 
 
 def _checked_columns(path: Path, header: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from headscope.core.results import head_name
+from headscope.core.results import head_name, layer_name
 from headscope.draw.style import DOUBLE, SINGLE
 from headscope.draw.token_axes import Floats, Sides, fitted
 from headscope.errors import InputError
@@ -52,8 +52,8 @@ def check_heads(maps: Floats, heads: Sequence[Head]) -> None:
     for layer, head in heads:
         if not (0 <= layer < layers and 0 <= head < count):
             raise InputError(
-                f"found layer {layer + 1}, head {head + 1}; wanted layers 1 to {layers} and heads "
-                f"1 to {count}"
+                f"found layer {layer_name(layer)}, head {head + 1}; wanted layers {layer_name(0)} "
+                f"to {layer_name(layers - 1)} and heads 1 to {count}"
             )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.results import layer_place, numbering_layers
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
 from headscope.run.store import Run, open_run
@@ -35,7 +36,7 @@ class View:
 
     shown   the example with its maps
     labels  [stack][layer][head] labels of the heads; '' for none
-    detail  the heads with exact weights and vectors, see `view`
+    detail  the heads with exact weights and vectors, see `view`; layers by their places
     """
 
     shown: ExampleMaps
@@ -45,7 +46,8 @@ class View:
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
-        return build_page(payload(self.shown, labels=self.labels, detail=self.detail))
+        with numbering_layers(self.shown.stacks[0].numbers):
+            return build_page(payload(self.shown, labels=self.labels, detail=self.detail))
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
@@ -62,7 +64,8 @@ class View:
     ) -> Figure:
         """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
 
-        heads    (layer, head), from 0; without any, the head of the largest weights between tokens
+        heads    (layer, head), from 0, the model's own numbers; without any, the head of the
+                 largest weights between tokens
         kind     "lines" of several heads; "matrix" or "neurons" of one
         measure  "attention", "weighted_norm", or the name of a further measure
         stack    "encoder", "decoder" or "cross", where there are several; None: the first
@@ -75,10 +78,12 @@ class View:
         from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        return figure_of(
-            seen, self.shown.sides, heads or plainest(seen, self.shown.sides)[:1],
-            kind=kind, measure=measure, query=query, columns=columns, labels=self.labels[place],
-        )  # fmt: skip
+        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in heads]
+        with numbering_layers(seen.numbers):
+            return figure_of(
+                seen, self.shown.sides, chosen or plainest(seen, self.shown.sides)[:1],
+                kind=kind, measure=measure, query=query, columns=columns, labels=self.labels[place],
+            )  # fmt: skip
 
     def _stack(self, name: str | None) -> tuple[int, StackMaps]:
         names = [stack.name for stack in self.shown.stacks]
@@ -150,8 +155,9 @@ def view(
     versus_model  shows its attention beside, and the difference; same tokenizer and shape
     versus_text   likewise another text of as many tokens, say with one word changed
     window        (from, to) in tokens that are shown of a long text, at most 512
-    detail        heads (layer, head) with exact weights and the neuron view; "all", "none", or
-                  "auto": as many as keep the page near 1 MB (12 MB beyond 128 tokens)
+    detail        heads (layer, head), from 0, the model's own numbers, with exact weights and the
+                  neuron view; "all", "none", or "auto": as many as keep the page near 1 MB (12 MB
+                  beyond 128 tokens)
     flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
                   "max_flow"; several, or one text with commas
     raises        InputError for empty text, texts or models that do not fit, a run of another
@@ -168,6 +174,8 @@ def view(
     loaded = model if isinstance(model, Model) else load(model)
     if names is not None:
         _check_same(names, loaded)
+    if not isinstance(detail, str):
+        detail = [(layer_place(layer, loaded.shape.numbers), head) for layer, head in detail]
     shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:

@@ -11,6 +11,9 @@ import torch
 
 import headscope as hs
 from experiments.comparison.pairs_made import TEXTS, base, compared, corpus, perturbed
+from headscope.core.intervals import estimate
+from headscope.core.results import keeping_draws
+from headscope.corpus import Document, Passage
 from headscope.errors import InputError, ModelError, RunStopped
 from headscope.experiments.comparison.compare import compare
 from headscope.experiments.comparison.findings import findings
@@ -125,6 +128,37 @@ def test_before_and_after_are_what_an_atlas_of_each_model_says(tmp_path: Path) -
     np.testing.assert_allclose(
         run["entropy"]["entropy"].values, after["entropy"]["entropy"].values, atol=1e-6
     )
+
+
+def test_differences_know_how_much_each_document_weighs(tmp_path: Path) -> None:
+    """Documents of 1 to 9 inputs: the interval of their difference is that of such documents."""
+    one, other = base(tmp_path), perturbed(tmp_path, layers=(0, 1))
+    weights = [9, 1, 1, 4, 1, 1, 2, 1]
+    unequal = hs.MemoryCorpus([
+        Document(str(at), tuple(
+            Passage(f"{at}-{part}", text=" ".join(["the cat a b ."] * (1 + (at + part) % 5)))
+            for part in range(count)
+        ))
+        for at, count in enumerate(weights)
+    ])  # fmt: skip
+    with keeping_draws():
+        before, after = (
+            hs.atlas(model, unequal, settings=QUICK, execution=STOCK)["surface"]
+            for model in (one, other)
+        )
+    sizes = before["attention_sizes"].sel(target="sep").values
+    assert (sizes[0] - sizes[1:]).tolist() == weights
+    draws = (after["attention_draws"].values - before["attention_draws"].values)[..., 0]
+    row = compare(one, other, unequal, settings=QUICK, execution=STOCK)["change"]
+    kind = str(before["target"].values[0])
+    row = row.sel(quantity=f"surface.attention.{kind}")
+    wanted = estimate(draws, sizes=np.broadcast_to(sizes[:, None, None], draws.shape))
+    np.testing.assert_allclose(row["difference_ci_low"].values, wanted.low, atol=1e-6)
+    np.testing.assert_allclose(row["difference_ci_high"].values, wanted.high, atol=1e-6)
+    over_all = estimate(draws.mean((1, 2)), sizes=sizes)
+    assert float(row["model_difference_ci_high"]) == pytest.approx(over_all.high, abs=1e-6)
+    narrow = estimate(draws)
+    assert (wanted.high - wanted.low > 1.1 * (narrow.high - narrow.low)).all()
 
 
 def test_batches_and_shards_do_not_change_what_is_found(tmp_path: Path) -> None:

@@ -107,9 +107,10 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
     ])  # [method, k, unit]  # fmt: skip
     references = clustering.reference_curves(distances, counts, seed=seed)
     best, p = clustering.choose(each[0].mean(-1), references)
-    again = [_on_some(distances, some, counts) for some in clustering.heads_anew(len(layer), seed)]
+    drawn = clustering.heads_anew(len(layer), seed)
+    again = [_on_some(distances, some, counts, best) for some in drawn]
     curves = np.stack([curve for _, curve in again])  # [draw, k]
-    others = np.stack([some[:, best] for some, _ in again])  # [draw, method, unit]
+    others = np.stack([labels for labels, _ in again])  # [draw, method, unit]
     stability = np.stack([
         [clustering.agreement(own, one) for own, one in zip(labels[:, best], other, strict=True)]
         for other in others
@@ -136,15 +137,18 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
     }) | _members(draws, labels[0, best], layer, others[:, 0])  # fmt: skip
 
 
-def _on_some(distances: Float64, some: Ints, counts: Sequence[int]) -> tuple[Ints, Float64]:
-    """The clusters of some heads: labels [method, k, unit], -1 for the others; and k-medoids' mean
-    silhouettes [k].
+def _on_some(
+    distances: Float64, some: Ints, counts: Sequence[int], best: int
+) -> tuple[Ints, Float64]:
+    """The clusters of some heads, as many as counts[best]: labels [method, unit], -1 for the
+    others; and k-medoids' mean silhouettes [k].
     """
     apart = distances[np.ix_(some, some)]
-    labels = np.full((len(clustering.METHODS), len(counts), len(distances)), -1)
-    for at, method in enumerate(clustering.METHODS):
-        labels[at][:, some] = clustering.labels_by(method, apart, counts)
-    return labels, clustering.curve(apart, labels[0][:, some])
+    medoids = clustering.labels_by("k_medoids", apart, counts)  # [k, unit of some]
+    (average,) = clustering.labels_by("average", apart, counts[best : best + 1])
+    labels = np.full((len(clustering.METHODS), len(distances)), -1)
+    labels[:, some] = medoids[best], average
+    return labels, clustering.curve(apart, medoids)
 
 
 def _variables(rows: Mapping[str, tuple[Any, ...]]) -> dict[str, Variable]:

@@ -90,7 +90,7 @@ CLASS_SURE = 0.5  # ours: mean probability that the classifier gives to the clas
 NAMED = {one.name: one.title.lower() for one in (CLASSES[3], *CLASSES[:3])}  # in a claim
 LOOKS = {
     "block": "squares on the diagonal: attention stays within the own sentence",
-    "vertical": "columns: all tokens attend to special tokens or to punctuation",
+    "vertical": "mainly columns: many tokens attend to the same special tokens or punctuation",
     "diagonal": "a line along the diagonal: attention goes to near tokens",
     "vertical_diagonal": "a line along the diagonal, and columns of special tokens or punctuation",
 }

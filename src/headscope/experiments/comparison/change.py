@@ -30,6 +30,7 @@ from headscope.core.intervals import (
 from headscope.core.results import (
     DRAWS,
     LIMITS,
+    SIZES,
     Variable,
     group,
     labelled,
@@ -53,11 +54,14 @@ class Quantity:
     sides  before, after, difference: [replicate + 1, layer, head]; replicates of both models are
            without the same documents
     stored before, after [layer, head], with their intervals as the results hold them
+    sizes  draws of how much documents weigh, the same in both, broadcast to those of `sides`; None
+           where they are not known
     """
 
     metric: HeadMetric
     sides: Mapping[str, Float64]
     stored: Mapping[str, Estimate]
+    sizes: Float64 | None = None
 
 
 def change_of(
@@ -76,7 +80,7 @@ def change_of(
     if not found:
         return None
     variables = _estimates(found)
-    both = [simultaneous(one.sides["difference"]) for one in found]
+    both = [simultaneous(one.sides["difference"], one.sizes) for one in found]
     low, high = (np.stack(ends) for ends in zip(*both, strict=True))  # [quantity, layer, head]
     sure = np.where(np.isnan(low), np.nan, (low > 0) * 1.0 - (high < 0))
     for name, end in (("simultaneous_low", low), ("simultaneous_high", high)):
@@ -111,17 +115,18 @@ def quantities(
         if first is not None and second is not None and first.shape == second.shape:
             sides = {"before": first, "after": second, "difference": second - first}
             stored = {"before": _stored(before, metric), "after": _stored(after, metric)}
-            yield Quantity(metric, sides, stored)
+            yield Quantity(metric, sides, stored, _sizes(before, metric))
 
 
-def simultaneous(draws: Float64) -> tuple[Float64, Float64]:
+def simultaneous(draws: Float64, sizes: Float64 | None = None) -> tuple[Float64, Float64]:
     """Intervals that in 95 of 100 corpora hold all cells at once; NaN where `estimate` has none.
 
     draws    [replicate + 1, *cell]
+    sizes    see `estimate`
     returns  low and high [*cell]: those of `estimate`, widened by how much farther the largest
              |draw - value| / spread of any cell reaches than that of one cell
     """
-    alone = _estimate(draws)
+    alone = _estimate(draws, sizes=sizes)
     others = drawn_anew(draws) - draws[0]  # [draw, *cell]
     away = np.abs(ratio(others, np.sqrt((moves_of(draws) ** 2).sum(0))))  # NaN: never moves
     away[:, np.isnan(alone.low)] = 0
@@ -140,26 +145,27 @@ def _stored(results: Results, metric: HeadMetric) -> Estimate:
     return results_estimate(results[name].transpose("layer", "head", ...), variable, **choice)
 
 
-def _estimate(draws: Float64, bounds: Bounds = ANY) -> Estimate:
+def _estimate(draws: Float64, bounds: Bounds = ANY, sizes: Float64 | None = None) -> Estimate:
     """As `estimate`; what is exactly the same in both models differs by 0 for sure."""
-    found, same = estimate(draws, bounds=bounds), (draws == 0).all(0) & (len(draws) > FEWEST)
+    found = estimate(draws, bounds=bounds, sizes=sizes)
+    same = (draws == 0).all(0) & (len(draws) > FEWEST)
     return Estimate(draws[0], np.where(same, 0.0, found.low), np.where(same, 0.0, found.high))
 
 
 def _estimates(found: Sequence[Quantity]) -> dict[str, Variable]:
     variables = {}
     for side, words in SIDES.items():
-        heads = [one.sides[side] for one in found]
-        layers = [finite_mean(draws) for draws in heads]
-        whole = [finite_mean(draws) for draws in layers]
-        for name, drawn, mean in (
-            (side, heads, ""),
-            (f"layer_{side}", layers, ", mean over heads"),
-            (f"model_{side}", whole, ", mean over all heads"),
-        ):
+        drawn, sizes = [one.sides[side] for one in found], [one.sizes for one in found]
+        for start, mean in (
+            ("", ""), ("layer_", ", mean over heads"), ("model_", ", mean over all heads"),
+        ):  # fmt: skip
+            name = start + side
+            if start:
+                drawn = [finite_mean(draws) for draws in drawn]
+                sizes = [None if size is None else finite_mean(size) for size in sizes]
             parts = [
-                one.stored[name] if name in one.stored else _estimate(draws, _bounds(one, side))
-                for one, draws in zip(found, drawn, strict=True)
+                one.stored.get(name) or _estimate(draws, _bounds(one, side), size)
+                for one, draws, size in zip(found, drawn, sizes, strict=True)
             ]
             ends = ([getattr(part, end) for part in parts] for end in ("value", "low", "high"))
             value = Estimate(*map(np.stack, ends))  # [quantity, …]
@@ -179,6 +185,17 @@ def _draws(results: Results, metric: HeadMetric) -> Float64 | None:
         return None
     drawn = pick(dataset[variable + DRAWS], **choice).transpose(..., "layer", "head")
     return np.asarray(drawn.values, np.float64)
+
+
+def _sizes(results: Results, metric: HeadMetric) -> Float64 | None:
+    """[replicate + 1, layer or 1, head or 1]; None where the analysis told none."""
+    name, variable, choice = metric.place
+    if (sizes := results[name].get(variable + SIZES)) is None:
+        return None
+    picked = pick(sizes, **{dim: at for dim, at in choice.items() if dim in sizes.dims})
+    missing = [dim for dim in GRID[1:] if dim not in picked.dims]
+    shaped = picked.expand_dims(missing).transpose(..., "layer", "head")
+    return np.asarray(shaped.values, np.float64)
 
 
 def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:

@@ -15,13 +15,7 @@ import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.question import questions
-from headscope.core.results import (
-    DRAWS,
-    keeping_draws,
-    numbering_layers,
-    printable,
-    with_token_names,
-)
+from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
 from headscope.corpus import Corpus, Example
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
@@ -220,9 +214,8 @@ def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
 
 def _as_in_atlas(dataset: xr.Dataset, model: Model) -> xr.Dataset:
     """A result as an atlas has it: without replicates, tokens by name."""
-    kept = dataset.drop_vars([name for name in dataset.data_vars if str(name).endswith(DRAWS)])
-    kept = kept.drop_vars([dim for dim in kept.coords if str(dim).startswith("replicate_")])
-    return with_token_names(kept, model.tokens)
+    drawn = [dim for dim in dataset.dims if str(dim).startswith("replicate_")]
+    return with_token_names(dataset.drop_dims(drawn), model.tokens)
 
 
 def _stored_inputs(job: ComparisonJob, changed: Sequence[Example]) -> xr.Dataset | None:

@@ -27,7 +27,7 @@ from headscope.experiments.comparison.paired_inputs import MostChanged
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, compiled
-from headscope.run.analysis import Analysis, Scope, ratio_of
+from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 from headscope.run.manifest import TRAINING_RECORD
 
 SOURCE = "Kovaleva et al. 2019, §4.3"
@@ -98,21 +98,31 @@ class Similarity(Analysis):
             words = "cosine of the padded maps, rows of padding included"
             variables |= self._means("cosine_padded", words, "1", self.padded)
         change = 1 - ratio_of(self.cosine, self.examples).mean(2)  # [replicate, layer]
-        variables |= by_depth(change)
+        variables |= by_depth(change, self.examples.sums)
         if training is not None:
             variables |= beside_training(change, training)
         return labelled(variables)
 
     def _means(self, name: str, words: str, units: str, total: Sums) -> dict[str, Variable]:
-        draws = ratio_of(total, self.examples)
+        draws, sizes = ratio_of(total, self.examples), sizes_of(total, self.examples)
         kinds = {
-            name: (draws, ("layer", "head"), words),
-            f"layer_{name}": (draws.mean(2), ("layer",), f"{words}, mean over heads"),
-            f"model_{name}": (draws.mean((1, 2)), (), f"{words}, mean over all heads"),
+            name: (draws, sizes, ("layer", "head"), words),
+            f"layer_{name}": (
+                draws.mean(2),
+                sizes[..., 0],
+                ("layer",),
+                f"{words}, mean over heads",
+            ),
+            f"model_{name}": (
+                draws.mean((1, 2)),
+                sizes[:, 0, 0],
+                (),
+                f"{words}, mean over all heads",
+            ),
         }
         return {
-            key: Variable(estimate(drawn), dims, long_name, units, SOURCE)
-            for key, (drawn, dims, long_name) in kinds.items()
+            key: Variable(estimate(drawn, sizes=size), dims, long_name, units, SOURCE)
+            for key, (drawn, size, dims, long_name) in kinds.items()
         }
 
 
@@ -152,10 +162,11 @@ def _sums(before: torch.Tensor, after: torch.Tensor, lengths: Ints) -> Float64:
 # --- depth and training -----------------------------------------------------------------------
 
 
-def by_depth(change: Float64) -> dict[str, Variable]:
+def by_depth(change: Float64, sizes: Float64 | None = None) -> dict[str, Variable]:
     """What says whether change grows with depth; nothing for fewer than three layers.
 
     change  [replicate + 1, layer] 1 - cosine, mean over heads
+    sizes   [replicate + 1] examples, all and without each group of documents
 
     In `last_are_first` no layer before the last two changes as much as either of them.
     """
@@ -173,7 +184,7 @@ def by_depth(change: Float64) -> dict[str, Variable]:
         ),
     }
     found = {
-        name: Variable(estimate(drawn), (), words, "1", source)
+        name: Variable(estimate(drawn, sizes=sizes), (), words, "1", source)
         for name, (drawn, words) in draws.items()
     }
     anew = drawn_anew(change)  # [draw, layer]
@@ -204,7 +215,7 @@ def read_training(
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
             for name, key in keys.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ModelError(
             f"{file} is no record of a training ({type(error).__name__}: {str(error)[:80]}); "
             "make the checkpoint again with headscope finetune, or delete the file"

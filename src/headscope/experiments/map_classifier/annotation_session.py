@@ -8,8 +8,7 @@
 
 A label is on disk before it is answered, and the last line for a number counts. A file of labels
 may be written by hand: a class by its key or name, with or without a first line "number,label". A
-last line that a full disk or a power loss cut off is no decision; the next one sets it aside, in
-SESSION/labels-NAME.csv.torn.
+last line that a full disk or a power loss cut off is no decision, and the next one takes its place.
 """
 
 import csv
@@ -17,6 +16,7 @@ import errno
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,9 +91,11 @@ class Session:
                 self._flat = kept["weights"]
             with (self.folder / "provenance.csv").open(encoding="utf-8", newline="") as file:
                 self.provenance = list(csv.DictReader(file))
+            for row in self.provenance:
+                _ = [row[field] for field in FIELDS[:-2]]  # of before, without the last two
             self._boundaries = [int(row["boundary"]) for row in self.provenance]
-        except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error,
-                zipfile.BadZipFile) as error:  # fmt: skip
+        except (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, zlib.error,
+                zipfile.BadZipFile, NotImplementedError) as error:  # fmt: skip
             raise InputError(
                 f"{folder}: maps.npz or provenance.csv cannot be read ({error}); wanted them as "
                 "`headscope patterns annotate` wrote them"
@@ -105,6 +107,15 @@ class Session:
                 f"{folder}: {len(self.sizes)} maps of {weights} weights; found "
                 f"{self._flat.size} weights and {len(self.provenance)} lines of provenance"
             )
+
+        try:
+            rows = zip(self.sizes, self.provenance, strict=True)
+            self._kinds = [_kinds(size, row) for size, row in rows]
+        except (ValueError, IndexError) as error:
+            raise InputError(
+                f"{folder}: provenance.csv does not say which tokens of a map are special or "
+                f"punctuation ({str(error)[:80]}); wanted places below its size"
+            ) from error
 
     @staticmethod
     def is_one(folder: str | Path) -> bool:
@@ -139,13 +150,7 @@ class Session:
 
     def kinds(self, number: int) -> Kinds | None:
         """[token] of which kind each token is; None in sessions of before this was kept."""
-        row = self.provenance[number]
-        if row.get("special") is None or row.get("punctuation") is None:
-            return None
-        kinds = np.full(self.sizes[number], CONTENT, np.int8)
-        kinds[[int(place) for place in row["punctuation"].split()]] = PUNCTUATION
-        kinds[[int(place) for place in row["special"].split()] or [0]] = SPECIAL
-        return kinds
+        return self._kinds[number]
 
     def labels(self, annotator: str) -> dict[int, str]:
         """number → label of what this annotator has said so far, the latest decision last.
@@ -173,8 +178,6 @@ class Session:
         path = self.label_file(annotator)
         with path.open("a+b", buffering=0) as file:
             if torn := self._torn(path):
-                aside = path.with_name(f"{path.name}.torn")
-                write_whole(aside, _content(aside) + torn + b"\n")
                 file.truncate(path.stat().st_size - len(torn))
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - 1, 0))
@@ -251,6 +254,15 @@ def _content(path: Path) -> bytes:
         return b""
     except OSError as error:
         raise InputError(f"cannot read labels from {path}: {error}") from error
+
+
+def _kinds(size: int, row: Mapping[str, str]) -> Kinds | None:
+    if row.get("special") is None or row.get("punctuation") is None:
+        return None
+    kinds = np.full(size, CONTENT, np.int8)
+    kinds[[int(place) for place in row["punctuation"].split()]] = PUNCTUATION
+    kinds[[int(place) for place in row["special"].split()] or [0]] = SPECIAL
+    return kinds
 
 
 def checked_name(annotator: str) -> str:

@@ -8,6 +8,7 @@ Only vectors of words that occur are kept. Nothing is ever unpickled.
 
 import gzip
 import importlib.util
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -121,14 +122,18 @@ def _of_file(path: Path, wanted: set[str]) -> WordVectors:
             _refuse(path, head)
             first, _, body = head.partition(b"\n")
             if (header := _header(first)) is None:
-                dim = len(first.split()) - 1
+                if (dim := len(first.split()) - 1) < 1:
+                    raise InputError(
+                        f"{path}:1: found {first[:40]!r}; wanted a word and its numbers, as in: "
+                        "word 0.1 -0.2 …"
+                    )
                 return _kept(_text(file, path, keys, dim, first=1), dim, path.name)
             count, dim = header
             file.readline()
             if _is_text(body, dim):
                 return _kept(_text(file, path, keys, dim, first=2), dim, path.name)
             return _kept(_binary(file, path, keys, dim, count), dim, path.name)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read word vectors from {path}: {reason}") from error
 
@@ -170,10 +175,10 @@ def _text(
         fields = line.rstrip().rsplit(b" ", dim)
         if len(fields) == 1 and not fields[0]:
             continue
-        if dim < 1 or len(fields) != dim + 1:
+        if len(fields) != dim + 1:
             raise InputError(
                 f"{path}:{number}: found {len(fields) - 1} numbers behind a word; wanted "
-                f"{dim or 'some'}, as in the first line: word 0.1 -0.2 …"
+                f"{dim}, as in the first line: word 0.1 -0.2 …"
             )
         if fields[0] not in keys:
             continue

@@ -1,0 +1,121 @@
+"""Check a run folder whole: what of it is as it was written, and what nobody can vouch for.
+
+A checksum tells damage, and files of another run. It is no signature: who changes a file can write
+a new checksum too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from headscope.core.whole_file import DRAFT
+from headscope.errors import RunFolderError
+from headscope.run.settings import fingerprint
+from headscope.run.store import MANIFEST, RESULTS, RunFolder, open_run
+
+OK, NOTE, BAD = "ok", "note", "BAD"
+Line = tuple[str, str, str]  # verdict, what was looked at, what was found
+FOLDERS = ("tables", "figures")  # that a report fills
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a folder is, or says that it is, one of a run."""
+    return any((Path(path) / name).is_file() for name in (MANIFEST, RESULTS))
+
+
+def check_folder(path: str | Path) -> Iterator[Line]:
+    """A line for each part of a run folder; nothing is written."""
+    folder = RunFolder(path)
+    try:
+        manifest = folder.manifest()
+    except RunFolderError as error:
+        yield BAD, "manifest", str(error).partition(";")[0]
+        yield NOTE, "the rest", "not checked: only the manifest says what belongs to the run"
+        return
+    if manifest is None:
+        yield BAD, "manifest", f"there is none: nothing says what {RESULTS} was computed from"
+    else:
+        yield from _manifest(manifest)
+    yield _results(folder, manifest)
+    if manifest is not None:
+        yield _shards(folder, manifest)
+    yield from _beside(folder)
+
+
+def _manifest(manifest: dict[str, Any]) -> Iterator[Line]:
+    yield OK, "manifest", "its checksum is that of its content"
+    named, own = manifest["fingerprint"], fingerprint(manifest["spec"])
+    if named == own:
+        yield OK, "spec", f"fingerprint {own[:12]}"
+    else:
+        yield BAD, "spec", f"its fingerprint is {own[:12]}, and the manifest names {named[:12]}"
+
+
+def _results(folder: RunFolder, manifest: dict[str, Any] | None) -> Line:
+    there = (folder.path / RESULTS).is_file()
+    digest = None if manifest is None else manifest.get("results_sha256")
+    if manifest is not None and not digest:
+        return NOTE, "results", _unfinished(folder, manifest)
+    found = f"{RESULTS} is gone" if not there else _wrong(folder, manifest)
+    if found:
+        return BAD, "results", found
+    return OK, "results", f"{RESULTS} has the recorded hash"
+
+
+def _unfinished(folder: RunFolder, manifest: dict[str, Any]) -> str:
+    if inside := sorted(folder.path.glob(f"*/*/{MANIFEST}")):
+        return f"of {len(inside)} runs; check each: headscope doctor {inside[0].parent}"
+    return f"the run is not finished; go on with it: {manifest.get('command') or 'its command'}"
+
+
+def _wrong(folder: RunFolder, manifest: dict[str, Any] | None) -> str:
+    """What is wrong with results that are there; "" for nothing."""
+    try:
+        run = open_run(folder.path)
+    except RunFolderError as error:
+        return str(error).partition(";")[0]
+    if manifest is None:
+        return f"{RESULTS} can be read; no hash of it is left"
+    if (of := str(run.tree.attrs.get("spec_fingerprint", ""))) != manifest["fingerprint"]:
+        return f"{RESULTS} is of another spec ({of[:12]})"
+    lacking = sorted({str(name) for name in manifest.get("analyses", ())} - set(run))
+    return f"{RESULTS} lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
+    folder.owner = manifest["fingerprint"]
+    whole, damaged = folder.shards()
+    wanted = manifest.get("shards", 0)
+    if damaged:
+        names = ", ".join(damaged[:3]) + (", …" if damaged[3:] else "")
+        return BAD, "shards", (
+            f"{len(damaged)} damaged or of another run ({names}); run the command again: they are "
+            "computed anew"
+        )  # fmt: skip
+    if not wanted:
+        return OK, "shards", "the run has none"
+    verdict = OK if len(whole) == wanted or manifest.get("results_sha256") else NOTE
+    return verdict, "shards", f"{len(whole)} of {wanted} there, each of this run and whole"
+
+
+def _beside(folder: RunFolder) -> Iterator[Line]:
+    """Tables, figures and pages have no hashes; they can be made again from the results."""
+    listed = folder.listed()
+    lost = [name for name in listed if not (folder.path / name).is_file()]
+    for what in FOLDERS:
+        own = [name for name in listed if name.startswith(f"{what}/")]
+        gone = [name for name in lost if name in own]
+        there = {f.relative_to(folder.path).as_posix() for f in (folder.path / what).rglob("*.*")}
+        others = len(there - set(own))
+        text = f"{len(own) - len(gone)} of {len(own)} listed files are there"
+        text += f", {others} that the run did not write" if others else ""
+        text += "; headscope report makes them again" if gone else ""
+        yield (NOTE if gone or others else OK), what, text
+    if (folder.path / "report.html").is_file():
+        yield OK, "report", "there; not hashed: headscope report makes it again from the results"
+    else:
+        yield NOTE, "report", f"there is none: headscope report {folder.path}"
+    if drafts := len(list(folder.path.rglob(DRAFT + "*"))):
+        yield NOTE, "drafts", f"{drafts}, of a process that was killed; the next run removes them"
