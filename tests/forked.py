@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
+from commands import environment, until
+
 QUIET = (ResourceWarning, ImportWarning, PendingDeprecationWarning, DeprecationWarning)
 LARGEST = 1 << 16  # bytes of a request
 _origin: list[socket.socket] = []
@@ -29,22 +31,23 @@ class Forked:
     """A process, as `subprocess.Popen` tells of one."""
 
     def __init__(self, args: list[str], cwd: Path, code: str | None) -> None:
-        self.told = [Path(tempfile.mkstemp()[1]) for _ in ("stdout", "stderr")]
+        self.folder = tempfile.TemporaryDirectory()
+        self.told = [Path(self.folder.name, name) for name in ("stdout", "stderr")]
+        for path in self.told:
+            path.touch()
         self.returncode: int | None = None
         _origin[0].send(pickle.dumps((args, str(cwd), code, [str(path) for path in self.told])))
         self.pid = pickle.loads(_origin[0].recv(LARGEST))
 
-    def _asked(self, options: int) -> int | None:
+    def poll(self) -> int | None:
         if self.returncode is None:
-            _origin[0].send(pickle.dumps((self.pid, options)))
+            _origin[0].send(pickle.dumps(self.pid))
             self.returncode = pickle.loads(_origin[0].recv(LARGEST))
         return self.returncode
 
-    def poll(self) -> int | None:
-        return self._asked(os.WNOHANG)
-
     def wait(self) -> int | None:
-        return self._asked(0)
+        until(lambda: self.poll() is not None, what="the process's end")
+        return self.returncode
 
     def send_signal(self, sign: int) -> None:
         os.kill(self.pid, sign)
@@ -65,8 +68,7 @@ def forked(*args: object, cwd: Path, code: str | None = None) -> Iterator[Forked
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for path in process.told:
-            path.unlink()
+        process.folder.cleanup()
 
 
 def begin() -> None:
@@ -80,6 +82,7 @@ def begin() -> None:
         _origin.append(ours)
         return
     try:
+        warnings.simplefilter("ignore")
         faulthandler.disable()
         os.dup2(theirs.detach(), 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
@@ -94,8 +97,8 @@ def _serve(asked: socket.socket) -> None:
         if not request:  # the tests are over
             return
         what = pickle.loads(request)
-        if isinstance(what[0], int):
-            pid, status = os.waitpid(*what)
+        if isinstance(what, int):
+            pid, status = os.waitpid(what, os.WNOHANG)
             asked.send(pickle.dumps(os.waitstatus_to_exitcode(status) if pid else None))
         elif pid := os.fork():
             asked.send(pickle.dumps(pid))
@@ -114,6 +117,7 @@ def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> Non
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         os.chdir(cwd)
+        os.environ.update(environment())  # for workers
         sys.argv = ["headscope", *args]
         warnings.resetwarnings()
         for kind in QUIET:

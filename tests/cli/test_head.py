@@ -11,10 +11,7 @@ from headscope.cli.options import head_named
 from headscope.core.head_labels import head_labels
 from headscope.errors import InputError
 from headscope.heads.head_card import card_text, head_card
-from report.synthetic import make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language, make_language_tree
-from report.synthetic_patterns import add_patterns
+from recorded import ALONE, BOTH, DECODER, LANGUAGE, hostile, recorded, with_maps
 
 HOSTILE = ["[CLS]", "\x1b[31mred", "a\nb", "\u202egnp", "\ud800", "[SEP]"]
 
@@ -22,7 +19,7 @@ HOSTILE = ["[CLS]", "\x1b[31mred", "a\nb", "\u202egnp", "\ud800", "[SEP]"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A folder as `atlas` leaves one, of made numbers."""
-    tree = add_patterns(add_language(make_tree(6, 12)))
+    tree = with_maps(recorded(6, 12, groups=BOTH))
     folder = tmp_path_factory.mktemp("run")
     tree.to_netcdf(folder / "atlas.nc", engine="h5netcdf")
     return folder
@@ -31,7 +28,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """The same of six heads: for what concerns the files, whatever they hold."""
-    tree = add_patterns(add_language(make_tree(2, 3)))
+    tree = with_maps(recorded(2, 3, groups=BOTH))
     folder = tmp_path_factory.mktemp("small")
     tree.to_netcdf(folder / "atlas.nc", engine="h5netcdf")
     return folder
@@ -65,14 +62,14 @@ def test_view_counts_the_same_way():
 
 
 def test_the_card_tells_labels_numbers_relations_maps_and_near_heads(headscope, run):
-    done = headscope("head", run, "L4H5")
+    done = headscope("head", run, "L3H1")
     assert (done.code, done.err) == (0, "")
-    tree = add_patterns(add_language(make_tree(6, 12)))
-    assert done.out.startswith("L4·H5 of e5-small: n = 26 documents\n\n1. ")
-    for label in head_labels(tree)[3, 4].labels:
+    tree = with_maps(recorded(6, 12, groups=BOTH))
+    assert done.out.startswith("L3·H1 of demo: n = 14 documents\n\n1. ")
+    for label in head_labels(tree)[2, 0].labels:
         assert label.label in done.out
     for words in (
-        "Best relations", "determiner → noun, 95 % [", "1 of 72 heads", "Classes of its maps",
+        "Best relations", "direct object → verb, 71 % [", "1 of 72 heads", "Classes of its maps",
         "Nearest heads", "Typical maps, of the classes", "diagonal, 90 % sure", "a → a  70 %",
         "\nEntropy ", "entropy, all tokens", "●",
     ):  # fmt: skip
@@ -115,9 +112,9 @@ def test_a_page_that_cannot_be_written_is_refused_in_words(headscope, small, tmp
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: add_patterns(make_tree(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
-        lambda: make_language_tree(2, 3, hostile=True),
-        lambda: add_inputs(add_language(make_tree(6, 12), hostile=True)),
+        lambda: with_maps(recorded(2, 3, model="\x1b[2Jm", sep_token="\x07"), tokens=HOSTILE),
+        lambda: hostile(recorded(2, 3, groups=LANGUAGE)),
+        lambda: hostile(recorded(6, 12, groups=BOTH)),
     ],
 )
 def test_nothing_of_a_card_can_steer_a_terminal(made, capsys):
@@ -136,17 +133,17 @@ def test_nothing_of_a_card_can_steer_a_terminal(made, capsys):
 @pytest.mark.parametrize(
     ("size", "options"),
     [
-        ((1, 1), {"groups": ()}), ((2, 2), {"decoder": True}), ((2, 2), {"documents": 1}),
+        ((1, 1), {"groups": ()}), ((2, 2), {"kind": DECODER}), ((2, 2), {"kind": ALONE}),
         ((1, 1), {}),
     ],
 )  # fmt: skip
 def test_a_card_of_little_is_short_and_not_wrong(size, options):
-    tree = make_tree(*size, **options)
+    tree = recorded(*size, **options)
     text = card_text(tree, head_card(tree, 0, 0))
     assert "nan" not in text
-    assert text.startswith("L1·H1 of e5-small")
+    assert text.startswith(f"L1·H1 of {tree.attrs['model']}")
 
 
 def test_an_unlabelled_head_says_so():
-    text = card_text(make_tree(1, 1, groups=()), head_card(make_tree(1, 1, groups=()), 0, 0))
+    text = card_text(recorded(1, 1, groups=()), head_card(recorded(1, 1, groups=()), 0, 0))
     assert text.splitlines()[2:] == ["unlabelled"]

@@ -147,7 +147,7 @@ def test_the_same_command_builds_again_what_was_deleted(command, headscope, desk
     for run in [file.parent for file in (desk / "run").rglob("atlas.nc")]:
         before = files(run)
         shutil.rmtree(run / "tables")
-        (run / "figures/b/c.svg").unlink()
+        (run / "figures/b/c.svg").rename(run / "figures/b/.part-0123")  # as of a killed report
         assert headscope(*given).code == 0
         after = files(run)
         assert after.keys() == before.keys()

@@ -10,8 +10,7 @@ from headscope.analyses.dependency.claims import claims as of_relations
 from headscope.analyses.frames.claims import claims as of_frames
 from headscope.core.head_labels import all_claims, head_labels, telling_heads
 from headscope.core.relation_names import arrow
-from report.synthetic import make_tree
-from report.synthetic_language import add_language, make_language_tree, with_weaker_rules
+from recorded import ALONE, BOTH, LANGUAGE, by_norm, changed, hostile, recorded
 
 D, H = "dependent_to_head", "head_to_dependent"
 
@@ -42,8 +41,16 @@ def test_relations_are_named_in_words_both_ways(label, direction, words):
     assert arrow(label, direction) == words
 
 
+def surpassing(tree):
+    """The run, with a head that finds antecedents better than the rules do."""
+    baseline = {f"baseline{end}": 0.1 for end in ("", "_ci_low", "_ci_high")}
+    ahead = {"advantage": 0.4, "advantage_ci_low": 0.3, "advantage_ci_high": 0.5}
+    best = {"best_accuracy": 0.5, "best_accuracy_ci_low": 0.4, "best_accuracy_ci_high": 0.6}
+    return changed(tree, "coreference", **baseline, **ahead, **best)
+
+
 def one_relation(tree, relation, **values):
-    """Writes numbers over one relation of a synthetic tree, and leaves all others without claim."""
+    """Writes numbers over one relation of a run, and leaves all others without claim."""
     dataset = tree["dependency"].to_dataset().copy(deep=True)
     dataset["advantage_ci_low"][...] = -1.0
     for name, value in values.items():
@@ -58,7 +65,7 @@ def planted(**more):
         "best_accuracy_ci_low": 0.84, "best_accuracy_ci_high": 0.88, "baseline": 0.40,
         "advantage_ci_low": 0.4, "count": 500,
     }  # fmt: skip
-    tree = make_language_tree(3, 4, groups=("dependency",))
+    tree = recorded(3, 4, groups=("dependency",))
     return one_relation(tree, "obj", **(numbers | more))
 
 
@@ -95,7 +102,7 @@ def test_nothing_is_told_of_a_head_that_does_not_clearly_beat_its_baseline(short
 
 @pytest.mark.parametrize("relation", ["all", "all_but_root_and_punctuation", "root", "punct"])
 def test_no_head_is_known_by_totals_root_or_punctuation(relation):
-    tree = make_language_tree(3, 4, groups=("dependency",))
+    tree = recorded(3, 4, groups=("dependency",))
     tree = one_relation(tree, relation, best_accuracy=0.9, baseline=0.1, advantage_ci_low=0.7)
     assert function_claims(tree) == []
 
@@ -110,7 +117,7 @@ def coreference(*, kind="all", **values):
         "baseline": [0.27, 0.40, 0.35], "advantage": [0.38, 0.25, 0.30],
         "advantage_ci_low": [0.35, 0.22, 0.27], "count": 1200,
     }  # fmt: skip
-    tree = make_language_tree(6, 12, groups=("coreference",))
+    tree = recorded(6, 12, groups=("coreference",))
     dataset = tree["coreference"].to_dataset().copy(deep=True)
     dataset["advantage_ci_low"][...] = -1.0
     for name, value in (numbers | values).items():
@@ -164,15 +171,15 @@ def test_heads_without_knowledge_get_next_to_no_coreference_claim():
 
 
 def test_a_frame_head_is_told_beside_chance_in_its_direction():
-    claims = function_claims(make_language_tree(6, 12, groups=("frames",)))
+    claims = function_claims(recorded(6, 12, groups=("frames",)))
     first = max(claims, key=lambda claim: claim.effect)
-    assert (first.layer, first.head) == (0, 1)
-    assert first.sentence.startswith("frame element → target, 21 % [")
+    assert (first.layer, first.head) == (5, 4)
+    assert first.sentence.startswith("frame element → target, 23 % [")
     assert " of its attention, chance " in first.sentence
 
 
 def test_a_frame_head_that_chance_explains_is_not_told():
-    tree = make_language_tree(6, 12, groups=("frames",))
+    tree = recorded(6, 12, groups=("frames",))
     dataset = tree["frames"].to_dataset().copy(deep=True)
     for name in ("p_value", "p_value_reversed"):
         dataset[name][...] = 0.06
@@ -181,13 +188,13 @@ def test_a_frame_head_that_chance_explains_is_not_told():
 
 
 def test_by_weighted_norm_accuracies_say_so_and_frames_have_no_scale():
-    claims = function_claims(with_weaker_rules(make_language_tree(6, 12, measure="weighted_norm")))
+    claims = function_claims(surpassing(by_norm(recorded(6, 12, groups=LANGUAGE))))
     assert {claim.kind for claim in claims} == {"dependency", "coreference"}
     assert all("(weighted norm)" in claim.sentence for claim in claims)
 
 
 def test_a_head_has_two_labels_of_relations_at_most_and_the_clearest():
-    tree = make_language_tree(6, 12)
+    tree = recorded(6, 12, groups=LANGUAGE)
     several = 0
     for place, found in head_labels(tree).items():
         own = [c for c in function_claims(tree) if (c.layer, c.head) == place]
@@ -200,17 +207,17 @@ def test_a_head_has_two_labels_of_relations_at_most_and_the_clearest():
 
 
 def test_language_joins_the_other_claims_and_the_telling_heads():
-    tree = with_weaker_rules(add_language(make_tree(6, 12)))
+    tree = surpassing(recorded(6, 12, groups=BOTH))
     assert {"dependency", "coreference", "frames"} <= {c.kind for c in all_claims(tree)}
     assert "dependency" in {claim.kind for claim in telling_heads(tree)}
 
 
 def test_one_document_tells_nothing_of_relations_and_mentions():
-    claims = function_claims(make_language_tree(6, 12, documents=1))
+    claims = function_claims(recorded(6, 12, kind=ALONE, groups=LANGUAGE))
     assert {claim.kind for claim in claims} <= {"frames"}
 
 
 def test_hostile_labels_can_be_written():
-    for claim in function_claims(make_language_tree(6, 12, hostile=True)):
+    for claim in function_claims(hostile(recorded(6, 12, groups=LANGUAGE))):
         claim.sentence.encode("utf-8")
         assert not any(ord(character) < 32 for character in claim.sentence)

@@ -16,15 +16,12 @@ from headscope.core.head_labels import head_labels
 from headscope.core.stored_maps import stored_inputs
 from headscope.errors import InputError
 from headscope.heads.head_card import card_json, head_card
-from report.synthetic import make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language, make_language_tree
-from report.synthetic_patterns import FIRST, SECOND, add_patterns
+from recorded import ALONE, BOTH, DECODER, FIRST, LANGUAGE, SECOND, hostile, recorded, with_maps
 
 
 @pytest.fixture(scope="module")
 def whole():
-    return add_inputs(add_language(make_tree(6, 12)))
+    return recorded(6, 12, groups=BOTH)
 
 
 def numbers_of(tree, layer, head):
@@ -35,7 +32,7 @@ def numbers_of(tree, layer, head):
 
 
 def test_a_number_stands_with_its_interval_and_its_place_among_the_heads():
-    tree = make_tree(2, 2, groups=("entropy",))
+    tree = recorded(2, 2, groups=("entropy",))
     for at, (value, place) in enumerate([(1.0, (0, 0)), (3.0, (0, 1)), (2.0, (1, 0)),
                                          (2.0, (1, 1))]):  # fmt: skip
         where = {"layer": place[0], "head": place[1], "query": "all"}
@@ -48,7 +45,7 @@ def test_a_number_stands_with_its_interval_and_its_place_among_the_heads():
 
 
 def test_a_head_without_a_number_has_no_rank_and_does_not_count_in_those_of_others():
-    tree = make_tree(2, 2, groups=("entropy",))
+    tree = recorded(2, 2, groups=("entropy",))
     plant(tree, "entropy", "entropy", np.nan, np.nan, np.nan, layer=0, head=0)
     missing, other = (numbers_of(tree, 0, head)["entropy.entropy.all"] for head in (0, 1))
     assert (missing.rank, missing.of) == (0, 3)
@@ -57,7 +54,7 @@ def test_a_head_without_a_number_has_no_rank_and_does_not_count_in_those_of_othe
 
 
 def test_one_head_alone_has_a_rank_and_no_percentile():
-    number = numbers_of(make_tree(1, 1, groups=("entropy",)), 0, 0)["entropy.entropy.all"]
+    number = numbers_of(recorded(1, 1, groups=("entropy",)), 0, 0)["entropy.entropy.all"]
     assert (number.rank, number.of) == (1, 1)
     assert np.isnan(number.percentile)
 
@@ -67,7 +64,7 @@ def test_one_head_alone_has_a_rank_and_no_percentile():
 
 def test_relations_are_those_farthest_above_their_baseline_by_a_search_through_all(whole):
     dataset = whole["dependency"].to_dataset()
-    for place in ((3, 1), (3, 4), (0, 0)):
+    for place in ((2, 1), (2, 0), (0, 0)):
         wanted = []
         for relation in dataset["relation"].values.tolist()[2:]:
             here = dataset.sel(relation=relation)
@@ -83,11 +80,11 @@ def test_relations_are_those_farthest_above_their_baseline_by_a_search_through_a
         assert [(r.relation, r.direction, r.rank) for r in found] == [
             row[1:] for row in sorted(wanted)[:5]
         ]
-    assert best_relations(whole, 3, 4)[0].rank == 1
+    assert best_relations(whole, 2, 0)[0].rank == 1
 
 
 def test_a_run_without_trees_has_no_relations():
-    assert best_relations(make_tree(2, 2), 0, 0) == []
+    assert best_relations(recorded(2, 2), 0, 0) == []
 
 
 # --- maps -----------------------------------------------------------------------------------
@@ -107,7 +104,7 @@ def test_links_are_the_largest_between_tokens_of_the_text_one_for_each_that_look
 
 
 def test_the_maps_of_the_classes_are_shown_where_the_run_kept_them():
-    maps = head_maps(add_inputs(add_language(add_patterns(make_tree(6, 12)))))
+    maps = head_maps(with_maps(recorded(groups=BOTH)))
     first, second = maps.of(2, 3)
     assert maps.source == "patterns"
     assert (first.tokens, first.kind, first.score) == (tuple(FIRST), "diagonal", 0.9)
@@ -149,9 +146,8 @@ def test_else_inputs_whose_shares_are_nearest_to_the_means_by_loops(whole):
 
 
 def test_a_run_that_kept_no_maps_has_none():
-    maps = head_maps(make_tree(2, 2))
+    maps = head_maps(recorded(2, 2))
     assert (maps.source, maps.of(0, 0)) == ("", [])
-    assert head_maps(add_patterns(make_tree(2, 2), maps=False)).source == ""
 
 
 # --- the whole ------------------------------------------------------------------------------
@@ -166,11 +162,11 @@ def test_a_head_that_is_not_there_is_refused_with_those_that_are(whole, place):
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: make_tree(2, 3, groups=()),
-        lambda: make_tree(2, 3, decoder=True),
-        lambda: make_tree(2, 3, documents=1),
-        lambda: make_language_tree(2, 3, hostile=True),
-        lambda: add_patterns(make_tree(2, 3)),
+        lambda: recorded(2, 3, groups=()),
+        lambda: recorded(2, 3, kind=DECODER),
+        lambda: recorded(2, 3, kind=ALONE),
+        lambda: hostile(recorded(2, 3, groups=LANGUAGE)),
+        lambda: with_maps(recorded(2, 3)),
     ],
 )
 def test_a_card_is_made_from_whatever_there_is_and_its_json_holds_no_nan(made):
@@ -182,16 +178,16 @@ def test_a_card_is_made_from_whatever_there_is_and_its_json_holds_no_nan(made):
 
 
 def test_the_json_tells_the_numbers_of_the_run(whole):
-    told = card_json(whole, head_card(whole, 3, 4))
-    share = whole["surface"].attention.sel(target="cls")[3, 4]
+    told = card_json(whole, head_card(whole, 2, 0))
+    share = whole["surface"].attention.sel(target="cls")[2, 0]
     number = next(n for n in told["numbers"] if n["key"] == "surface.attention.cls")
     assert number["value"] == pytest.approx(float(share))
     assert number["analysis"] == "surface"
-    labels = head_labels(whole)[3, 4].labels
+    labels = head_labels(whole)[2, 0].labels
     assert [label["text"] for label in told["labels"]] == [label.label for label in labels]
     assert "dependency" in {label["analysis"] for label in told["labels"]}
     js = whole["divergence"].js.values
-    unit = 3 * 12 + 4
+    unit = 2 * 12
     nearest = told["nearest"][0]
     others = np.delete(js[unit], unit)
     assert nearest["value"] == pytest.approx(others.min())
@@ -201,7 +197,7 @@ def test_the_json_tells_the_numbers_of_the_run(whole):
 
 
 def test_shares_of_classes_are_on_the_card():
-    tree = add_patterns(make_tree(2, 2), shares={(0, 1): {"block": (0.6, 0.55, 0.65)}})
+    tree = with_maps(recorded(2, 2), shares={(0, 1): {"block": (0.6, 0.55, 0.65)}})
     card = head_card(tree, 0, 1)
     assert tuple(card.data["classes"]["block"].values()) == (0.6, 0.55, 0.65)
     assert isinstance(tree["patterns"], xr.DataTree)

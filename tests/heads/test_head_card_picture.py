@@ -11,15 +11,12 @@ from headscope.draw.saving import picture_bytes
 from headscope.draw.style import DOUBLE, LIGHT
 from headscope.heads.figure import draw_head_card
 from headscope.heads.head_card import head_card
-from report.synthetic import make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language, make_language_tree
-from report.synthetic_patterns import add_patterns
+from recorded import ALONE, BOTH, DECODER, LANGUAGE, hostile, recorded, with_maps
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return add_inputs(add_language(make_tree(6, 12)))
+    return recorded(6, 12, groups=BOTH)
 
 
 def words(figure):
@@ -31,11 +28,11 @@ def strips(figure):
 
 
 def test_the_figure_says_what_the_card_says(tree):
-    card = head_card(tree, 3, 4)
+    card = head_card(tree, 2, 0)
     figure = draw_head_card(tree, card)
     shown = words(figure)
-    assert shown[0] == "L4·H5"
-    assert shown[1] == "e5-small, n = 26 documents, 4,658 tokens"
+    assert shown[0] == "L3·H1"
+    assert shown[1] == "demo, n = 14 documents, 6,408 tokens"
     assert shown[2 : 2 + len(card.labels.labels)] == [label.label for label in card.labels.labels]
     numbers = {n.metric.key: n for n in card.numbers}
     first = card.data["relations"][0]
@@ -47,7 +44,7 @@ def test_the_figure_says_what_the_card_says(tree):
 
 
 def test_each_strip_has_all_heads_and_this_one_with_its_interval(tree):
-    card = head_card(tree, 3, 4)
+    card = head_card(tree, 2, 0)
     figure = draw_head_card(tree, card)
     at = words(figure).index("entropy, all tokens")
     names = [text for text in words(figure) if text in {n.metric.label for n in card.numbers}]
@@ -56,17 +53,17 @@ def test_each_strip_has_all_heads_and_this_one_with_its_interval(tree):
     every, band, own = axes.collections
     drawn = sorted(path.vertices[0, 0] for path in every.get_paths())
     assert drawn == pytest.approx(sorted(entropy.entropy.values.ravel()))
-    assert own.get_paths()[0].vertices[0, 0] == pytest.approx(float(entropy.entropy[3, 4]))
+    assert own.get_paths()[0].vertices[0, 0] == pytest.approx(float(entropy.entropy[2, 0]))
     assert to_hex(own.get_color()[0]) == LIGHT["vermillion"]
     ends = band.get_paths()[0].vertices[:, 0]
-    low, high = float(entropy.entropy_ci_low[3, 4]), float(entropy.entropy_ci_high[3, 4])
+    low, high = float(entropy.entropy_ci_low[2, 0]), float(entropy.entropy_ci_high[2, 0])
     assert (ends.min(), ends.max()) == pytest.approx((low, high))
     assert axes.get_xlim()[1] >= high
     assert at > 0
 
 
 def test_maps_name_their_tokens(tree):
-    card = head_card(tree, 3, 4)
+    card = head_card(tree, 2, 0)
     maps = [axes for axes in draw_head_card(tree, card).axes if axes.axison]
     assert len(maps) == len(card.maps) == 3
     for axes, one in zip(maps, card.maps, strict=True):
@@ -75,8 +72,8 @@ def test_maps_name_their_tokens(tree):
 
 
 def test_a_map_has_the_shades_of_the_roots_of_its_weights():
-    card = head_card(add_patterns(make_tree(2, 2)), 0, 0)
-    axes = next(a for a in draw_head_card(add_patterns(make_tree(2, 2)), card).axes if a.axison)
+    card = head_card(with_maps(recorded(2, 2)), 0, 0)
+    axes = next(a for a in draw_head_card(with_maps(recorded(2, 2)), card).axes if a.axison)
     one = card.maps[0]
     levels = steps_of(np.sqrt(one.weights), 1.0)
     found = {shade for _, shade in painted(axes)}
@@ -87,13 +84,13 @@ def test_a_map_has_the_shades_of_the_roots_of_its_weights():
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: make_tree(1, 1, groups=()),
-        lambda: make_tree(2, 2, decoder=True),
-        lambda: make_tree(2, 2, documents=1),
-        lambda: make_tree(1, 1),
-        lambda: make_language_tree(2, 3, hostile=True),
-        lambda: add_patterns(
-            make_tree(2, 3, model="$x^2$\x1b"), tokens=["$a$", "\u202eb", "\x00", "橋"]
+        lambda: recorded(1, 1, groups=()),
+        lambda: recorded(2, 2, kind=DECODER),
+        lambda: recorded(2, 2, kind=ALONE),
+        lambda: recorded(1, 1),
+        lambda: hostile(recorded(2, 3, groups=LANGUAGE)),
+        lambda: with_maps(
+            recorded(2, 3, model="$x^2$\x1b"), tokens=["$a$", "\u202eb", "\x00", "橋"]
         ),
     ],
 )
@@ -111,5 +108,5 @@ def test_the_same_head_gives_the_same_bytes(tree):
 
 
 def test_an_unlabelled_head_says_what_stands_out_most():
-    made = make_tree(1, 1, groups=())
+    made = recorded(1, 1, groups=())
     assert words(draw_head_card(made, head_card(made, 0, 0)))[2] == "unlabelled"

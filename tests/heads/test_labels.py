@@ -9,14 +9,12 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from heads.test_notable_heads import plant, quiet_tree
+from heads.test_functions import surpassing
+from heads.test_notable_heads import QUIET, plant, quiet_tree
 from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
 from headscope.heads.tables import head_table, label_table, write_tables
-from report.synthetic import make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language, make_language_tree, with_weaker_rules
-from report.synthetic_patterns import add_patterns
+from recorded import BOTH, DECODER, LANGUAGE, hostile, recorded, with_maps
 
 NONE = np.nan
 
@@ -119,7 +117,7 @@ def test_much_weight_and_little_norm_make_a_sink_and_not_a_second_label():
                            "0.06]"]  # fmt: skip
     (label,) = head_labels(tree)[0, 0].labels
     assert (label.kind, label.name, label.analysis) == ("sink", "attention sink on [SEP]", "norms")
-    assert (label.value, label.low, label.high, label.n) == (0.80, 0.79, 0.81, 26)
+    assert (label.value, label.low, label.high, label.n) == (0.80, 0.79, 0.81, 14)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +158,7 @@ def test_the_tokenizer_says_what_its_tokens_are_called():
 
 
 def test_a_decoder_has_its_first_token_and_no_special_ones():
-    tree = quiet_tree(decoder=True)
+    tree = quiet_tree(kind=DECODER)
     plant(tree, "surface", "attention", 0.83, 0.82, 0.84, layer=0, head=0, target="first")
     assert texts(tree) == ["first token 83 % [82, 84]"]
     with_cls = with_share("first", 0.83, 0.82, 0.84)
@@ -183,7 +181,7 @@ def kinds_of_words(values, *, group="features", dim="feature", choice="negation"
         },
         coords={"layer": [0, 1], "head": [0, 1], dim: [choice]},
     )
-    tree = make_tree(2, 2, groups=())
+    tree = recorded(2, 2, groups=())
     tree[group] = xr.DataTree(dataset)
     return tree
 
@@ -221,7 +219,7 @@ def test_most_of_the_attention_from_subject_to_verb_is_told(value, passed):
 def test_a_position_explains_a_pair_of_words():
     pairs = kinds_of_words([0.6, 0.1, 0.1, 0.1], group="pairs", dim="pair",
                            choice="subject_to_verb")  # fmt: skip
-    tree = make_tree(2, 2, groups=("surface",))
+    tree = recorded(2, 2, groups=("surface",))
     plant(tree, "surface", "attention", 0.04, 0.03, 0.05)
     tree["pairs"] = pairs["pairs"]
     assert texts(tree) == ["subject to verb, 60 % [59, 61], mean head 22 %"]
@@ -234,7 +232,7 @@ def test_a_position_explains_a_pair_of_words():
 
 def test_a_class_that_most_maps_have_is_told_unless_a_target_says_it():
     shares = {(0, 0): {"vertical": (0.9, 0.88, 0.92)}, (0, 1): {"block": (0.6, 0.55, 0.65)}}
-    tree = add_patterns(quiet_tree(), shares=shares)
+    tree = with_maps(quiet_tree(), shares=shares)
     assert texts(tree) == ["vertical: 90 % [88, 92] of maps"]
     assert texts(tree, 0, 1) == ["block: 60 % [55, 65] of maps"]
     told = norms(with_share("sep", 0.80, 0.79, 0.81, tree=tree), 9, 9, 1)
@@ -245,7 +243,7 @@ def test_a_class_that_most_maps_have_is_told_unless_a_target_says_it():
 
 def test_the_look_of_maps_is_told_last_and_hides_nothing():
     shares = {(0, 0): {"vertical": (0.9, 0.88, 0.92)}}
-    tree = with_share("cls", 0.45, 0.44, 0.46, tree=add_patterns(quiet_tree(), shares=shares))
+    tree = with_share("cls", 0.45, 0.44, 0.46, tree=with_maps(quiet_tree(), shares=shares))
     found = head_labels(norms(tree, 9, 9, 1))[0, 0]
     assert found.text == "vertical: 90 % [88, 92] of maps"
     assert found.closest.sentence.startswith("gives [CLS] 45 % [44, 46] of its attention")
@@ -258,13 +256,13 @@ def test_the_look_of_maps_is_told_last_and_hides_nothing():
 @pytest.mark.parametrize(("low", "passed"), [(0.5, False), (0.5001, True), (NONE, False)])
 def test_a_class_needs_more_than_half_of_the_maps(low, passed):
     high = NONE if np.isnan(low) else 0.7
-    tree = add_patterns(quiet_tree(), shares={(0, 0): {"block": (0.6, low, high)}})
+    tree = with_maps(quiet_tree(), shares={(0, 0): {"block": (0.6, low, high)}})
     assert bool(texts(tree)) is passed
 
 
 @pytest.mark.parametrize(("low", "passed"), [(0.5, False), (0.51, True), (NONE, True)])
 def test_nothing_is_said_of_maps_that_the_classifier_is_not_sure_of(low, passed):
-    tree = add_patterns(quiet_tree(), shares={(0, 0): {"block": (0.6, 0.55, 0.65)}})
+    tree = with_maps(quiet_tree(), shares={(0, 0): {"block": (0.6, 0.55, 0.65)}})
     high = NONE if np.isnan(low) else 0.7
     plant(tree, "patterns", "confidence", 0.6, low, high, layer=0, head=0)
     assert bool(texts(tree)) is passed
@@ -273,7 +271,7 @@ def test_nothing_is_said_of_maps_that_the_classifier_is_not_sure_of(low, passed)
 
 def test_the_class_that_takes_what_others_leave_is_no_label():
     shares = {(0, 0): {"heterogeneous": (0.99, 0.98, 1.0)}}
-    assert texts(add_patterns(quiet_tree(), shares=shares)) == []
+    assert texts(with_maps(quiet_tree(), shares=shares)) == []
 
 
 # --- all together ---------------------------------------------------------------------------
@@ -292,7 +290,7 @@ def test_a_head_without_labels_says_so_and_what_comes_closest():
 
 @pytest.mark.parametrize("groups", [(), ("surface",), ("entropy",), ("norms",), ("divergence",)])
 def test_absent_groups_leave_fewer_labels_and_no_error(groups):
-    tree = make_tree(3, 4, groups=groups)
+    tree = recorded(3, 4, groups=groups)
     assert list(head_labels(tree)) == [(layer, head) for layer in range(3) for head in range(4)]
     if "surface" not in groups and "entropy" not in groups:
         assert {found.text for found in head_labels(tree).values()} == {UNLABELLED}
@@ -308,7 +306,7 @@ def test_a_head_of_which_nothing_is_known_is_unlabelled():
 
 
 def test_labels_come_strongest_first_a_handful_at_most_and_always_the_same():
-    tree = add_language(make_tree(6, 12))
+    tree = recorded(6, 12, groups=BOTH)
     first, again = head_labels(tree), head_labels(tree)
     assert first == again
     sizes = set()
@@ -321,7 +319,7 @@ def test_labels_come_strongest_first_a_handful_at_most_and_always_the_same():
 
 
 def test_every_label_passes_its_rule_by_its_lower_end():
-    tree = with_weaker_rules(add_patterns(add_language(make_tree())))
+    tree = surpassing(with_maps(recorded(groups=BOTH)))
     kinds = set()
     for found in head_labels(tree).values():
         for label in found.labels:
@@ -343,7 +341,7 @@ def test_every_rule_says_its_number_threshold_and_source():
 
 
 def test_views_call_a_head_by_its_labels_in_short():
-    tree = add_language(quiet_tree())
+    tree = quiet_tree((*QUIET, "dependency", "coreference"))
     with_share("next", 0.80, 0.79, 0.81, tree=tree)
     labels, found = run_labels(tree), head_labels(tree)
     assert [len(row) for row in labels] == [4] * 4
@@ -356,12 +354,12 @@ def test_views_call_a_head_by_its_labels_in_short():
 def test_short_labels_are_short():
     shorts = {
         label.kind: label.short
-        for found in head_labels(with_weaker_rules(add_language(make_tree()))).values()
+        for found in head_labels(surpassing(recorded(groups=BOTH))).values()
         for label in found.labels
     }
     sink = next(
         label
-        for found in head_labels(make_tree()).values()
+        for found in head_labels(recorded()).values()
         for label in found.labels
         if label.kind == "sink"
     )
@@ -393,10 +391,10 @@ def test_the_table_of_labels_has_a_row_for_each_with_its_numbers():
     assert (row["value"], row["ci_low"], row["ci_high"]) == (0.80, 0.79, 0.81)
     assert row["reference"] == pytest.approx((15 * 0.04 + 0.80) / 16)
     assert row["effect"] == pytest.approx((0.79 - row["reference"]) / (1 - row["reference"]))
-    assert (row["n"], row["analysis"]) == (26, "norms")
+    assert (row["n"], row["analysis"]) == (14, "norms")
 
 
-@pytest.mark.parametrize("made", [quiet_tree, lambda: add_language(make_tree(2, 3))])
+@pytest.mark.parametrize("made", [quiet_tree, lambda: recorded(2, 3, groups=BOTH)])
 def test_both_tables_are_written_also_where_no_head_has_a_label(made, tmp_path):
     tree = made()
     write_tables(tree, tmp_path)
@@ -407,7 +405,7 @@ def test_both_tables_are_written_also_where_no_head_has_a_label(made, tmp_path):
 
 
 def test_hostile_relations_make_labels_that_any_file_can_hold():
-    tree = add_inputs(make_language_tree(6, 12, hostile=True))
+    tree = hostile(recorded(6, 12, groups=LANGUAGE))
     for found in head_labels(tree).values():
         found.text.encode("utf-8")
         assert not any(ord(sign) < 32 for sign in found.text)

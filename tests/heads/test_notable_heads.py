@@ -9,11 +9,13 @@ from headscope.core.head_attention import CLARK_BROAD_NATS, head_roles
 from headscope.core.head_labels import all_claims, telling_heads, unclaimed_words
 from headscope.core.head_metrics import head_metrics
 from headscope.core.results import head_name
-from report.synthetic import UNIFORM, make_tree
+from recorded import ALONE, DECODER, changed, recorded
+
+QUIET = ("surface", "entropy", "norms")
 
 
 def plant(tree, group, variable, value, low, high, **where):
-    """Writes one estimate into a copy of the group of a synthetic tree."""
+    """Writes one estimate into a copy of a group; entropies also as shares of the uniform one."""
     dataset = tree[group].to_dataset().copy(deep=True)
     for name, number in (
         (variable, value),
@@ -21,16 +23,19 @@ def plant(tree, group, variable, value, low, high, **where):
         (f"{variable}_ci_high", high),
     ):
         dataset[name].loc[where] = number
+        if variable == "entropy":
+            dataset[f"relative_{name}"].loc[where] = number / float(dataset["uniform"])
     tree[group].dataset = dataset
     return tree
 
 
-def quiet_tree(**more):
+def quiet_tree(groups=QUIET, **more):
     """A run in which no head stands out: every share the same, every entropy in the middle."""
-    tree = make_tree(4, 4, groups=("surface", "entropy", "norms"), **more)
-    for target in tree["surface"]["target"].values:
-        if np.isfinite(tree["surface"]["attention"].sel(target=target)).any():
-            plant(tree, "surface", "attention", 0.04, 0.03, 0.05, target=target)
+    tree = changed(recorded(4, 4, groups, **more), "entropy", uniform=4.28)
+    for variable, dim in (("attention", "target"), ("word_attention", "word_kind")):
+        for choice in tree["surface"][dim].values:
+            if np.isfinite(tree["surface"][variable].sel({dim: choice})).any():
+                plant(tree, "surface", variable, 0.04, 0.03, 0.05, **{dim: choice})
     return plant(tree, "entropy", "entropy", 3.0, 2.9, 3.1)
 
 
@@ -102,7 +107,7 @@ def test_a_share_below_one_half_is_claimed_beside_what_is_ordinary_and_makes_no_
 
 
 def test_no_head_is_told_twice():
-    told = [(claim.layer, claim.head) for claim in telling_heads(make_tree(), count=100)]
+    told = [(claim.layer, claim.head) for claim in telling_heads(recorded(), count=100)]
     assert len(told) == len(set(told))
 
 
@@ -124,7 +129,8 @@ def test_an_unremarkable_model_has_nothing_to_tell():
 
 
 def test_a_decoder_is_told_by_its_first_token_and_never_by_missing_specials():
-    tree = make_tree(6, 12, decoder=True)
+    tree = recorded(6, 12, kind=DECODER)
+    plant(tree, "surface", "attention", 0.83, 0.82, 0.84, layer=0, head=0, target="first")
     kinds = {claim.kind for claim in all_claims(tree)}
     assert "first" in kinds
     assert not kinds & {"cls", "sep"}
@@ -132,11 +138,11 @@ def test_a_decoder_is_told_by_its_first_token_and_never_by_missing_specials():
 
 
 def test_an_encoder_is_told_by_its_classification_token_not_by_position():
-    assert "first" not in {claim.kind for claim in all_claims(make_tree())}
+    assert "first" not in {claim.kind for claim in all_claims(recorded())}
 
 
 def test_a_single_document_gives_sentences_without_intervals_and_no_label():
-    tree = make_tree(documents=1)
+    tree = recorded(kind=ALONE)
     sentences = [claim.sentence for claim in all_claims(tree)]
     assert sentences
     assert telling_heads(tree) == []
@@ -144,13 +150,13 @@ def test_a_single_document_gives_sentences_without_intervals_and_no_label():
         "Values are shown, and nothing is claimed of any head: a label needs an interval, an "
         "interval at least 5 documents, and this run read 1 document."
     )
-    assert unclaimed_words(make_tree()) == ""
+    assert unclaimed_words(recorded()) == ""
     assert not any("nan" in sentence or "[9" in sentence for sentence in sentences)
 
 
 @pytest.mark.parametrize("groups", [(), ("entropy",), ("surface",), ("norms",), ("divergence",)])
 def test_missing_groups_leave_fewer_claims_and_no_error(groups):
-    tree = make_tree(3, 4, groups=groups)
+    tree = recorded(3, 4, groups=groups)
     assert len(telling_heads(tree)) <= 12
     assert head_roles(tree).shape == (3, 4)
 
@@ -172,16 +178,17 @@ def test_a_role_asks_for_the_lower_end_of_the_interval_and_clark_for_the_value()
 
 def test_clarks_own_entropy_threshold_can_be_asked_for():
     tree = plant(quiet_tree(), "entropy", "entropy", 3.82, 3.8, 3.84, layer=0, head=0, query="all")
-    assert 0.9 * UNIFORM > 3.82
+    uniform = float(tree["entropy"]["uniform"])
+    assert 0.9 * uniform > 3.82
     assert head_roles(tree)[0, 0] == "other"
     assert head_roles(tree, broad_nats=CLARK_BROAD_NATS)[0, 0] == "other"  # 3.8 is not above it
     assert head_roles(tree, broad_nats=CLARK_BROAD_NATS, by_value=True)[0, 0] == "broad"
 
 
 def test_every_number_per_head_is_found_once_and_named():
-    metrics = head_metrics(make_tree(2, 3))
+    metrics = head_metrics(recorded(2, 3))
     keys = [metric.key for metric in metrics]
     assert len(keys) == len(set(keys))
     assert {"surface.attention.previous", "norms.value_norm_cv"} <= set(keys)
     assert all(metric.estimate.value.shape == (2, 3) and metric.label for metric in metrics)
-    assert all(metric.n == 26 for metric in metrics)
+    assert all(metric.n == 14 for metric in metrics)

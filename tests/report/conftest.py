@@ -8,10 +8,7 @@ import pytest
 import xarray as xr
 
 from headscope.report.build import build_report, render
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
-from report.synthetic_patterns import add_patterns
+from recorded import ALL, BOTH, hostile, manifest_of, recorded, with_pair
 
 EVIL = [
     "</script><img src=x onerror=alert(1)>", "<!--<script>", "{{7*7}}", '","start":null,"',
@@ -28,8 +25,16 @@ def no_pictures(monkeypatch):
 
 def whole_run() -> xr.DataTree:
     """A run with everything, of fifty relations."""
-    tree = add_language(make_tree(), relations=50)
-    return add_patterns(add_inputs(tree), maps=False)
+    tree = recorded(12, 12, ALL)
+    relations, patterns = tree["dependency"].to_dataset(), tree["patterns"].to_dataset()
+    more = relations.isel(relation=slice(4, 27))
+    more = more.assign_coords(relation=[f"x:made_up_{at}" for at in range(23)])
+    tree["dependency"].dataset = xr.concat(
+        [relations, more], "relation", data_vars="minimal", coords="minimal", compat="override"
+    )
+    maps = [name for name in patterns.variables if str(name).startswith("typical")]
+    tree["patterns"].dataset = patterns.drop_vars(maps)
+    return with_pair(tree)
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +46,13 @@ def whole() -> xr.DataTree:
 @pytest.fixture(scope="session")
 def whole_page(whole, made_once) -> str:
     """Its page, with all pictures."""
-    return made_once("whole.html", lambda: render(whole, make_manifest(whole)))
+    return made_once("whole.html", lambda: render(whole, manifest_of(whole)))
 
 
 @pytest.fixture(scope="session")
 def hostile_tree() -> xr.DataTree:
     """A run whose inputs and relations have hostile words."""
-    return add_inputs(add_language(make_tree(6, 12), hostile=True), pair=HOSTILE)
+    return hostile(recorded(groups=BOTH), tokens=HOSTILE)
 
 
 @pytest.fixture(scope="session")
@@ -57,5 +62,5 @@ def hostile_report(hostile_tree, tmp_path_factory) -> Path:
         patch.setattr("headscope.report.build.pictures", dict)
         patch.setattr("headscope.report.build.save_figures", lambda *_, **__: [])
         return build_report(
-            hostile_tree, make_manifest(hostile_tree), tmp_path_factory.mktemp("report")
+            hostile_tree, manifest_of(hostile_tree), tmp_path_factory.mktemp("report")
         )

@@ -10,8 +10,7 @@ import pytest
 from headscope.analyses.patterns.typical_maps import head_maps
 from headscope.heads.head_card import head_card
 from headscope.report.card_page import LEVELS, build_card
-from report.synthetic import make_tree
-from report.synthetic_patterns import add_patterns
+from recorded import recorded, with_maps
 
 EVIL = ["[CLS]", "</script><img src=x onerror=alert(1)>", "\u202egnp", "\ud800", "[SEP]"]
 
@@ -29,7 +28,7 @@ def report(hostile_report):
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The card of L2·H3, by classes of maps, as a page of its own."""
-    tree = add_patterns(make_tree(3, 4, model="<b>m</b>"), tokens=EVIL)
+    tree = with_maps(recorded(3, 4, model="<b>m</b>"), tokens=EVIL)
     return build_card(tree, head_card(tree, 1, 2), tmp_path_factory.mktemp("card") / "card.html")
 
 
@@ -66,7 +65,7 @@ def test_an_address_opens_the_card_in_the_place_of_the_report(opened, report):
     page.evaluate("location.hash = 'table'")
     page.locator("#card").wait_for(state="hidden")
     assert page.locator("#table").is_visible()
-    assert page.title() == "e5-small: what every head does"
+    assert page.title() == "demo: what every head does"
 
 
 @pytest.mark.parametrize("address", ["#L0H1", "#L7H1", "#L1H13", "#L1", "#<img src=x>", "#%00"])

@@ -15,16 +15,13 @@ from headscope.heads.head_card import head_card
 from headscope.report import card_page as module
 from headscope.report.build import render
 from headscope.report.card_page import LEVELS, build_card, cards, render_card
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
-from report.synthetic_patterns import add_patterns
+from recorded import BOTH, manifest_of, recorded, with_maps
 from report.test_report_html import HOSTILE, Page
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return add_inputs(add_language(make_tree(6, 12)))
+    return recorded(6, 12, groups=BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -63,22 +60,21 @@ def test_fewer_maps_are_held_where_there_is_no_room(tree, held, monkeypatch):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_run_without_maps_relations_and_divergence_has_cards_all_the_same():
-    held = cards(make_tree(2, 3, groups=("entropy",)))
+    held = cards(recorded(2, 3, groups=("entropy",)))
     assert held["maps"] is None
     assert held["nearest"] == held["relations"] == [[]] * 6
-    assert 'id="card"' in render(make_tree(2, 3, groups=("entropy",)), {})
+    assert 'id="card"' in render(recorded(2, 3, groups=("entropy",)), {})
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_cards_add_a_third_of_a_megabyte_at_most_to_a_report_of_144_heads():
     rng = np.random.default_rng(0)
     tokens = [f"token{at}" for at in range(39)]
-    tree = add_patterns(add_language(make_tree()), tokens=tokens)
+    tree = with_maps(recorded(12, 12, BOTH), tokens=tokens)
     patterns = tree["patterns"].to_dataset().copy(deep=True)
-    maps = rng.dirichlet(np.full(39, 0.05), patterns["typical"].shape[:-1])
-    patterns["typical"][...] = np.where(np.isfinite(patterns["typical"]), maps, np.nan)
+    patterns["typical"][:, :, 0, :39, :39] = rng.dirichlet(np.full(39, 0.05), (12, 12, 39))
     tree["patterns"].dataset = patterns
-    html = render(tree, make_manifest(tree))
+    html = render(tree, manifest_of(tree))
     held = data_of(html)
     ours = {name: held[name] for name in ("cards", "labels", "closest", "rules")}
     ours["rank"] = [metric["rank"] for metric in held["metrics"]]
@@ -112,7 +108,7 @@ def test_the_page_of_a_head_holds_its_card_and_those_of_all(tree, plain, tmp_pat
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name):
-    tree = add_patterns(make_tree(2, 3, model=name, sep_token=name[:20]), tokens=[name, "b"])
+    tree = with_maps(recorded(2, 3, model=name, sep_token=name[:20]), tokens=[name, "b"])
     html = render_card(tree, head_card(tree, 0, 0))
     html.encode("utf-8", errors="backslashreplace")
     page = Page(html)

@@ -17,15 +17,13 @@ from headscope.report import example_views as module
 from headscope.report.build import render
 from headscope.report.example_views import example_views
 from headscope.views.view_page import build_page, page_script, page_style
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_examples import add_inputs
-from report.synthetic_language import add_language
+from recorded import BOTH, manifest_of, recorded, with_pair
 from views.made import read_back
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return add_inputs(add_language(make_tree(6, 12)))
+    return with_pair(recorded(groups=BOTH))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def html(tree):
     """The report without pictures, which have no part in the views."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("headscope.report.build.pictures", dict)
-        return render(tree, make_manifest(tree))
+        return render(tree, manifest_of(tree))
 
 
 def views(html):
@@ -98,7 +96,7 @@ def test_a_pair_keeps_its_boundary(tree):
 
 def test_inputs_beyond_the_room_are_left_out_and_no_head_is_opened_there(tree, monkeypatch):
     whole = example_views(tree, model="m")
-    assert len(whole.texts) == 7
+    assert len(whole.texts) == 5
     monkeypatch.setattr(module, "ROOM", 1)
     one = example_views(tree, model="m")
     assert len(one.texts) == len(one.data["pages"]) == 1
@@ -114,7 +112,8 @@ def test_long_texts_are_named_by_their_beginning():
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_run_of_an_older_version_has_a_report_without_views():
-    old = add_language(make_tree(6, 12))
+    old = recorded(groups=BOTH)
+    old["examples"].dataset = old["examples"].to_dataset().drop_dims(["input", "token"])
     html = render(old, {})
     assert 'id="views"' not in html
     assert 'data-look="' not in html

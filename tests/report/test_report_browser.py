@@ -5,19 +5,17 @@ from __future__ import annotations
 import pytest
 
 from headscope.report.build import build_report
-from report.synthetic import make_manifest, make_tree
-from report.synthetic_language import add_language
+from recorded import BOTH, hostile, manifest_of, recorded
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """A report with hostile names, without pictures."""
-    hostile = "<img src=x onerror=alert(1)></script>"
-    tree = make_tree(6, 12, model=hostile, sep_token="</s>")
-    tree = add_language(tree, hostile=True)
+    evil = "<img src=x onerror=alert(1)></script>"
+    tree = hostile(recorded(groups=BOTH, model=evil, sep_token="</s>"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("headscope.report.build.pictures", dict)
-        return build_report(tree, make_manifest(tree), tmp_path_factory.mktemp("report"))
+        return build_report(tree, manifest_of(tree), tmp_path_factory.mktemp("report"))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ def test_sorting_a_column_orders_its_numbers(opened):
     assert values[0] > 0.9
     page.get_by_role("button", name="to previous token").press("Enter")
     assert page.locator("#heads th[aria-sort]").get_attribute("aria-sort") == "ascending"
-    page.get_by_role("button", name="Head", exact=False).first.click()
+    page.locator("#heads").get_by_role("button", name="Head").first.click()
     assert names(page)[:2] == ["L1·H1", "L1·H2"]
 
 
@@ -60,19 +58,19 @@ def test_filtering_finds_a_layer_and_a_label(opened):
     page = opened()
     page.fill("#search", "L1")
     assert page.locator("#heads tbody tr:visible").count() == 12
-    page.fill("#search", "previous")
+    page.fill("#search", "few tokens")
     shown = page.locator("#heads tbody tr:visible td:nth-child(2)").all_text_contents()
     assert len(shown) > 1
-    assert all("previous token" in text for text in shown)
+    assert all("few tokens" in text for text in shown)
     assert page.locator("#shown").text_content() == f"{len(shown)} of 72 heads"
 
 
 def test_filtering_finds_what_a_head_knows_of_language(opened):
     page = opened()
-    page.fill("#search", "copula")
+    page.fill("#search", "case marker")
     shown = page.locator("#heads tbody tr:visible .words").all_text_contents()
     assert len(shown) == 1
-    assert "copula → predicate" in shown[0]
+    assert "case marker → noun" in shown[0]
 
 
 def test_sorting_by_labels_brings_the_heads_that_have_some(opened):
@@ -89,12 +87,12 @@ def test_sorting_by_labels_brings_the_heads_that_have_some(opened):
 
 def test_the_panel_tells_what_a_head_knows_of_language(opened):
     page = opened()
-    row = page.locator("#heads tbody tr").filter(has_text="copula → predicate")
+    row = page.locator("#heads tbody tr").filter(has_text="case marker → noun")
     row.locator("td").nth(1).click()
-    assert "copula → predicate, 66" in page.locator("#panel").text_content()
-    page.select_option("#metric", label="copula → predicate")
+    assert "case marker → noun, 79" in page.locator("#panel").text_content()
+    page.select_option("#metric", label="case marker → noun")
     name = row.locator("th").text_content()
-    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith(f"{name}, 66")
+    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith(f"{name}, 79")
 
 
 def test_wide_tables_scroll_within_themselves(opened):

@@ -20,7 +20,7 @@ from headscope.core.terms import SOURCES
 from headscope.page.shell import island, unbroken
 from headscope.report.build import build_report, render
 from headscope.report.run_facts import run_summary
-from report.synthetic import GROUPS, make_manifest, make_tree
+from recorded import ALONE, GENERAL, manifest_of, recorded
 
 from .conftest import whole_run
 
@@ -113,13 +113,13 @@ def test_ids_are_unique_and_links_within_the_page_arrive(page):
 @pytest.fixture(scope="module")
 def harmless():
     """The elements of a page with harmless names."""
-    tree = make_tree(2, 3, groups=("surface",))
-    return {tag for tag, _ in Page(render(tree, make_manifest(tree))).elements}
+    tree = recorded(2, 3, groups=("surface",))
+    return {tag for tag, _ in Page(render(tree, manifest_of(tree))).elements}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name, harmless):
-    tree = make_tree(
+    tree = recorded(
         2,
         3,
         groups=("surface",),
@@ -128,7 +128,7 @@ def test_hostile_names_stay_text(name, harmless):
         sep_token=name[:20],
         revision=name,
     )
-    manifest = make_manifest(
+    manifest = manifest_of(
         tree,
         command=name,
         corpus={"kind": "text", "files": [{"name": name, "sha256": name}]},
@@ -147,7 +147,7 @@ def test_hostile_names_stay_text(name, harmless):
 @pytest.mark.usefixtures("no_pictures")
 def test_names_are_shown_as_they_are():
     name = "<b>model</b> & 'co'"
-    page = Page(render(make_tree(2, 3, groups=("entropy",), model=name), {}))
+    page = Page(render(recorded(2, 3, groups=("entropy",), model=name), {}))
     assert name in "".join(page.texts["span"])
 
 
@@ -185,15 +185,15 @@ def test_every_section_stands_in_order(html):
     assert "Not part of this run" not in html
 
 
-@pytest.mark.parametrize("group", [*GROUPS, None])
+@pytest.mark.parametrize("group", [*GENERAL, None])
 def test_a_section_without_its_group_says_so(group):
-    groups = tuple(name for name in GROUPS if name == group)
-    html = render(make_tree(3, 4, groups=groups), {})
+    groups = tuple(name for name in GENERAL if name == group)
+    html = render(recorded(3, 4, groups=groups), {})
     assert "Not part of this run" in html
 
 
 def test_a_single_document_has_no_intervals_but_a_report():
-    html = render(make_tree(3, 4, documents=1), {})
+    html = render(recorded(3, 4, kind=ALONE), {})
     assert "nan" not in html.lower().replace("nano", "")
     assert "n = 1 document," in html
 
@@ -201,11 +201,11 @@ def test_a_single_document_has_no_intervals_but_a_report():
 def test_the_manifest_is_told(page):
     text = " ".join(part for parts in page.texts.values() for part in parts)
     for words in (
-        "ffb93f3bd4047442299a41ebb6fa998a38507c52",
-        "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319",
+        "ffb93f3bd404",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "2 skipped (empty: 2); 1 cut into windows because too long",
-        "headscope atlas e5-small --text valid.txt",
-        "26 documents, 60 examples, 4,658 tokens",
+        "headscope atlas demo --text valid.txt",
+        "14 documents, 209 examples, 6,408 tokens",
         "95 %, over documents; none where fewer than 5",
         "2.13.0",
     ):
@@ -215,7 +215,7 @@ def test_the_manifest_is_told(page):
 @pytest.mark.usefixtures("no_pictures")
 def test_what_was_skipped_is_told_with_its_reason():
     counts = {"skipped": 3, "reasons": {"malformed": {"total": 2, "first": ["a", "b"]}}}
-    assert "3 skipped (malformed: 2)" in render(make_tree(2, 3, groups=()), {"counts": counts})
+    assert "3 skipped (malformed: 2)" in render(recorded(2, 3, groups=()), {"counts": counts})
 
 
 def test_every_term_is_in_the_glossary(page):
@@ -247,11 +247,11 @@ def test_the_page_is_light_enough(html):
 
 def test_the_same_run_gives_the_same_page(html):
     tree = whole_run()
-    assert render(tree, make_manifest(tree)) == html
+    assert render(tree, manifest_of(tree)) == html
 
 
 def test_the_file_appears_whole(tmp_path):
-    path = build_report(make_tree(2, 3, groups=("mixing",)), {}, tmp_path / "new")
+    path = build_report(recorded(2, 3, groups=("mixing",)), {}, tmp_path / "new")
     assert path == tmp_path / "new" / "report.html"
     assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert [file.name for file in path.parent.iterdir()] == ["report.html"]
@@ -259,7 +259,7 @@ def test_the_file_appears_whole(tmp_path):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_missing_numbers_are_a_dash_and_sort_last():
-    tree = make_tree(2, 3, groups=("entropy",))
+    tree = recorded(2, 3, groups=("entropy",))
     entropy = tree["entropy"].to_dataset().copy(deep=True)
     entropy["entropy"].loc[{"layer": 0, "head": 0}] = np.nan
     tree["entropy"].dataset = entropy
@@ -286,7 +286,7 @@ def test_intervals_do_not_break_over_lines():
 
 @pytest.mark.usefixtures("no_pictures")
 def test_an_analysis_of_ones_own_joins_grid_and_panel():
-    tree = make_tree(2, 3, groups=("entropy",))
+    tree = recorded(2, 3, groups=("entropy",))
     values = (("layer", "head"), np.ones((2, 3)), {"long_name": "my number", "units": "1"})
     tree["mine"] = xr.DataTree(xr.Dataset({"number": values}))
     page = Page(render(tree, {}))
@@ -295,7 +295,7 @@ def test_an_analysis_of_ones_own_joins_grid_and_panel():
 
 
 def test_a_notebook_sees_the_run_in_short():
-    tree = make_tree(6, 12, model="<b>m</b>")
+    tree = recorded(6, 12, model="<b>m</b>")
     html = run_summary(tree, {})
     assert "headscope atlas of &lt;b&gt;m&lt;/b&gt;" in html
     assert html.count("<tr>") == 5

@@ -15,22 +15,24 @@ from headscope.analyses.frames.tables import frames_table
 from headscope.core.head_labels import head_labels, telling_heads
 from headscope.core.question import questions
 from headscope.draw.figures import pictures
-from headscope.page.sections import LANGUAGE
+from headscope.page.sections import LANGUAGE as CHAPTER
 from headscope.report.build import render
-from report.synthetic import make_tree
-from report.synthetic_language import (
+from recorded import (
+    ALONE,
+    BOTH,
+    DECODER,
+    ENCODER,
     HOSTILE_RELATIONS,
-    LANGUAGE_GROUPS,
-    UD,
-    add_language,
-    make_language_tree,
+    LANGUAGE,
+    by_norm,
+    changed,
+    hostile,
+    recorded,
 )
 
 MINUS = "−"
 FUNCTIONS = ("dependency", "coreference", "frames")
-PARTS = [
-    plan for one in questions() for plan in one.part("section", ()) if plan.chapter == LANGUAGE
-]
+PARTS = [plan for one in questions() for plan in one.part("section", ()) if plan.chapter == CHAPTER]
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +65,10 @@ def percent(value, low=np.nan, high=np.nan):
 
 
 def test_a_relation_stands_with_head_accuracy_baseline_held_out_and_interval():
-    tree = make_language_tree(6, 12)
+    tree = recorded(6, 12, groups=LANGUAGE)
     here = tree["dependency"].sel(relation="obj")
     cells = rows_of(syntax_table(tree))["obj"]
-    assert cells[:2] == [("1,044", ""), ("L4·H10", "")]
+    assert cells[:2] == [("178", ""), ("L3·H1", "")]
     for at, name in ((2, "best_accuracy"), (3, "baseline"), (5, "held_out")):
         parts = [float(here[name + end]) for end in ("", "_ci_low", "_ci_high")]
         assert cells[at] == percent(*parts)
@@ -75,16 +77,16 @@ def test_a_relation_stands_with_head_accuracy_baseline_held_out_and_interval():
 
 
 def test_totals_come_first_then_relations_of_25_words_by_frequency():
-    totals, single = syntax_table(make_language_tree()).groups
+    totals, single = syntax_table(recorded(groups=LANGUAGE)).groups
     assert [row[0].text for row in totals.rows] == ["all", "all but root and punctuation"]
-    wanted = [row for row in UD if row[1] >= 25 and row[0] not in ("root", "punct")]
-    wanted = [row[0] for row in sorted(wanted, key=lambda row: -row[1])]
-    assert [row[0].text for row in single.rows] == wanted
+    counts = recorded(groups=LANGUAGE)["dependency"]["count"].to_series()[2:]
+    wanted = counts[counts >= 25].drop(["root", "punct"])
+    assert [row[0].text for row in single.rows] == wanted.index.tolist()
 
 
 def test_rare_relations_are_counted_and_where_they_stand_is_said():
-    caption = syntax_table(make_language_tree()).caption
-    assert "1 rarer relation stands in tables/best_heads.csv" in caption
+    caption = syntax_table(recorded(groups=LANGUAGE)).caption
+    assert "17 rarer relations stand in tables/best_heads.csv" in caption
 
 
 def test_only_relations_that_beat_their_baseline_are_marked_and_not_by_colour_alone(whole, page):
@@ -99,28 +101,28 @@ def test_only_relations_that_beat_their_baseline_are_marked_and_not_by_colour_al
 
 
 def test_the_direction_stands_in_words():
-    small = {
-        row[0].text: row[0].small
-        for group in syntax_table(make_language_tree()).groups
-        for row in group.rows
-    }
+    tree = recorded(groups=("dependency",))
+    turned = tree["dependency"].to_dataset()
+    turned["best_direction"].loc[{"relation": ["advcl", "conj"]}] = 1
+    tree["dependency"].dataset = turned
+    small = {row[0].text: row[0].small for g in syntax_table(tree).groups for row in g.rows}
     assert small["obj"] == "direct object → verb"
     assert small["advcl"] == "verb → its adverbial clause"
     assert small["conj"] == "first conjunct → its conjunct"
 
 
 def test_coreference_has_rules_the_best_head_strict_mode_and_the_held_out_figure():
-    tree = make_language_tree(6, 12)
+    tree = recorded(6, 12, groups=LANGUAGE)
     dataset, rows = tree["coreference"], rows_of(coreference_table(tree))
     parts = ("", "_ci_low", "_ci_high")
     for at, kind in enumerate(dataset["mention_type"].values):
         here = dataset.sel(mention_type=kind)
         nearest = [float(here[f"baseline{end}"].sel(system="nearest")) for end in parts]
         assert rows["Nearest mention"][at] == percent(*nearest)
-        best = [float(here[f"accuracy{end}"].sel(layer=4, head=3)) for end in parts]
-        assert rows["L5·H4"][at] == percent(*best)
-        strict = [float(here[f"accuracy_strict{end}"].sel(layer=4, head=3)) for end in parts]
-        assert rows["L5·H4, any word"][at] == percent(*strict)
+        best = [float(here[f"accuracy{end}"].sel(layer=2, head=4)) for end in parts]
+        assert rows["L3·H5"][at] == percent(*best)
+        strict = [float(here[f"accuracy_strict{end}"].sel(layer=2, head=4)) for end in parts]
+        assert rows["L3·H5, any word"][at] == percent(*strict)
         assert rows["Held out"][at] == percent(*(float(here[f"held_out{end}"]) for end in parts))
         ahead = here["advantage_ci_low"]
         names = {"nearest": "nearest", "head_match": "head match", "rule_based": "rules"}
@@ -129,24 +131,24 @@ def test_coreference_has_rules_the_best_head_strict_mode_and_the_held_out_figure
 
 
 def test_frames_come_by_score_with_chance_p_and_percentiles():
-    tree = make_language_tree(6, 12)
-    here = tree["frames"].sel(layer=0, head=1)
-    cells = rows_of(frames_table(tree))["L1·H2"]
+    tree = recorded(6, 12, groups=LANGUAGE)
+    here = tree["frames"].sel(layer=5, head=4)
+    cells = rows_of(frames_table(tree))["L6·H5"]
     parts = [float(here[f"score{end}"]) for end in ("", "_ci_low", "_ci_high")]
     assert cells[0] == percent(*parts)
     assert cells[1] == percent(float(here["chance"]))
     assert cells[2][0] == f"{float(here['p_value']):.3f}"
     spread = [float(value) for value in here["score_quantile"]]
     assert [cell[0] for cell in cells[3:8]] == [percent(value)[0] for value in spread]
-    assert "n = 473 sentences" in frames_table(tree).caption
+    assert "n = 100 sentences" in frames_table(tree).caption
 
 
 def test_kinds_of_words_name_their_strongest_head_and_the_mean_of_all():
-    tree = make_language_tree(6, 12)
+    tree = recorded(6, 12, groups=LANGUAGE)
     attention = tree["features"]["attention"].sel(feature="negation")
     unit = int(attention.values.argmax())
     row = rows_of(features_table(tree))["subject to verb"]
-    assert row[0] == ("1,502", "")
+    assert row[0] == ("178", "")
     first = {r[0].text: r for r in features_table(tree).groups[0].rows}["negation"]
     assert first[2].text == f"L{unit // 12 + 1}·H{unit % 12 + 1}"
     assert first[3].text == percent(float(attention.max()))[0]
@@ -154,7 +156,7 @@ def test_kinds_of_words_name_their_strongest_head_and_the_mean_of_all():
 
 
 def test_last_layer_heads_are_numbered_in_the_last_layer():
-    tree = make_language_tree(6, 12)
+    tree = recorded(6, 12, groups=LANGUAGE)
     assert {row[2].text.split("·")[0] for row in features_table(tree).groups[1].rows} == {"L6"}
 
 
@@ -174,7 +176,7 @@ def test_every_number_of_a_table_is_on_the_page(whole, page):
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.id)
 @pytest.mark.usefixtures("no_pictures")
 def test_what_is_not_in_the_run_is_told_in_one_line_with_its_option(part):
-    tree = make_language_tree(2, 3, groups=part.groups)
+    tree = recorded(2, 3, groups=part.groups)
     page = render(tree, {})
     absent = re.search(r'<p class="absent">(Not part of this run: [^<]*--[^<]*)</p>', page)[1]
     for other in PARTS:
@@ -185,7 +187,7 @@ def test_what_is_not_in_the_run_is_told_in_one_line_with_its_option(part):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_without_any_annotation_the_section_is_one_line():
-    text = as_text(section(render(make_tree(2, 3), {}), "language"))
+    text = as_text(section(render(recorded(2, 3), {}), "language"))
     assert text.strip().startswith("Language Not part of this run: syntax (trees: --treebank")
     for option in ("--treebank", "--annotate", "--coref", "--frames"):
         assert option in text
@@ -205,21 +207,24 @@ def test_every_picture_of_language_is_on_the_page(page):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_measure_other_than_attention_is_said():
-    assert "Judged by the weighted norm" not in render(make_language_tree(2, 3), {})
-    page = render(make_language_tree(2, 3, measure="weighted_norm"), {})
+    assert "Judged by the weighted norm" not in render(recorded(2, 3, groups=LANGUAGE), {})
+    page = render(by_norm(recorded(2, 3, groups=LANGUAGE)), {})
     assert page.count("Judged by the weighted norm") == len(PARTS)
 
 
 def test_norms_are_no_percentages():
-    tree = make_language_tree(6, 12, measure="weighted_norm")
-    score = float(tree["frames"]["score"].sel(layer=0, head=1))
-    assert rows_of(frames_table(tree))["L1·H2"][0][0] == f"{score:.3f}"
+    tree = by_norm(recorded(6, 12, groups=LANGUAGE))
+    score = float(tree["frames"]["score"].sel(layer=5, head=4))
+    assert rows_of(frames_table(tree))["L6·H5"][0][0] == f"{score:.3f}"
     assert "weighted norm" in frames_table(tree).caption
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_what_was_left_out_is_told():
-    text = as_text(render(make_language_tree(2, 3), {}))
+    tree = recorded(2, 3, groups=LANGUAGE)
+    tree["dependency"]["left_out"][...] = [3, 0]
+    tree["coreference"]["left_out"][...] = [14, 880, 31, 0]
+    text = as_text(render(tree, {}))
     assert "Left out: 3 words with their syntactic head in another input." in text
     assert "14 mentions cut by the end of an input; 880 mentions of what was not" in text
 
@@ -228,30 +233,30 @@ def test_what_was_left_out_is_told():
 def test_malformed_passages_are_counted_and_the_first_named():
     faults = ["dev.conllu:17: <b>9 columns</b>", "dev.conllu:40: head 12", "x", "y"]
     counts = {"skipped": 4, "reasons": {"malformed": {"total": 4, "first": faults}}}
-    page = render(make_language_tree(2, 3), {"counts": counts})
+    page = render(recorded(2, 3, groups=LANGUAGE), {"counts": counts})
     assert "4 malformed passages were skipped, first: dev.conllu:17: <b>9" in as_text(page)
     assert "<b>9 columns" not in page
 
 
 def test_one_document_has_no_intervals_no_held_out_figure_and_no_mark():
-    tree = make_language_tree(3, 4, documents=1)
+    tree = changed(recorded(3, 4, LANGUAGE, kind=ALONE), "dependency", count=100)
     page = render(tree, {})
-    assert "nan" not in as_text(page).lower()
+    assert not re.search(r"\bnan\b", as_text(page).lower())
     assert 'class="unseen"' not in page
     assert "[" not in as_text(section(page, "syntax").split("<figcaption>")[0]).replace("[CLS]", "")
     assert rows_of(syntax_table(tree))["obj"][5] == ("–", "")
 
 
-@pytest.mark.parametrize("group", LANGUAGE_GROUPS)
+@pytest.mark.parametrize("group", LANGUAGE)
 def test_any_group_alone_makes_a_page(group):
-    for decoder in (False, True):
-        page = render(make_language_tree(2, 3, groups=(group,), decoder=decoder), {})
+    for kind in (ENCODER, DECODER):
+        page = render(recorded(2, 3, groups=(group,), kind=kind), {})
         assert "Not part of this run" in page
 
 
 @pytest.mark.usefixtures("no_pictures")
 def test_a_relation_never_asked_about_is_a_row_of_dashes():
-    tree = make_language_tree(2, 3)
+    tree = recorded(2, 3, groups=LANGUAGE)
     dataset = tree["dependency"].to_dataset().copy(deep=True)
     here = {"relation": "obj"}
     for name in ("best_layer", "best_head", "best_direction", "best_offset", "best_accuracy"):
@@ -266,13 +271,13 @@ def test_hostile_relations_and_words_stay_text(page, monkeypatch):
     language = {name for part in PARTS for name in part.pictures}
     known = {name: one for name, one in pictures().items() if name in language}
     monkeypatch.setattr("headscope.report.build.pictures", lambda: known)
-    tree = add_language(make_tree(6, 12), hostile=True)
-    hostile = render(tree, {})
-    hostile.encode("utf-8")
+    tree = hostile(recorded(groups=BOTH))
+    found = render(tree, {})
+    found.encode("utf-8")
     tags = re.compile(r"<([a-zA-Z][\w-]*)")
-    assert set(tags.findall(hostile)) <= set(tags.findall(page))
-    assert len(re.findall(r"<script", hostile)) == 2
-    shown = as_text(section(hostile, "syntax"))
+    assert set(tags.findall(found)) <= set(tags.findall(page))
+    assert len(re.findall(r"<script", found)) == 3  # with the views of inputs
+    shown = as_text(section(found, "syntax"))
     for name in HOSTILE_RELATIONS:
         if name in rows_of(syntax_table(tree)):
             assert name in shown
@@ -298,7 +303,7 @@ def test_table_and_telling_list_say_what_heads_know(whole, page):
 
 @pytest.mark.usefixtures("no_pictures")
 def test_held_out_is_explained_only_where_best_heads_are_chosen():
-    for name in LANGUAGE_GROUPS:
-        page = render(make_language_tree(2, 3, groups=(name,)), {})
+    for name in LANGUAGE:
+        page = render(recorded(2, 3, groups=(name,)), {})
         explained = 'href="#term-held_out">held out</a> stands beside it' in page
         assert explained == (name in ("dependency", "coreference"))

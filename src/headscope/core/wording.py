@@ -66,6 +66,12 @@ def fixed(value: float, digits: int) -> str:
     return text.replace("-", "−")
 
 
+def with_ends(value: float, low: float, high: float, digits: int) -> str:
+    """A number and its interval, all with so many digits: `0.12 [0.10, 0.14]`; or it alone."""
+    ends = f" [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else ""
+    return fixed(value, digits) + ends
+
+
 def p_words(p: float) -> str:
     """`p = 0.03`; to the last place that the draws allow."""
     if not math.isfinite(p):

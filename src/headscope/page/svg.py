@@ -126,8 +126,9 @@ def _clean(
         short = name.removeprefix(f"{{{XLINK}}}")
         if short == "transform" and value.startswith("rotate(-0 "):
             continue
-        if short == "style":
-            node.set("class", styles.name(_themed(value, properties)))
+        if short == "style" or (short == "fill" and value.startswith("#")):  # a fill: of hatching
+            rule = value if short == "style" else f"fill: {value}"
+            node.set("class", styles.name(_themed(rule, properties)))
         elif short == "id":
             if value in ids:
                 node.set("id", ids[value])

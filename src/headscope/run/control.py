@@ -180,7 +180,9 @@ def _maker(model: Model, make: Callable[[PreTrainedModel], PreTrainedModel]) -> 
                 f"no control of {model.name!r} can be made ({str(error)[:200]}); wanted a network "
                 "of the same architecture without training: --control none, or a folder with one"
             ) from error
-        return Model(network, model.tokenizer, model.name, "", "")
+        other = Model(network, model.tokenizer, model.name, "", "")
+        vars(other)["vocabulary"] = model.vocabulary  # of the tokenizer alone: made once
+        return other
 
     return made
 

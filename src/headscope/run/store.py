@@ -126,13 +126,16 @@ class RunFolder:
             if overwrite and self.manifest() is not None:
                 self._remove()
             (self.path / self.parts).mkdir(parents=True, exist_ok=True)
-            stale = [*self.path.glob(DRAFT + "*"), *self.path.glob(f"*/{DRAFT}*")]
-            if not (self.path / MANIFEST).exists():
-                stale += self._shard_files()
-            for file in stale:
+            stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
+            for file in [*self._drafts(), *stale]:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise why_unwritten(error, self.path) from error
+
+    def _drafts(self) -> list[Path]:
+        """What a process that was killed had begun to write."""
+        places = ("", "*/", "figures/*/")
+        return [file for place in places for file in self.path.glob(f"{place}{DRAFT}*")]
 
     def _remove(self) -> None:
         """Remove what the run wrote; its manifest last: killed before, it is still a run."""
@@ -362,6 +365,8 @@ class Run:
                 raise RunFolderError(
                     f"{self.path} holds other results than this run's by now; open it again"
                 )
+            for draft in RunFolder(self.path)._drafts():
+                draft.unlink(missing_ok=True)
             page: Path = headscope.write_report(self.tree, self.manifest, self.path)
         return page
 

@@ -9,12 +9,11 @@ import pytest
 from headscope.analyses.coreference.tables import coreference_heads
 from headscope.analyses.dependency.tables import best_heads
 from headscope.analyses.frames.tables import top_frame_heads
-from report.synthetic import make_tree
-from report.synthetic_language import DIRECTIONS, UD, make_language_tree
+from recorded import LANGUAGE, recorded
 
 
 def with_values(tree, group, **values):
-    """Writes arrays over variables of one group of a synthetic tree."""
+    """Writes arrays over variables of one group of a run."""
     dataset = tree[group].to_dataset().copy(deep=True)
     for name, array in values.items():
         dataset[name][...] = array
@@ -22,21 +21,22 @@ def with_values(tree, group, **values):
     return tree
 
 
-def test_every_relation_has_one_row_with_its_planted_head():
-    table = best_heads(make_language_tree()).set_index("relation")
-    planted = {row[0]: row for row in UD}
+def test_every_relation_has_one_row_with_the_head_of_most_accuracy():
+    table = best_heads(recorded(groups=LANGUAGE)).set_index("relation")
+    dataset = recorded(groups=LANGUAGE)["dependency"].to_dataset()
     assert list(table.index[:2]) == ["all", "all_but_root_and_punctuation"]
-    assert set(table.index[2:]) == set(planted)
+    assert list(table.index) == dataset["relation"].values.tolist()
     for relation in ("obj", "det", "aux:pass"):
-        _, words, share, (layer, head, way), offset, baseline = planted[relation]
-        row = table.loc[relation]
-        assert (row["layer"], row["head"], row["direction"]) == (layer, head, DIRECTIONS[way])
-        assert (row["count"], row["accuracy"], row["baseline"]) == (words, share, baseline)
-        assert row["baseline_offset"] == offset
+        here, row = dataset.sel(relation=relation), table.loc[relation]
+        best = here["accuracy"].sel({key: row[key] for key in ("layer", "head", "direction")})
+        assert float(best) == float(here["accuracy"].max()) == row["accuracy"]
+        baseline = here["offset_accuracy"].sel(offset=row["baseline_offset"])
+        assert float(baseline) == float(here["offset_accuracy"].max()) == row["baseline"]
+        assert row["count"] == int(here["count"])
 
 
 def test_numbers_and_their_intervals_are_those_of_the_result():
-    tree = make_language_tree(3, 4)
+    tree = recorded(3, 4, groups=LANGUAGE)
     table, dataset = best_heads(tree), tree["dependency"]
     for column, variable in (
         ("accuracy", "best_accuracy"), ("held_out", "held_out"), ("baseline", "baseline"),
@@ -50,25 +50,25 @@ def test_numbers_and_their_intervals_are_those_of_the_result():
     ("low", "verdict"), [(0.01, True), (0.0, False), (-0.01, False), (np.nan, pd.NA)]
 )
 def test_a_head_beats_its_baseline_only_if_the_interval_lies_above_0(low, verdict):
-    tree = with_values(make_language_tree(2, 3), "dependency", advantage_ci_low=low)
+    tree = with_values(recorded(2, 3, groups=LANGUAGE), "dependency", advantage_ci_low=low)
     assert set(best_heads(tree)["beats_baseline"]) == {verdict}
 
 
 def test_a_relation_that_was_never_asked_about_has_no_head():
     gone = {f"best_{name}": np.nan for name in ("layer", "head", "direction", "offset")}
-    tree = with_values(make_language_tree(2, 3), "dependency", **gone)
+    tree = with_values(recorded(2, 3, groups=LANGUAGE), "dependency", **gone)
     table = best_heads(tree)
     assert table[["layer", "head", "direction", "baseline_offset"]].isna().all(axis=None)
 
 
 def test_layers_and_heads_are_whole_numbers_from_0():
-    table = best_heads(make_language_tree(2, 3))
+    table = best_heads(recorded(2, 3, groups=LANGUAGE))
     assert table["layer"].dtype == table["head"].dtype == "Int64"
     assert table["layer"].min() == 0
 
 
 def test_coreference_has_one_row_per_kind_of_mention_beside_every_system():
-    tree = make_language_tree(3, 4)
+    tree = recorded(3, 4, groups=LANGUAGE)
     table, dataset = coreference_heads(tree).set_index("mention_type"), tree["coreference"]
     assert list(table.index) == ["all", "pronoun", "proper", "nominal"]
     for kind, row in table.iterrows():
@@ -86,7 +86,7 @@ def test_coreference_has_one_row_per_kind_of_mention_beside_every_system():
 
 
 def test_frame_heads_come_by_score_with_chance_and_spread_of_the_same_head():
-    tree = make_language_tree(4, 5)
+    tree = recorded(4, 5, groups=LANGUAGE)
     table, dataset = top_frame_heads(tree, count=6), tree["frames"]
     assert len(table) == 6
     assert table["score"].is_monotonic_decreasing
@@ -99,7 +99,7 @@ def test_frame_heads_come_by_score_with_chance_and_spread_of_the_same_head():
 
 
 def test_all_frame_heads_can_be_had_and_those_without_score_are_none():
-    tree = make_language_tree(2, 3)
+    tree = recorded(2, 3, groups=LANGUAGE)
     score = tree["frames"]["score"].values.copy()
     score[1, 2] = np.nan
     tree = with_values(tree, "frames", score=score)
@@ -108,9 +108,9 @@ def test_all_frame_heads_can_be_had_and_those_without_score_are_none():
 
 @pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
 def test_a_run_without_the_analysis_has_an_empty_table(table):
-    assert table(make_tree(2, 3, groups=("entropy",))).empty
+    assert table(recorded(2, 3, groups=("entropy",))).empty
 
 
 @pytest.mark.parametrize("table", [best_heads, coreference_heads, top_frame_heads])
 def test_rows_name_their_model(table):
-    assert set(table(make_language_tree(2, 3))["model"]) == {"e5-small"}
+    assert set(table(recorded(2, 3, groups=LANGUAGE))["model"]) == {"demo"}

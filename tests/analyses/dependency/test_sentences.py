@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.colors import to_hex
 from matplotlib.patches import PathPatch
 
@@ -28,14 +27,14 @@ from headscope.draw.arcs import (
 )
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
-from report.synthetic_language import make_language, make_language_tree
+from recorded import LANGUAGE, recorded
 
 WORDS = ["the", "keeper", "wound", "the", "old", "clock", "before", "dawn", ",", "as", "ever"]
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return make_language_tree()
+    return recorded(groups=LANGUAGE)
 
 
 def row():
@@ -135,17 +134,18 @@ def test_a_longer_arc_runs_outside_a_shorter_one():
 
 
 def test_the_relations_furthest_ahead_of_their_offset_are_chosen():
-    dependency = make_language()["dependency"]
+    dependency = recorded(groups=("dependency",))["dependency"].to_dataset()
     found = chosen_relations(dependency)
     here = dependency.sel(relation=[best.relation for best in found])
     assert len(found) == 6
     assert (here["advantage_ci_low"].values > 0).all()
-    rest = dependency.where(dependency["count"] >= 25, drop=True)["advantage"].values
+    rest = dependency.where(dependency["advantage_ci_low"] > 0, drop=True)["advantage"]
+    rest = rest.drop_sel(relation=["all", "all_but_root_and_punctuation", "punct"]).values
     assert (here["advantage"].values >= np.sort(rest)[-6]).all()
 
 
 def test_a_relation_that_is_not_ahead_beyond_its_interval_is_not_chosen():
-    dependency = make_language()["dependency"]
+    dependency = recorded(groups=("dependency",))["dependency"].to_dataset()
     dependency["advantage_ci_low"].loc[{"relation": "case"}] = -0.01
     assert "case" not in {best.relation for best in chosen_relations(dependency)}
     dependency["advantage_ci_low"][:] = -0.01
@@ -153,12 +153,14 @@ def test_a_relation_that_is_not_ahead_beyond_its_interval_is_not_chosen():
 
 
 def test_sentences_are_chosen_without_regard_to_the_attention():
-    made = make_language()
+    made = recorded(groups=LANGUAGE)
     relations = chosen_relations(made["dependency"])
     chosen = chosen_sentences(parsed_sentences(made["examples"]), relations)
     noise = np.random.default_rng(0).random(made["examples"]["attention"].shape)
-    other = made["examples"].assign(
-        attention=made["examples"]["attention"].where(False, noise.astype(np.float32))
+    other = (
+        made["examples"]
+        .to_dataset()
+        .assign(attention=made["examples"]["attention"].where(False, noise.astype(np.float32)))
     )
     again = chosen_sentences(parsed_sentences(other), relations)
     assert [s.words for s in chosen] == [s.words for s in again]
@@ -166,18 +168,21 @@ def test_sentences_are_chosen_without_regard_to_the_attention():
 
 
 def test_a_sentence_that_does_not_fit_a_page_is_not_drawn(tree):
-    longest = max(parsed_sentences(tree["examples"].to_dataset()), key=lambda s: len(s.words))
-    assert "committee" in longest.words
-    assert row_of(longest.words, width=BREADTH, size=8, least=5.5) is None
+    examples = tree["examples"].to_dataset()
+    words = examples["text"].values.astype(object)
+    words[1] = [f"{word}-committee" * bool(word) for word in words[1]]
+    longer = tree.copy()
+    longer["examples"].dataset = examples.assign_coords(text=(("example", "word"), words))
+    assert row_of(words[1][:11].tolist(), width=BREADTH, size=8, least=5.5) is None
     drawn = {
-        text.get_text() for axes in draw(tree, "example_sentences").axes for text in axes.texts
+        text.get_text() for axes in draw(longer, "example_sentences").axes for text in axes.texts
     }
-    assert "keeper" in drawn
-    assert "committee" not in drawn
+    assert "stolen" in drawn
+    assert not any("committee" in word for word in drawn)
 
 
 def test_words_beyond_the_sentence_and_sentences_never_seen_are_left_out():
-    examples = make_language()["examples"]
+    examples = recorded(groups=("examples",))["examples"].to_dataset()
     examples["attention"].values[0] = np.nan
     found = parsed_sentences(examples)
     assert len(found) == examples.sizes["example"] - 1
@@ -194,39 +199,43 @@ def best_of(dependency, relation):
 
 
 def test_from_dependents_the_attention_of_each_dependent_is_drawn():
-    made = make_language()
-    best = best_of(made["dependency"], "obj")  # planted: dependent to head, in (3, 9)
-    sentence = parsed_sentences(made["examples"])[0]  # … wound the old clock …
+    made = recorded(groups=LANGUAGE)
+    best = best_of(made["dependency"], "obj")  # dependent to head, in (2, 0)
+    sentence = parsed_sentences(made["examples"])[1]  # … heard an unusual case …
     arcs = sentence.attention_arcs(best, top=0)
-    expected = made["examples"]["attention"].values[0, 3, 9, 5].copy()
+    expected = made["examples"]["attention"].values[1, 2, 0, 5].copy()
     expected[5] = 0  # a word's own place is no answer
     assert {arc.source for arc in arcs} == {5}
     assert {arc.target: arc.weight for arc in arcs} == pytest.approx(
-        {word: weight for word, weight in enumerate(expected[:9]) if weight > 0}
+        {word: weight for word, weight in enumerate(expected[:11]) if weight > 0}
     )
     (largest,) = (arc for arc in arcs if arc.largest)
-    assert largest.target == expected[:9].argmax()
-    assert [arc.target for arc in arcs if arc.right] == [2]  # wound
+    assert largest.target == expected[:11].argmax()
+    assert [arc.target for arc in arcs if arc.right] == [2]  # heard
 
 
 def test_from_heads_the_attention_that_each_dependent_gets_is_drawn():
-    made = make_language()
-    best = best_of(made["dependency"], "conj")  # planted: head to dependent, in (4, 2)
-    sentence = parsed_sentences(made["examples"])[1]  # She had never read … but kept …
+    made = recorded(groups=LANGUAGE)
+    turned = made["dependency"].to_dataset()
+    turned["best_direction"].loc[{"relation": "conj"}] = 1  # head to dependent
+    made["dependency"].dataset = turned
+    made["examples"]["attention"].values[0, 2, 4, 4, 12] = 0.5
+    best = best_of(made["dependency"], "conj")  # in (2, 4)
+    sentence = parsed_sentences(made["examples"])[0]  # … been stolen, or was it … in the house
     arcs = sentence.attention_arcs(best, top=0)
-    expected = made["examples"]["attention"].values[1, 4, 2, :12, 8].copy()
-    expected[8] = 0
-    assert {arc.target for arc in arcs} == {8}
+    expected = made["examples"]["attention"].values[0, 2, 4, :14, 12].copy()
+    expected[12] = 0
+    assert {arc.target for arc in arcs} == {12}
     assert {arc.source: arc.weight for arc in arcs} == pytest.approx(
         {word: weight for word, weight in enumerate(expected) if weight > 0}
     )
-    assert [arc.source for arc in arcs if arc.right] == [3]  # read
+    assert [arc.source for arc in arcs if arc.right] == [4]  # stolen
 
 
 def test_weak_attention_is_left_out_but_never_the_largest():
-    made = make_language()
+    made = recorded(groups=LANGUAGE)
     best = best_of(made["dependency"], "obj")
-    sentence = parsed_sentences(made["examples"])[0]
+    sentence = parsed_sentences(made["examples"])[1]
     weak = [arc for arc in sentence.attention_arcs(best, top=1.0) if arc.weight < 0.1]
     assert not [arc for arc in weak if not arc.largest]
     sentence.attention[...] /= 1000
@@ -237,20 +246,22 @@ def test_weak_attention_is_left_out_but_never_the_largest():
 
 
 def test_each_sentence_names_its_heads_and_prints_the_attention_in_percent(tree):
-    axes = draw(tree, "example_sentences").axes[0]
-    found = [text.get_text() for text in axes.texts]
-    assert {"The", "keeper", "wound", "clock"} <= set(found)
-    assert any(text.startswith("obj: L4·H10 d→h, finds 77 % [") for text in found)
-    maps = tree["examples"]["attention"].values[0]
-    assert f"{100 * maps[3, 9, 5, 2]:.0f}" in found  # clock attends to wound
+    words = ["Judge", "Halloran", "heard", "case"]
+    found = next(
+        shown
+        for axes in draw(tree, "example_sentences").axes
+        if set(words) <= set(shown := [text.get_text() for text in axes.texts])
+    )
+    assert any(text.startswith("obj: L3·H1 d→h, finds 71 % [") for text in found)
+    maps = tree["examples"]["attention"].values[1]
+    assert f"{100 * maps[2, 0, 5, 2]:.0f}" in found  # case attends to heard
 
 
 def test_an_arc_that_the_treebank_does_not_have_is_dashed(tree):
-    made = make_language()
-    made["examples"]["attention"].values[..., 1:] *= 0  # every head arcs at the first word alone
-    tree = xr.DataTree.from_dict(made)
-    tree.attrs = dict(make_language_tree(groups=()).attrs)
-    axes = draw(tree, "example_sentences").axes[0]
+    made = recorded(groups=LANGUAGE)
+    made["examples"]["attention"][..., 1:] = 0.0  # every head arcs at the first word alone
+    made["examples"]["attention"][..., 0] = 1.0
+    axes = draw(made, "example_sentences").axes[0]
     marked = [
         patch
         for patch in axes.patches
@@ -274,8 +285,6 @@ def test_no_label_and_no_word_covers_another(tree):
 
 
 def test_the_picture_needs_a_relation_to_show():
-    made = make_language()
+    made = recorded(groups=LANGUAGE)
     made["dependency"]["advantage_ci_low"][:] = -0.01
-    tree = xr.DataTree.from_dict(made)
-    tree.attrs = dict(make_language_tree(groups=()).attrs)
-    assert not pictures()["example_sentences"].available(tree)
+    assert not pictures()["example_sentences"].available(made)

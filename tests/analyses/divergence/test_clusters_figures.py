@@ -13,10 +13,10 @@ from headscope.analyses.divergence.figure_clusters import HUES, ordered_units, s
 from headscope.draw.figures import draw, pictures
 from headscope.draw.saving import picture_bytes
 from headscope.page.svg import Styles, inline_panel
-from report.synthetic import make_tree
+from recorded import ALONE, changed, recorded
 
 NAMES = ("clusters", "cluster_tree", "cluster_number", "layers_alike")
-TREE = make_tree(6, 12)
+TREE = recorded(6, 12)
 
 
 def axes_of(name, tree=TREE):
@@ -53,7 +53,7 @@ def test_alike_heads_are_pale_and_only_one_half_is_drawn():
 
 
 def test_of_a_large_model_neighbours_share_a_cell_and_the_caption_says_so():
-    large = make_tree(24, 16)
+    large = recorded(24, 16)
     assert "means of 3 × 3 heads" in pictures()["clusters"].caption(large)
     assert "every head against every other" in pictures()["clusters"].caption(TREE)
     (axes,) = axes_of("clusters", large)
@@ -63,7 +63,7 @@ def test_of_a_large_model_neighbours_share_a_cell_and_the_caption_says_so():
 
 def test_no_two_clusters_look_the_same():
     """Of more clusters than hues, the second set is hollow, the third half as wide."""
-    large = make_tree(24, 16)
+    large = recorded(24, 16)
     assert len(clusters(large)) > len(HUES)
     (axes,) = axes_of("clusters", large)
     bars = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_zorder() == 4]
@@ -98,7 +98,7 @@ def test_every_head_has_a_bar_as_long_as_its_silhouette():
 
 
 def test_without_replicates_there_is_no_panel_on_stability():
-    one = make_tree(3, 4, documents=1)
+    one = changed(recorded(3, 4, kind=ALONE), "divergence", stays=np.nan, jaccard=np.nan)
     assert len(axes_of("cluster_number", one)) == 2
     assert "(c)" not in pictures()["cluster_number"].caption(one)
     assert "nan" not in pictures()["cluster_number"].caption(one)
@@ -113,7 +113,7 @@ def test_without_replicates_there_is_no_panel_on_stability():
     ],
 )
 def test_the_verdict_on_clusters_says_what_the_numbers_say(p, silhouette, words):
-    tree = make_tree(3, 4)
+    tree = recorded(3, 4)
     dataset = tree["divergence"].to_dataset().copy(deep=True)
     dataset["cluster_p"][...] = p
     dataset["silhouette_by_k"][...] = silhouette
@@ -130,7 +130,7 @@ def test_the_found_share_and_chance_stand_in_the_rows_of_where_the_nearest_head_
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_old_run_has_none_of_these_pictures(name):
-    old = make_tree(3, 4)
+    old = recorded(3, 4)
     old["divergence"].dataset = old["divergence"].to_dataset()[["js", "mds", "mds_stress"]]
     assert not pictures()[name].available(old)
 

@@ -8,14 +8,12 @@ import pytest
 from headscope.analyses.examples.clearest_input import clearest_inputs
 from headscope.core.head_labels import all_claims, head_labels
 from headscope.core.stored_maps import StoredInput, stored_inputs
-from report.synthetic import make_tree
-from report.synthetic_examples import PAIR, add_inputs
-from report.synthetic_language import add_language
+from recorded import BOTH, PAIR, recorded, with_pair
 
 
 @pytest.fixture(scope="module")
 def tree():
-    return add_inputs(add_language(make_tree(6, 12)))
+    return with_pair(recorded(groups=BOTH))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +55,7 @@ def test_inputs_are_read_without_what_lies_beyond_them(tree, kept):
     dataset = tree["examples"].to_dataset()
     assert len(kept) == dataset.sizes["input"]
     pair = kept[-1]
-    assert list(pair.tokens) == PAIR
+    assert pair.tokens == PAIR
     n = len(PAIR)
     assert (pair.attention == dataset.token_attention.values[-1, :, :, :n, :n]).all()
     assert (pair.value_norm == dataset.value_norm.values[-1, :, :, :n]).all()
@@ -69,8 +67,8 @@ def test_inputs_are_read_without_what_lies_beyond_them(tree, kept):
 
 
 def test_a_text_is_told_in_its_words_where_they_are_known(kept):
-    assert kept[0].text == "The keeper wound the old clock before dawn ."
-    assert kept[0].gold[0] == (0, 1, "det")
+    assert kept[0].text == "Had the key been stolen, or was it still in the house?"
+    assert kept[0].gold[0] == (0, 4, "aux")
     assert kept[-1].text == "who wound it ? the keeper , at dawn ."
 
 
@@ -91,10 +89,11 @@ def test_an_input_that_was_never_seen_is_left_out(tree):
 
 
 def test_runs_of_older_versions_kept_no_inputs():
-    old = add_language(make_tree(6, 12))
+    old = recorded(groups=BOTH)
+    old["examples"].dataset = old["examples"].to_dataset().drop_dims(["input", "token"])
     assert stored_inputs(old) == []
     assert clearest_inputs(old, []) == []
-    assert stored_inputs(make_tree(2, 2)) == []
+    assert stored_inputs(recorded(2, 2)) == []
 
 
 # --- choosing -------------------------------------------------------------------------------

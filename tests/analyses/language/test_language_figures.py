@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.patches import Rectangle
 
 from draw.drawn import frames_of, marks, shades, steps_of, texts, whiskers
@@ -18,11 +17,7 @@ from headscope.draw.figures import draw, pictures, save_figures
 from headscope.draw.saving import picture_bytes
 from headscope.draw.style import COLORS, DOUBLE, ramp
 from headscope.page.svg import Styles, inline_panel
-from report.synthetic_language import (
-    LANGUAGE_GROUPS,
-    make_language,
-    make_language_tree,
-)
+from recorded import ALONE, DECODER, LANGUAGE, by_norm, changed, hostile, recorded
 
 FIGURES = (
     "best_heads", "dependency_heads", "example_sentences", "coreference", "frames",
@@ -30,13 +25,13 @@ FIGURES = (
 )  # fmt: skip
 SMALL = {"layers": 3, "heads": 4}
 VARIANTS = {
-    "one document": SMALL | {"documents": 1},
-    "decoder": SMALL | {"decoder": True},
-    "24x16": {"layers": 24, "heads": 16, "relations": 50},
+    "one document": SMALL | {"kind": ALONE},
+    "decoder": SMALL | {"kind": DECODER},
+    "24x16": {"layers": 24, "heads": 16},
     "one layer": {"layers": 1, "heads": 4},
     "one head": {"layers": 1, "heads": 1},
-    "norms": SMALL | {"measure": "weighted_norm"},
-    "hostile": SMALL | {"hostile": True},
+    "norms": SMALL,
+    "hostile": SMALL,
     "12x12": {"layers": 12, "heads": 12},
 }
 EDGES = ("_ci_low", "_ci_high")
@@ -44,12 +39,17 @@ EDGES = ("_ci_low", "_ci_high")
 
 @pytest.fixture(scope="module")
 def tree():
-    return make_language_tree()
+    return recorded(groups=LANGUAGE)
 
 
 @cache
 def tree_of(kind):
-    return make_language_tree(**VARIANTS[kind])
+    made = recorded(**VARIANTS[kind], groups=LANGUAGE)
+    if "kind" in VARIANTS[kind]:  # of few words: enough to be drawn
+        changed(made, "dependency", count=100, advantage=0.2)
+    if kind == "decoder":
+        changed(made, "dependency", advantage_ci_low=0.1)
+    return {"norms": by_norm, "hostile": hostile}.get(kind, lambda tree: tree)(made)
 
 
 # --- all of them ----------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def test_nothing_of_a_figure_is_cut_off(name):
     assert drawn.y1 < high + 0.02
 
 
-@pytest.mark.parametrize("group", LANGUAGE_GROUPS)
+@pytest.mark.parametrize("group", LANGUAGE)
 def test_a_run_with_one_analysis_has_the_figures_of_that_analysis(group):
-    tree = make_language_tree(groups=(group,))
+    tree = recorded(groups=(group,))
     there = {name for name in FIGURES if pictures()[name].available(tree)}
     assert there == {name for name in FIGURES if pictures()[name].needs == (group,)}
 
@@ -124,30 +124,26 @@ def test_a_dark_page_can_change_every_colour(name, tree):
 
 
 def test_absent_numbers_leave_gaps_and_never_stop_a_figure():
-    made = make_language(**SMALL)
-    for dataset in made.values():
+    tree = recorded(**SMALL, groups=LANGUAGE)
+    for dataset in tree.children.values():
         for name in dataset.data_vars:
-            if dataset[name].dtype.kind == "f":
+            if dataset[name].dtype.kind == "f" and dataset[name].ndim:
                 dataset[name].values[0] = np.nan
-    tree = xr.DataTree.from_dict(made)
-    tree.attrs = dict(make_language_tree(**SMALL, groups=()).attrs)
     for name in FIGURES:
         assert picture_bytes(draw(tree, name), "svg").rstrip().endswith(b"</svg>")
 
 
 def test_nothing_but_gaps_is_no_figure():
-    made = make_language(**SMALL)
-    for dataset in made.values():
+    tree = recorded(**SMALL, groups=LANGUAGE)
+    for dataset in tree.children.values():
         for name in dataset.data_vars:
             if dataset[name].dtype.kind == "f":
                 dataset[name].values[...] = np.nan
-    tree = xr.DataTree.from_dict(made)
-    tree.attrs = dict(make_language_tree(groups=()).attrs)
     assert not [name for name in FIGURES if pictures()[name].available(tree)]
 
 
 def test_hostile_names_stay_text_and_stay_in_the_folder(tmp_path):
-    tree = make_language_tree(**VARIANTS["hostile"], groups=("dependency", "examples"))
+    tree = hostile(recorded(**SMALL, groups=("dependency", "examples")))
     written = save_figures(tree, tmp_path / "figures")
     assert {path.parent for path in written} == {
         tmp_path / "figures",
@@ -175,7 +171,7 @@ def test_long_names_are_clipped():
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_tree_gives_the_same_bytes(name):
     """The layout's last digits once depended on addresses in memory."""
-    tree = make_language_tree(2, 3, relations=5)
+    tree = recorded(2, 3, groups=LANGUAGE)
     drawn = [picture_bytes(draw(tree, name), "svg") for _ in range(3)]
     assert len(set(drawn)) == 1
 
@@ -206,7 +202,9 @@ def test_coreference_shows_the_best_head_beside_each_system(tree):
         np.testing.assert_allclose([x for x, _ in marks(axes, shade)], found[variable].values)
         ends = np.stack([found[variable + end].values for end in EDGES], -1)
         np.testing.assert_allclose(whiskers(axes, shade), ends)
-    assert texts(axes).count("L5·H4") == 4  # planted at (-2, 3)
+    places = zip(coreference["best_layer"].values, coreference["best_head"].values, strict=True)
+    best = [f"L{layer + 1:.0f}·H{head + 1:.0f}" for layer, head in places]
+    assert [text for text in texts(axes) if text.startswith("L")] == best
     values = coreference["accuracy"].sel(mention_type="all").values
     np.testing.assert_array_equal(shades(grid, values.shape), steps_of(values, values.max()))
 
@@ -231,7 +229,8 @@ def test_frames_shows_quantiles_mean_and_chance_of_the_top_heads(tree):
         np.testing.assert_array_equal(shades(grid, values.shape), steps_of(values, top))
 
 
-def test_small_p_values_keep_three_decimals(tree):
+def test_small_p_values_keep_three_decimals():
+    tree = changed(recorded(groups=("frames",)), "frames", p_value=0.00099)
     found = texts(draw(tree, "frames").axes[0])
     assert "0.001" in found
 
@@ -260,8 +259,9 @@ def test_features_of_words_share_a_scale(tree):
 
 
 def test_cls_attention_uses_the_papers_scale_while_it_can():
-    tree = make_language_tree()
+    tree = recorded(groups=LANGUAGE)
     cls = tree["cls_attention"].to_dataset()
+    cls["attention"] = (2 * cls["attention"]).assign_attrs(cls["attention"].attrs)
     values = cls["attention"].transpose("feature", "head").values
     assert values.max() > 0.5
     for scale, top in ((1.0, values.max()), (0.4, 0.5)):

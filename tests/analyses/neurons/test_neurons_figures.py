@@ -13,7 +13,7 @@ from draw.drawn import shades, steps_of, texts
 from headscope.core.wording import fixed
 from headscope.draw.figures import draw, pictures
 from headscope.draw.style import LIGHT
-from report.synthetic import make_tree
+from recorded import recorded
 
 LAYERS, HEADS, WIDTH = 3, 4, 16
 CONTRASTS = ["sep", "same_segment", "next"]
@@ -48,7 +48,7 @@ def make_neurons(*, rho=None, half=0.02, seed=0):
 
 
 def make(neurons=None, **options):
-    tree = make_tree(LAYERS, HEADS, **options)
+    tree = recorded(LAYERS, HEADS, **options)
     tree["neurons"] = xr.DataTree(make_neurons() if neurons is None else neurons)
     return tree
 
@@ -118,7 +118,7 @@ def test_the_verdict_follows_from_the_correlations(rho, half, answers):
     caption = pictures()["neurons"].caption(make(make_neurons(rho=rho, half=half)))
     found = re.findall(r"(?:few|many|fixed|changing) (?:neurons|ones): ([^(]+) \(ρ", caption)
     assert found == answers
-    assert "n = 26 documents" in caption
+    assert "n = 14 documents" in caption
     assert "[SEP]" in caption
 
 

@@ -16,7 +16,7 @@ from headscope.experiments.ablation.terms import best_order, verdict_counts
 from headscope.page.svg import Styles, inline_panel
 from headscope.run.atlas import Execution
 from headscope.tasks.task_model import load_for_task
-from report.synthetic import make_tree
+from recorded import recorded
 from tasks.made import MOOD, data
 
 STOCK = Execution(linears="stock")
@@ -135,6 +135,6 @@ def test_pictures_take_the_colours_of_the_page_and_are_the_same_every_time(name,
 
 
 def test_without_the_group_there_is_no_figure():
-    atlas = make_tree(2, 3)
+    atlas = recorded(2, 3)
     for name in ("ablation", "ablation_loss", "pruning"):
         assert not pictures()[name].available(atlas)

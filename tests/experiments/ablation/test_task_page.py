@@ -27,7 +27,7 @@ from headscope.report.run_facts import run_summary
 from headscope.run.atlas import Execution
 from headscope.run.manifest import training_history
 from headscope.tasks.task_model import load_for_task
-from report.synthetic import make_manifest, make_tree
+from recorded import manifest_of, recorded
 from tasks.made import MOOD, data
 
 STOCK = Execution(linears="stock")
@@ -154,7 +154,7 @@ def test_numbers_below_0_get_both_hues_and_others_none(ablated):
     assert metrics["ablation.difference"]["signed"]
     assert metrics["ablation.difference"]["top"] == pytest.approx(np.abs(apart).max(), rel=1e-3)
     assert not metrics["ablation.score"]["signed"]
-    tree = make_tree(2, 3, groups=("surface",))
+    tree = recorded(2, 3, groups=("surface",))
     assert not any(m["signed"] for m in heads.data(tree)["metrics"])
 
 
@@ -164,12 +164,12 @@ def test_the_table_of_heads_says_which_are_helpful(ablated, html):
     assert remarks(tree)[1][0] == "helpful by accuracy"
     assert [c.key for c in heads.columns(tree)][:2] == ["ablation.difference", "ablation.q"]
     assert "<span>helpful by accuracy</span>" in render(tree, {})
-    assert remarks(make_tree(2, 3)) == [[]] * 6
+    assert remarks(recorded(2, 3)) == [[]] * 6
 
 
 def test_an_atlas_keeps_its_page(html):
-    tree = make_tree(2, 3, groups=("surface",))
-    page = render(tree, make_manifest(tree))
+    tree = recorded(2, 3, groups=("surface",))
+    page = render(tree, manifest_of(tree))
     assert "headscope atlas" in page
     assert 'id="task"' not in page
     assert "Not part of this run" in page

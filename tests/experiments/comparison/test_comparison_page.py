@@ -11,7 +11,7 @@ import pytest
 
 from experiments.comparison.pairs_made import EVIL, compared
 from headscope.report.build import render
-from report.synthetic import make_manifest, make_tree
+from recorded import manifest_of, recorded
 from views.made import read_back
 
 
@@ -43,8 +43,8 @@ def test_the_page_begins_with_what_changed(html):
 
 def test_a_report_of_one_model_has_no_such_section(monkeypatch):
     monkeypatch.setattr("headscope.report.build.pictures", dict)
-    tree = make_tree(3, 3)
-    html = render(tree, make_manifest(tree))
+    tree = recorded(3, 3)
+    html = render(tree, manifest_of(tree))
     assert 'id="comparison"' not in html
     assert "otherwise than" not in html
 

@@ -145,7 +145,7 @@ SECTIONS = (
         id="cluster-number", title="How sure are the clusters?", pictures=("cluster_number",),
         text="Clusters can be made of anything. These are worth their names as far as heads are "
         "nearer to their own cluster than to the next, more so than in a cloud without "
-        "clusters, and as far as other documents give the same.",
+        "clusters, and as far as other heads drawn from these give the same.",
     ),
     SectionPlan(
         id="layers-alike", title="Are the heads of a layer alike?", pictures=("layers_alike",),

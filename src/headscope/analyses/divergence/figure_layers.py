@@ -18,7 +18,7 @@ from headscope.analyses.divergence.head_clusters import PERMUTATIONS
 from headscope.core.accumulators import generator
 from headscope.core.head_labels import head_labels
 from headscope.core.results import at, estimate, group, needed
-from headscope.core.wording import fixed, p_words, percent
+from headscope.core.wording import p_words, percent, with_ends
 from headscope.draw.caption_words import over
 from headscope.draw.marks import band_line, faint_grid, legend
 from headscope.draw.panel import Panel, Picture
@@ -102,7 +102,7 @@ def layers_verdict(tree: xr.DataTree) -> str:
         return ""
     divergence = needed(tree, "divergence")
     both, p = estimate(divergence, "layer_js"), float(divergence["layer_js_p"])
-    within, between = (_three(*at(both, pairs)) for pairs in (0, 1))
+    within, between = (with_ends(*at(both, pairs), 3) for pairs in (0, 1))
     unit = str(divergence["layer_js"].attrs.get("units", "nats"))
     less, clear = percent(1 - float(both.value[0] / both.value[1])), p <= CLEAR
     untrained = layers_of_control(tree) if clear else np.nan
@@ -183,9 +183,3 @@ def neighbour_labels(tree: xr.DataTree) -> NeighbourLabels | None:
     shares = np.array([same[near].mean() for near in beside])  # [draw]
     own, others = float(shares[0]), float(shares[1:].mean())
     return NeighbourLabels(len(main), pairs, own, others, float((shares >= shares[0]).mean()))
-
-
-def _three(value: float, low: float, high: float) -> str:
-    """Both sides of a comparison with the same digits."""
-    ends = f" [{fixed(low, 3)}, {fixed(high, 3)}]" if np.isfinite(low) else ""
-    return fixed(value, 3) + ends

@@ -11,7 +11,7 @@ import xarray as xr
 
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
-from headscope.core.wording import capital, fixed
+from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
 
 NAMED = 3  # heads that a sentence names
@@ -167,8 +167,7 @@ def _named(ablation: xr.Dataset, start: str) -> str:
 
 
 def _loss_text(_: xr.Dataset, value: float, low: float, high: float) -> str:
-    ends = f" [{fixed(low, 3)}, {fixed(high, 3)}]" if math.isfinite(low) else ""
-    return f"loss {'+' if value > 0 else ''}{fixed(value, 3)}{ends}"
+    return f"loss {'+' if value > 0 else ''}{with_ends(value, low, high, 3)}"
 
 
 # --- heads removed --------------------------------------------------------------------------

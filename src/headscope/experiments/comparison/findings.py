@@ -22,7 +22,7 @@ from headscope.core.results import (
     title_name,
     token_names,
 )
-from headscope.core.wording import fixed, number
+from headscope.core.wording import fixed, number, with_ends
 from headscope.draw.caption_words import special
 
 LAST = 2
@@ -175,8 +175,7 @@ def points(parts: Estimate) -> str:
     value, low, high = (100 * part for part in at(parts))
     # An interval without 0 is not written with a 0 at its end.
     digits = 3 if _away(parts) and float(fixed(min(abs(low), abs(high)), 2)) == 0 else 2
-    text = f"{'+' if value > 0 else ''}{fixed(value, digits)}"
-    return f"{text} [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else text
+    return f"{'+' if value > 0 else ''}{with_ends(value, low, high, digits)}"
 
 
 def chance_text(p: float) -> str:

@@ -13,7 +13,7 @@ from headscope.core.results import (
     needed,
     token_names,
 )
-from headscope.core.wording import MISSING, capital, fixed
+from headscope.core.wording import MISSING, capital, fixed, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -105,7 +105,7 @@ def rho_finding(importance: xr.Dataset) -> str:
         return ""
     told, size = (
         ", ".join(
-            f"{method_name(name)} {_rho(importance, name, effect)}"
+            f"{method_name(name)} {with_ends(*rho_of(importance, name, effect), 2)}"
             for name in methods_of(importance)
         )
         for effect in ("loss", "loss_size")
@@ -148,12 +148,6 @@ def _shared(importance: xr.Dataset, method: str) -> int:
     """How many of the top heads by a method are among those without which the loss rises most."""
     share = float(estimate(importance, "overlap", method=method, effect="loss").value)
     return round(int(importance.attrs["top"]) * share)
-
-
-def _rho(importance: xr.Dataset, method: str, effect: str) -> str:
-    value, low, high = rho_of(importance, method, effect)
-    ends = f" [{fixed(low, 2)}, {fixed(high, 2)}]" if np.isfinite(low) else ""
-    return f"{fixed(value, 2)}{ends}"
 
 
 def _small(value: float) -> str:

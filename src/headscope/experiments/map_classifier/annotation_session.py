@@ -8,8 +8,7 @@
 
 A label is on disk before it is answered, and the last line for a number counts. A file of labels
 may be written by hand: a class by its key or name, with or without a first line "number,label". A
-last line that a full disk or a power loss cut off is no decision; the next one sets it aside, in
-SESSION/labels-NAME.csv.torn.
+last line that a full disk or a power loss cut off is no decision, and the next one takes its place.
 """
 
 import csv
@@ -178,8 +177,6 @@ class Session:
         path = self.label_file(annotator)
         with path.open("a+b", buffering=0) as file:
             if torn := self._torn(path):
-                aside = path.with_name(f"{path.name}.torn")
-                write_whole(aside, _content(aside) + torn + b"\n")
                 file.truncate(path.stat().st_size - len(torn))
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - 1, 0))
