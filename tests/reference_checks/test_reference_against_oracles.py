@@ -192,8 +192,8 @@ def test_surface_and_entropy_are_those_of_clark_2019(convention: str, shared: Pa
 
 
 def test_divergence_sums_are_those_of_clark_2019(twenty: Norms, shared: Path) -> None:
-    """Every second head of minilm, every fifth of e5-small, to stay quick."""
-    step = 2 if twenty.name == "minilm" else 5
+    """Every fifth head of minilm, every eleventh of e5-small, of all layers, to stay quick."""
+    step = 5 if twenty.name == "minilm" else 11
     oracle = _oracle(shared, f"clark_general_{twenty.name}_auto")
     theirs = np.array(oracle["js_sum_first20"])[::step, ::step]  # [unit, unit]
     ours = divergence.divergence_sums([divergence.units(a)[::step] for a in twenty.attention])
