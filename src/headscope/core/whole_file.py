@@ -45,7 +45,7 @@ def write_whole(path: Path, write: Callable[[str], object] | bytes) -> Path:
             write(draft)
         _sync(Path(draft))
         os.replace(draft, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
             os.unlink(draft)
@@ -173,7 +173,7 @@ def _sync(file: Path) -> None:
         os.fsync(opened.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """After a rename: without it a power loss can undo what was seen to be there."""
     if not hasattr(os, "O_DIRECTORY"):
         return
@@ -213,7 +213,7 @@ def put_folder(folder: Path, write: Callable[[Path], object], *, marks: tuple[st
             shutil.rmtree(draft, ignore_errors=True)
             _restore(folder)
             raise
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
         shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -35,7 +35,7 @@ from headscope.analyses.patterns.classes import (
     Kinds,
 )
 from headscope.core.accumulators import Ints
-from headscope.core.whole_file import clear_drafts, write_whole
+from headscope.core.whole_file import clear_drafts, sync_folder, write_whole
 from headscope.errors import InputError
 
 Map = npt.NDArray[np.float16]
@@ -187,6 +187,8 @@ class Session:
                 if file.write(line) != len(line):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(file.fileno())
+                if size == 0:
+                    sync_folder(path.parent)  # the file's name, too
             except OSError:
                 file.truncate(size)
                 raise
