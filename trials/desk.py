@@ -65,7 +65,7 @@ SCENARIOS = {
         Scenario("finetune", ("finetune", "model", *TASK, "--epochs", "1", "--batch", "8",
                               "-o", "out/ckpt")),
         Scenario("prune", ("prune", "model", *TASK, *QUICK, "--step", "2", "--draws", "1",
-                           "--choose", "12", "--remove", "2", "--no-report", "--run", "out/run",
+                           "--choose", "12", "--remove", "2", "--run", "out/run",
                            "-o", "out/ckpt")),
         Scenario("annotate", SESSION),
         Scenario("labels", ("label",), (SESSION,)),

@@ -229,11 +229,11 @@ def undated(content: bytes) -> bytes:
 
 
 def drafts(out: Path, reference: dict[str, bytes]) -> list[str]:
-    """Hidden files and folders that a finished run has not."""
+    """Drafts of files and folders; the working folder of a training is none."""
     return [
         name
         for name in (p.relative_to(out).as_posix() for p in out.rglob(".*"))
-        if not name.endswith(".lock") and name not in reference
+        if (".part" in name or name.endswith(".old")) and name not in reference
     ]
 
 

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import xarray as xr
 from headscope.core.whole_file import held, write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
+from headscope.run.manifest import storable
 from headscope.run.store import RunFolder, pack, tree_as_netcdf, unpack
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
@@ -282,3 +284,29 @@ def test_results_are_written_as_xarray_writes_them():
     for node, other in zip(read.subtree, wanted.subtree, strict=True):
         for name, variable in node.variables.items():
             assert variable.dtype == other.variables[name].dtype
+
+
+def test_a_word_that_hdf5_cannot_hold_is_kept_all_but_that(tmp_path):
+    """A treebank with NUL once failed after all was computed."""
+    words = xr.Dataset(
+        {"word": ("at", np.array(["a\x00b", "c"], object))},
+        coords={"relation": ["\ud800", "nsubj"]},
+    )
+    kept = storable(words)
+    file = tmp_path / "words.nc"
+    file.write_bytes(tree_as_netcdf(xr.DataTree.from_dict({"/words": kept.drop_vars("word")})))
+    assert xr.load_datatree(file, engine="h5netcdf")["words/relation"].values[0] == "\ufffd"
+    assert kept["word"].values.tolist() == ["a\ufffdb", "c"]
+    assert "relation" in kept.indexes
+    clean = words.isel(at=[1], relation=[1])
+    assert storable(clean) is clean
+
+
+def test_what_a_killed_report_had_begun_is_cleared_by_the_next(short, tmp_path, monkeypatch):
+    folder = shutil.copytree(short.path, tmp_path / "run")
+    draft = folder / "tables" / f"{store.DRAFT}half"
+    draft.parent.mkdir(exist_ok=True)
+    draft.write_bytes(b"half")
+    monkeypatch.setattr("headscope.write_report", lambda *_: folder / "report.html")
+    store.open_run(folder).report()
+    assert not draft.exists()

@@ -100,7 +100,8 @@ def held(place: Path, *, instead: str = WAIT) -> Iterator[None]:
     finally:
         with suppress(OSError):
             lock.unlink()
-        os.close(handle)
+        with suppress(OSError):
+            os.close(handle)
 
 
 def _locked(lock: Path) -> int | str:
@@ -126,6 +127,20 @@ def _locked(lock: Path) -> int | str:
         since = datetime.now(UTC).isoformat(" ", "seconds")
         os.write(handle, f" (process {os.getpid()} on {platform.node()}, since {since})".encode())
     return handle
+
+
+def clear_drafts(folder: Path) -> None:
+    """Delete what killed processes had begun to write, here and one folder below.
+
+    The caller holds the folder.
+
+    raises  UnwrittenError
+    """
+    try:
+        for draft in [*folder.glob(DRAFT + "*"), *folder.glob(f"*/{DRAFT}*")]:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise why_unwritten(error, folder) from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@ the reader, except `linears`: it moves the last bits of float32, so it is fixed 
 
 import json
 import platform
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from headscope.run.settings import Settings, fingerprint
 
 Manifest = dict[str, Any]
 TRAINING_RECORD = "finetuned.json"  # `headscope finetune` writes it beside the weights
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # in HDF5
 # Of a configuration, what changes no number: where it was, and what the spec says elsewhere.
 _BESIDE_NUMBERS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 _TRAINING = ("epochs", "batch", "rate", "layer_decay", "seed")
@@ -131,9 +133,20 @@ def label(
     if "counted" in manifest["corpus"]:  # the unit that is counted instead of documents
         attrs["counted"] = manifest["corpus"]["counted"]
     # File names may hold what HDF5 cannot: lone surrogates and NUL.
-    storable = {k: printable(v) if isinstance(v, str) else v for k, v in (attrs | more).items()}
-    root = xr.Dataset(attrs=storable)
-    return xr.DataTree.from_dict({"/": root, **{f"/{k}": v for k, v in results.items()}})
+    texts = {k: printable(v) if isinstance(v, str) else v for k, v in (attrs | more).items()}
+    root = xr.Dataset(attrs=texts)
+    groups = {f"/{name}": storable(one) for name, one in results.items()}
+    return xr.DataTree.from_dict({"/": root, **groups})
+
+
+def storable(one: xr.Dataset) -> xr.Dataset:
+    """A result whose texts, words and tokens say, HDF5 can hold; itself where they are."""
+    mended = {}
+    for name, texts in one.variables.items():
+        if texts.dtype.kind in "OU" and any(_UNSTORABLE.search(str(x)) for x in texts.values.flat):
+            mend = np.vectorize(lambda text: _UNSTORABLE.sub("\ufffd", str(text)), otypes=[object])
+            mended[name] = (texts.dims, mend(texts.values), texts.attrs)
+    return one.assign(mended).set_coords(set(mended) & set(one.coords)) if mended else one
 
 
 def training_history(checkpoint: str) -> dict[str, Any] | None:

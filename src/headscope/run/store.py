@@ -367,7 +367,9 @@ class Run:
                 )
             for draft in RunFolder(self.path)._drafts():
                 draft.unlink(missing_ok=True)
-            page: Path = headscope.write_report(self.tree, self.manifest, self.path)
+            # As it was read or is read later: its parts stand in another order in memory.
+            manifest = RunFolder(self.path).manifest() or self.manifest
+            page: Path = headscope.write_report(self.tree, manifest, self.path)
         return page
 
     @property

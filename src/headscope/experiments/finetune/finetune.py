@@ -96,7 +96,7 @@ def _written(plan: TrainingPlan, *, save_seconds: float, progress: Progress | No
     with training_in_progress(plan) as states:
         record = _taught(plan, states, save_seconds=save_seconds, progress=progress)
         put_folder(plan.output, write, marks=(TRAINING_RECORD,))
-        shutil.rmtree(states.parent)
+        shutil.rmtree(states.parent, ignore_errors=True)  # what is left begins anew
     return record
 
 

@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES, PUNCTUATION, SPECIAL, Kinds
-from headscope.core.whole_file import held
+from headscope.core.whole_file import clear_drafts, held
 from headscope.draw.saving import save_picture
 from headscope.draw.style import color, house_style, ramp_map
 from headscope.errors import HeadscopeError, InputError
@@ -258,13 +258,16 @@ PER_SHEET = ROWS * COLUMNS
 def write_sheets(session: Session) -> list[Path]:
     """All maps of a session as SESSION/sheets/NNNN.png, each named after its first map."""
     files: list[Path] = []
-    for first in range(0, len(session), PER_SHEET):
-        numbers = range(len(session))[first : first + PER_SHEET]
-        boundaries = [session.boundary(number) for number in numbers]
-        kinds = [session.kinds(number) for number in numbers]
-        maps = [session.map(number) for number in numbers]
-        figure = sheet(maps, boundaries, first=first, kinds=kinds)
-        files.append(save_picture(figure, session.folder / "sheets" / f"{first:04d}.png"))
+    folder = session.folder / "sheets"
+    with held(folder):
+        clear_drafts(folder)
+        for first in range(0, len(session), PER_SHEET):
+            numbers = range(len(session))[first : first + PER_SHEET]
+            boundaries = [session.boundary(number) for number in numbers]
+            kinds = [session.kinds(number) for number in numbers]
+            maps = [session.map(number) for number in numbers]
+            figure = sheet(maps, boundaries, first=first, kinds=kinds)
+            files.append(save_picture(figure, folder / f"{first:04d}.png"))
     return files
 
 

@@ -35,7 +35,7 @@ from headscope.analyses.patterns.classes import (
     Kinds,
 )
 from headscope.core.accumulators import Ints
-from headscope.core.whole_file import write_whole
+from headscope.core.whole_file import clear_drafts, write_whole
 from headscope.errors import InputError
 
 Map = npt.NDArray[np.float16]
@@ -130,6 +130,7 @@ class Session:
             raise InputError(f"{folder} holds a session already; wanted a new folder, or resume it")
         if not drawn:
             raise InputError("found no maps to label; wanted a model and a text")
+        clear_drafts(path)
         # The maps come last: with them, the folder is a session.
         write_whole(path / "provenance.csv", partial(_write_provenance, drawn))
         write_whole(path / "maps.npz", partial(_write_maps, drawn))
