@@ -167,7 +167,8 @@ def training_history(checkpoint: str) -> dict[str, Any] | None:
             "settings": {k: record["settings"][k] for k in _TRAINING if k in record["settings"]},
             **{when: _score(metrics[when], metric) for when in ("before", "after")},
         }  # fmt: skip
-    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
+            ValueError):  # fmt: skip
         return None  # the report lacks a row; commands that need the record say what is wrong
 
 

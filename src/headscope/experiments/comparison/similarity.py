@@ -215,7 +215,8 @@ def read_training(
             name: np.array([row.get(key) for row in rows], np.float64)  # None becomes NaN
             for name, key in keys.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError,
+            ValueError) as error:  # fmt: skip
         raise ModelError(
             f"{file} is no record of a training ({type(error).__name__}: {str(error)[:80]}); "
             "make the checkpoint again with headscope finetune, or delete the file"
