@@ -36,11 +36,10 @@ def test_a_few_faults_of_every_kind_end_in_the_same_bits(tmp_path):
     assert int(counts["all"]) > 15
 
 
-def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(tmp_path):
-    pytest.importorskip("playwright")
+def test_hostile_strings_stay_text_in_head_card_view_and_annotation_page(browser, tmp_path):
     tally = Tally(tmp_path)
     kinds = ("head card", "view", "annotation page")
-    pages.attempt_all(pages.payloads(40), tally, size=200, kinds=kinds)
+    pages.attempt_all(browser, pages.payloads(40), tally, size=200, kinds=kinds)
     assert not tally.failed
     assert set(tally.counts) == set(kinds)
     assert {counts["only text"] for counts in tally.counts.values()} == {173}

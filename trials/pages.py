@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,8 @@ PIECES = (
 @click.option("--keep", default="trials-failed", show_default=True, type=click.Path(path_type=Path))
 def command(generated: int, seed: int, keep: Path) -> None:
     """Hostile strings in report, head card, view, comparison and annotation page."""
-    with Tally(keep.absolute()).told() as tally:
-        attempt_all(payloads(generated, seed=seed), tally)
+    with Tally(keep.absolute()).told() as tally, launched() as browser:
+        attempt_all(browser, payloads(generated, seed=seed), tally)
 
 
 def payloads(generated: int, *, seed: int = 0) -> list[str]:
@@ -72,11 +72,11 @@ def payloads(generated: int, *, seed: int = 0) -> list[str]:
 
 
 def attempt_all(
-    strings: Sequence[str], tally: Tally, *, size: int = IN_A_BATCH, kinds: Sequence[str] = KINDS
-) -> None:
+    browser: Any, strings: Sequence[str], tally: Tally, *, size: int = IN_A_BATCH,
+    kinds: Sequence[str] = KINDS,
+) -> None:  # fmt: skip
     """All pages with the strings, so many at once; one batch after the harmless one."""
-    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder, ExitStack() as stack:
-        browser = stack.enter_context(launched())
+    with tempfile.TemporaryDirectory(prefix="trial-", dir=memory()) as folder:
         harmless = dict(
             looked(browser, [f"word{n}" for n in range(size)], Path(folder) / "tame", kinds)
         )
@@ -94,22 +94,17 @@ def attempt_all(
                     tally.add(kind, outcome, what, files=place if _ is batch[0] else None)
 
 
-def launched() -> Any:
+@contextmanager
+def launched() -> Iterator[Any]:
     """A Chromium, closed at the end of the context."""
-    from contextlib import contextmanager
-
     from playwright.sync_api import sync_playwright
 
     from conftest import CHROMIUM
 
-    @contextmanager
-    def running() -> Iterator[Any]:
-        with sync_playwright() as player:
-            browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            yield browser
-            browser.close()
-
-    return running()
+    with sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 def looked(

@@ -39,6 +39,7 @@ def frame_of(page):
 
 def look_at(page, unit):
     page.locator(f'.telling button[data-look="{unit}"]').click()
+    page.mouse.move(0, 0)  # a token below the pointer would show its own weights
     return frame_of(page)
 
 
