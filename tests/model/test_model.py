@@ -22,6 +22,7 @@ from headscope.errors import ModelError
 from headscope.model.batch import Batch
 from headscope.model.checkpoint import demo_place
 from headscope.model.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
+from headscope.model.weights import refuse_not_finite
 from model.families.tiny import FAMILIES, UNLISTED, make, sharpened, tiny
 from model.families.tokenizers_made import bytes_bpe, wordpiece
 
@@ -223,6 +224,12 @@ def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path, odd: fl
         load(saved(tmp_path, network))
     with pytest.raises(ModelError, match=told):
         load(network, tokenizer=wordpiece())
+
+
+def test_large_weights_whose_sum_overflows_are_finite() -> None:
+    layer = torch.nn.Linear(2, 2, bias=False)
+    layer.weight.data[:] = torch.finfo(torch.float32).max
+    refuse_not_finite("large", layer)
 
 
 def test_a_tokenizer_larger_than_the_embeddings_is_refused(tmp_path: Path) -> None:

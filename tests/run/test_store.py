@@ -1,7 +1,6 @@
 """Is a run folder whole at every moment, and is damage noticed?"""
 
 import errno
-import io
 import os
 import shutil
 import signal
@@ -17,7 +16,7 @@ from headscope.core.whole_file import held, write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
 from headscope.run.manifest import storable
-from headscope.run.store import RunFolder, pack, tree_as_netcdf, unpack
+from headscope.run.store import RunFolder, pack, tree_as_netcdf, tree_of_netcdf, unpack
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
 
@@ -266,7 +265,7 @@ def test_a_really_full_disk_leaves_whole_shards_only(tiny_disk):
     assert not list(folder.path.glob("*/.part-*"))
 
 
-def test_results_are_written_as_xarray_writes_them():
+def test_results_are_written_and_read_as_by_xarray(tmp_path):
     one = xr.Dataset(
         {
             "b": (("layer", "word"), np.array([[0.5, np.nan]]), {"units": "nats"}),
@@ -277,28 +276,31 @@ def test_results_are_written_as_xarray_writes_them():
         attrs={"kind": "random", "counts": [1, 2]},
     )  # fmt: skip
     tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"seed": 0}), "/x": one, "/y/z": one})
-    ours, theirs = io.BytesIO(tree_as_netcdf(tree)), io.BytesIO()
+    ours, theirs = tmp_path / "ours.nc", tmp_path / "theirs.nc"
+    ours.write_bytes(tree_as_netcdf(tree))
     tree.to_netcdf(theirs, engine="h5netcdf")
-    read, wanted = (xr.load_datatree(each, engine="h5netcdf") for each in (ours, theirs))
-    assert read.identical(wanted)
-    for node, other in zip(read.subtree, wanted.subtree, strict=True):
-        for name, variable in node.variables.items():
-            assert variable.dtype == other.variables[name].dtype
+    wanted = xr.load_datatree(theirs, engine="h5netcdf")
+    for read in (xr.load_datatree(ours, engine="h5netcdf"), tree_of_netcdf(theirs)):
+        assert read.identical(wanted)
+        for node, other in zip(read.subtree, wanted.subtree, strict=True):
+            for name, variable in node.variables.items():
+                assert variable.dtype == other.variables[name].dtype
 
 
 def test_a_word_that_hdf5_cannot_hold_is_kept_all_but_that(tmp_path):
     """A treebank with NUL once failed after all was computed."""
     words = xr.Dataset(
-        {"word": ("at", np.array(["a\x00b", "c"], object))},
-        coords={"relation": ["\ud800", "nsubj"]},
-    )
+        {"word": ("at", np.array(["a\x00b", "c"], object), {"of": "x\x00y"})},
+        coords={"relation": ["\ud800", "nsubj"]}, attrs={"versus": "\x00"},
+    )  # fmt: skip
     kept = storable(words)
     file = tmp_path / "words.nc"
     file.write_bytes(tree_as_netcdf(xr.DataTree.from_dict({"/words": kept.drop_vars("word")})))
     assert xr.load_datatree(file, engine="h5netcdf")["words/relation"].values[0] == "\ufffd"
     assert kept["word"].values.tolist() == ["a\ufffdb", "c"]
+    assert (kept["word"].attrs, kept.attrs) == ({"of": "x\ufffdy"}, {"versus": "\ufffd"})
     assert "relation" in kept.indexes
-    clean = words.isel(at=[1], relation=[1])
+    clean = kept.isel(at=[1], relation=[1])
     assert storable(clean) is clean
 
 

@@ -52,10 +52,9 @@ def marks_of(tokenizer: Any, markers: str) -> frozenset[int]:
 
     markers  letters that stand for a space before a word
     """
-    names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     marks = []
-    for token, name in enumerate(names):
-        text = (name or "").lstrip(markers)
+    for name, token in tokenizer.get_vocab().items():
+        text = name.lstrip(markers)
         text = text[2:] if text[:2] == "##" and len(text) > 2 else text
         if not text or _LETTERS.search(text):
             continue

@@ -132,9 +132,12 @@ def refuse_incomplete(name: str, missing: Iterable[str], *, pooler: bool = False
 
 def refuse_not_finite(name: str, network: nn.Module) -> None:
     """Raises ModelError, with the tensor's name, if a weight is NaN or infinite."""
-    for tensor, values in network.named_parameters():
-        if values.is_floating_point() and not bool(torch.isfinite(values.detach()).all()):
-            odd = int((~torch.isfinite(values.detach())).sum())
+    for tensor, parameter in network.named_parameters():
+        values = parameter.detach()
+        # A sum is quick; where it alone overflows, none of its terms is odd.
+        if not values.is_floating_point() or bool(torch.isfinite(values.sum())):
+            continue
+        if odd := int((~torch.isfinite(values)).sum()):
             raise ModelError(
                 f"{name!r}: {odd:,} of {values.numel():,} weights in {tensor} are NaN or infinite; "
                 "wanted finite weights: training diverged, the file is damaged, or --dtype is too "

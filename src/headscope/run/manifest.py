@@ -140,13 +140,24 @@ def label(
 
 
 def storable(one: xr.Dataset) -> xr.Dataset:
-    """A result whose texts, words and tokens say, HDF5 can hold; itself where they are."""
+    """A result whose texts, words, tokens and names say, HDF5 can hold; itself where they are."""
     mended = {}
-    for name, texts in one.variables.items():
-        if texts.dtype.kind in "OU" and any(_UNSTORABLE.search(str(x)) for x in texts.values.flat):
-            mend = np.vectorize(lambda text: _UNSTORABLE.sub("\ufffd", str(text)), otypes=[object])
-            mended[name] = (texts.dims, mend(texts.values), texts.attrs)
-    return one.assign(mended).set_coords(set(mended) & set(one.coords)) if mended else one
+    for name, variable in one.variables.items():
+        texts = variable.values.flat if variable.dtype.kind in "OU" else ()
+        if any(_UNSTORABLE.search(str(text)) for text in (*texts, *variable.attrs.values())):
+            attrs = {key: _storable(value) for key, value in variable.attrs.items()}
+            values = variable.values
+            if values.dtype.kind in "OU":
+                values = np.vectorize(_storable, otypes=[object])(values)
+            mended[name] = (variable.dims, values, attrs)
+    if mended:
+        one = one.assign(mended).set_coords(set(mended) & set(one.coords))
+    attrs = {key: _storable(value) for key, value in one.attrs.items()}
+    return one.assign_attrs(attrs) if attrs != one.attrs else one
+
+
+def _storable(value: Any) -> Any:
+    return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
 def training_history(checkpoint: str) -> dict[str, Any] | None:
