@@ -16,7 +16,8 @@ from headscope.core.whole_file import held, write_whole
 from headscope.errors import HeadscopeError, RunFolderError
 from headscope.run import store
 from headscope.run.manifest import storable
-from headscope.run.store import RunFolder, pack, tree_as_netcdf, tree_of_netcdf, unpack
+from headscope.run.netcdf import tree_as_netcdf, tree_of_netcdf
+from headscope.run.store import RunFolder, pack, unpack
 
 STATE = {"b/sums": np.arange(6.0).reshape(2, 3), "a/count": np.array([3], np.int64)}
 

@@ -15,8 +15,9 @@ import xarray as xr
 from headscope.core.whole_file import held
 from headscope.errors import RunFolderError, RunStopped
 from headscope.run.manifest import Manifest, label, versions
+from headscope.run.netcdf import tree_as_netcdf
 from headscope.run.settings import differences, fingerprint
-from headscope.run.store import Run, RunFolder, State, open_run, tree_as_netcdf
+from headscope.run.store import Run, RunFolder, State, open_run
 
 Progress = Callable[[int, int], None]
 INSTEAD = "nothing of it can be reused: choose another folder with -o, or --overwrite it"

@@ -213,8 +213,9 @@ def deciding_versions() -> dict[str, str]:
 
 def _tokenizer_sha256(model: Model) -> str:
     """Hash of the vocabulary in the order of its ids, and of which tokens are special."""
-    ids = model.tokenizer.get_vocab()
-    return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), repr(model.vocabulary)))
+    ids, v = model.tokenizer.get_vocab(), model.vocabulary
+    special = repr((v.cls, v.sep, v.punctuation, v.pad))
+    return sha256_of(("\x1f".join(sorted(ids, key=ids.__getitem__)), special))
 
 
 def _dtype_of(model: Model) -> str:

@@ -12,7 +12,6 @@ match the hash in its name, is deleted and computed again. Nothing here needs a 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import zlib
@@ -22,11 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5netcdf
-import h5py
 import numpy as np
 import xarray as xr
-from xarray.backends import H5NetCDFStore
 
 import headscope
 from headscope.core.control import CONTROL
@@ -39,6 +35,7 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
+from headscope.run.netcdf import tree_of_netcdf
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -269,49 +266,6 @@ def unpack(content: bytes) -> State:
     from safetensors.numpy import load
 
     return load(zlib.decompress(content))
-
-
-class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
-    """An HDF5 file that remembers its objects: h5netcdf opens each of them anew forty times."""
-
-    def __init__(self, file: io.BytesIO | Path, mode: str) -> None:
-        self._known = dict[str, Any]()
-        super().__init__(file, mode, track_order=True)
-
-    def __getitem__(self, name: str) -> Any:
-        known = self._known.get(name)
-        if known is None or known.name is None:  # one without a name was deleted
-            known = self._known[name] = super().__getitem__(name)
-        return known
-
-
-def tree_as_netcdf(tree: xr.DataTree) -> bytes:
-    """The tree as `tree.to_netcdf` writes it, in half of the time."""
-    buffer = io.BytesIO()
-    with _OpenedOnce(buffer, "w") as opened, h5netcdf.File(opened, "w") as file:
-        for node in tree.subtree:
-            store = H5NetCDFStore(file, group=None if node is tree else node.path, mode="a")
-            dataset = node.to_dataset(inherit=node is tree)
-            names = [*dataset.coords, *dataset.data_vars]  # an axis is written before its users
-            dataset[names].dump_to_store(store)
-    return buffer.getvalue()
-
-
-def tree_of_netcdf(path: Path) -> xr.DataTree:
-    """The tree as `xarray.load_datatree` reads it, in half of the time."""
-    with (
-        _OpenedOnce(path, "r") as opened,
-        h5netcdf.File(opened, "r", decode_vlen_strings=True) as file,
-    ):
-        return xr.DataTree.from_dict(
-            {group.name: xr.open_dataset(H5NetCDFStore(group)).load() for group in _groups(file)}
-        )
-
-
-def _groups(group: h5netcdf.Group) -> Iterator[h5netcdf.Group]:
-    yield group
-    for child in group.groups.values():
-        yield from _groups(child)
 
 
 def open_run(path: str | Path) -> Run:
