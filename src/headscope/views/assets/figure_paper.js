@@ -71,7 +71,14 @@ class Paper {
     context.imageSmoothingEnabled = false;
     context.direction = "ltr";
     paintMarks(context, this.marks);
-    return new Promise((tell, refuse) => canvas.toBlob((blob) => (blob ? tell(blob) : refuse(new Error("the picture is too large"))), "image/png"));
+    let waits = true; // browsers encode between frames: where nothing moves it took up to seven seconds
+    const frame = () => waits && requestAnimationFrame(frame);
+    frame();
+    return new Promise((tell, refuse) => canvas.toBlob((blob) => {
+      waits = false;
+      if (blob) tell(blob);
+      else refuse(new Error("the picture is too large"));
+    }, "image/png"));
   }
 }
 
