@@ -7,6 +7,7 @@ was computed. Each command is forked from it in turn: it may be killed, and star
 from __future__ import annotations
 
 import faulthandler
+import multiprocessing.util
 import os
 import pickle
 import signal
@@ -132,6 +133,7 @@ def _become(args: list[str], cwd: str, code: str | None, told: list[str]) -> Non
     except BaseException:
         traceback.print_exc()
     finally:
+        multiprocessing.util._exit_function()  # lets go of queues, as an interpreter
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(ended)
