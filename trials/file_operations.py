@@ -125,7 +125,7 @@ class Bench:
             outcome = self._finished(number)
         else:
             outcome, more = self._resumed(streams)
-            what += more
+            what += f"; {more}" if more else ""
         if outcome in BAD:
             return outcome, what
         if left and self.operations[number] not in REMOVALS:
@@ -148,16 +148,10 @@ class Bench:
         """What the same command comes to now."""
         again = forked(self.scenario.work(self.desk), streams)
         if again.code is None:
-            return "hang", "; when resumed"
+            return "hang", "when resumed"
         if again.code:
-            return "torn", f"; then {again.code}, {again.err[-400:]}"
-        found = contents(self.desk / OUT)
-        if found == self.reference:
-            return "resumed equal", ""
-        more = found.keys() - self.reference.keys()
-        if {name: found[name] for name in found if name not in more} == self.reference:
-            return "draft left after", f"; {sorted(more)}"
-        return "wrong", f"; {differing(found, self.reference)}"
+            return "torn", f"then {again.code}, {again.err[-400:]}"
+        return compared(contents(self.desk / OUT), self.reference)
 
 
 def armed(scenario: Scenario, desk: Path, kind: str | None, at: int, log: Path | None) -> None:
@@ -235,6 +229,16 @@ def drafts(out: Path, reference: dict[str, bytes]) -> list[str]:
         for name in (p.relative_to(out).as_posix() for p in out.rglob(".*"))
         if (".part" in name or name.endswith(".old")) and name not in reference
     ]
+
+
+def compared(found: dict[str, bytes], wanted: dict[str, bytes]) -> tuple[str, str]:
+    """The outcome of a command that was resumed and ended well, and which files say so."""
+    if found == wanted:
+        return "resumed equal", ""
+    more = found.keys() - wanted.keys()
+    if {name: found[name] for name in found if name not in more} == wanted:
+        return "draft left after", str(sorted(more))
+    return "wrong", str(differing(found, wanted))
 
 
 def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:

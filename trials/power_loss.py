@@ -24,7 +24,7 @@ import click
 
 from trials import shim
 from trials.desk import LABELS, OUT, SCENARIOS
-from trials.file_operations import Bench, armed, bench_of, contents, differing, restore
+from trials.file_operations import Bench, armed, bench_of, compared, contents, restore
 from trials.forked import forked
 from trials.outcomes import Tally
 
@@ -210,13 +210,7 @@ def after_loss(bench: Bench, before: dict[str, bytes], labelled: int) -> tuple[s
         return "hang", ""
     if again.code:
         return ("refused", "") if again.clear else ("unclear error", again.err[-400:])
-    found = contents(out)
-    if found == bench.reference:
-        return "resumed equal", ""
-    more = found.keys() - bench.reference.keys()
-    if {name: found[name] for name in found if name not in more} == bench.reference:
-        return "draft left after", f"{sorted(more)}"
-    return "wrong", f"{differing(found, bench.reference)}"
+    return compared(contents(out), bench.reference)
 
 
 def open_results(out: Path) -> None:
