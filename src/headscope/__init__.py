@@ -53,6 +53,7 @@ _WHERE = {
     "labelled": "headscope.core.results",
     "load": "headscope.model.model",
     "open_run": "headscope.run.store",
+    "options": "headscope.core.head_names",
     "register": "headscope.run.analysis",
     "run_summary": "headscope.report.run_facts",
     "view": "headscope.views.view_text",

@@ -44,6 +44,7 @@ class Execution:
     threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
     overwrite  replace a run of another spec in the same folder
+    keep_shards  leave the shards of a finished run in its folder
     progress   called as progress(shards_done, shards)
     command    the command line, for the report
 
@@ -56,6 +57,7 @@ class Execution:
     threads: int | None = None
     linears: str = "auto"
     overwrite: bool = False
+    keep_shards: bool = False
     progress: Progress | None = None
     command: Sequence[str] = ()
 
@@ -129,7 +131,9 @@ def atlas(
     with (
         threads_of(execution.threads_each),
         evaluating(model.network),
-        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
+        run_in_progress(
+            folder, spec, manifest, overwrite=execution.overwrite, keep_shards=execution.keep_shards
+        ) as run,
     ):
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
@@ -205,8 +209,9 @@ def _computed(
     control: Control | None,
 ) -> Run:  # fmt: skip
     meter = Meter(len(plan.shards), execution.progress)
-    meter.advance(len(run.done))
-    if (finished := run.finished()) is not None:
+    finished = run.finished()
+    meter.advance(len(run.done) if finished is None else meter.total)
+    if finished is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
     results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}

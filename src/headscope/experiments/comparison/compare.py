@@ -78,10 +78,12 @@ def compare(
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
-    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
-        meter = Meter(len(job.plan.shards), execution.progress)
-        meter.advance(len(run.done))
-        if (finished := run.finished()) is not None:
+    with run_in_progress(
+        folder, spec, begin, overwrite=execution.overwrite, keep_shards=execution.keep_shards
+    ) as run:
+        meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
+        meter.advance(len(run.done) if finished is None else meter.total)
+        if finished is not None:
             return finished
         job, first = replace(job, linears=run.linears), run.manifest["base"]
         with numbering_layers(tuned.shape.numbers):  # where an error names one
