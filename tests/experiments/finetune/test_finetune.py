@@ -398,6 +398,36 @@ def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
     assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
+@pytest.mark.parametrize("removal", [1, 2])  # of the states, of the folder
+def test_a_kill_as_the_states_are_removed_leaves_nothing(removal, base, tmp_path, monkeypatch):
+    output, removed, gone = tmp_path / "ckpt", shutil.rmtree, []
+
+    def rmtree(path, **options):
+        if working_folder(output) in (path, path.parent):
+            gone.append(path)
+            if len(gone) == removal:
+                raise Killed
+        removed(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headscope.experiments.finetune.finetune.shutil.rmtree", rmtree)
+        with pytest.raises(Killed):
+            finetune(started(base), TRAIN, DEV, output, **FAST)
+    assert working_folder(output).exists()
+    monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
+    assert finetune(started(base), TRAIN, DEV, output, **FAST)["fingerprint"]
+    assert not working_folder(output).exists()
+
+
+def test_a_finished_training_leaves_the_states_of_another_one(base, tmp_path):
+    other = FAST | {"rate": 2e-3}
+    first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **other)
+    killed(base, tmp_path / "ckpt", step=4)
+    shutil.copytree(tmp_path / "other", tmp_path / "ckpt")
+    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other) == first
+    assert training.last_state(working_folder(tmp_path / "ckpt") / STATES) is not None
+
+
 def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path, monkeypatch):
     """It ended between our look at the folder and our hold of it."""
     first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **FAST)
