@@ -490,6 +490,19 @@ def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
 
 
+def test_a_full_disk_is_told_whichever_library_writes(base, tmp_path):
+    tokenizer = started(base).model.tokenizer
+
+    def write(draft: Path) -> None:
+        with small_files_only():
+            tokenizer.backend_tokenizer.save(str(draft / "tokenizer.json"))
+
+    tokenizer.add_tokens([f"token{number}" for number in range(2000)])
+    with pytest.raises(HeadscopeError, match="(?s)os error .*make room and give the same command"):
+        put_folder(tmp_path / "ckpt", write, marks=("config.json",))
+    assert not list(tmp_path.iterdir())
+
+
 def full(*_args, **_options):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
