@@ -498,7 +498,7 @@ def test_a_full_disk_is_told_whichever_library_writes(base, tmp_path):
             tokenizer.backend_tokenizer.save(str(draft / "tokenizer.json"))
 
     tokenizer.add_tokens([f"token{number}" for number in range(2000)])
-    with pytest.raises(HeadscopeError, match="(?s)os error .*make room and give the same command"):
+    with pytest.raises(HeadscopeError, match=r"(?s)os error .*make room and give the same command"):
         put_folder(tmp_path / "ckpt", write, marks=("config.json",))
     assert not list(tmp_path.iterdir())
 
