@@ -26,7 +26,7 @@ from headscope.run.analysis import (
 from headscope.run.compute import ShardJob, fastest_linears, threads_of
 from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import gather
-from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
+from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_folder, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import (
@@ -36,7 +36,7 @@ from headscope.run.settings import (
     documented,
     settings_of,
 )
-from headscope.run.store import Run, RunFolder
+from headscope.run.store import Run
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 
@@ -112,9 +112,7 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    corpus = corpus_of(corpus)
-    if (folder := None if output is None else RunFolder(output)) is not None:
-        folder.check()
+    corpus, folder = corpus_of(corpus), run_folder(output)
     model = load(model)
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -136,6 +137,14 @@ class RunInProgress:
             kept = " and kept: the same command goes on from here" if self.folder else ""
             return f"stopped; {len(self.done)} of {shards} shards are finished{kept}"
         return "stopped; the same command goes on from what is finished" if self.folder else ""
+
+
+def run_folder(output: str | Path | None) -> RunFolder | None:
+    """The folder of a run that begins, checked; None for a run in memory."""
+    folder = None if output is None else RunFolder(output)
+    if folder is not None:
+        folder.check()
+    return folder
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -37,6 +37,9 @@ from headscope.core.whole_file import (
 )
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
 from headscope.run.netcdf import tree_of_netcdf
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -334,10 +337,29 @@ class Run:
     def __contains__(self, name: object) -> bool:
         return name in self.tree.children
 
-    def report(self) -> Path:
-        """(Re)build tables, figures and report.html from the results; returns report.html."""
+    def heads(self, *numbers: str) -> pd.DataFrame:
+        """One row per head: layer, head, name, labels, the strongest label's numbers; and more
+        numbers by their names, say "entropy.entropy.all". See `headscope.head_frame`.
+        """
+        frame: pd.DataFrame = headscope.head_frame(self.tree, *numbers)
+        return frame
+
+    def find(self, what: str) -> pd.DataFrame:
+        """The heads that do something, say "direct object"; see `headscope.find_heads`."""
+        found: pd.DataFrame = headscope.find_heads(self.tree, what)
+        return found
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """(Re)build tables, figures and report.html from the results; returns report.html.
+
+        path  writes the page there instead, with `headscope.write_report`; a run in memory needs it
+        """
+        if path is not None:
+            return Path(headscope.write_report(self, path))
         if self.path is None:
-            raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
+            raise InputError(
+                "this run is in memory; give report('report.html'), or atlas(..., output=FOLDER)"
+            )
         with held(self.path, instead="wait until it has finished"):
             digest = self.manifest.get("results_sha256")
             if digest is not None and not RunFolder(self.path).has_results(digest):
@@ -348,8 +370,7 @@ class Run:
                 draft.unlink(missing_ok=True)
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
-            page: Path = headscope.write_report(self.tree, manifest, self.path)
-        return page
+            return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
 
     @property
     def has_report(self) -> bool:
