@@ -8,8 +8,8 @@ from typing import Any
 
 from headscope.core.accumulators import REPLICATES
 from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
-from headscope.errors import InputError
-from headscope.run.analysis import Scope, choose, known_analyses, options_of
+from headscope.errors import InputError, did_you_mean, unknown
+from headscope.run.analysis import Scope, choose, measured_questions
 
 BATCH_TOKENS = 2048
 SHARD_TOKENS = 32_768
@@ -82,7 +82,7 @@ def settings_of(settings: Settings | None, more: Mapping[str, Any]) -> Settings:
     known = [f.name for f in fields(Settings)]
     for name in more:
         if name not in known:
-            raise InputError(f"no setting called {name!r}; there are {', '.join(known)}")
+            raise unknown("setting", name, known)
     if settings is None:
         return Settings(**more)
     if more:
@@ -104,16 +104,21 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
+    asked = {each.name: each for each in measured_questions()}
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
-        known = options_of(known_analyses()[name])
+        known = asked[name].options
         for option in given:
             if option not in known:
                 there = ", ".join(known) or "none"
-                raise InputError(f"{name} has no option {option!r}; there are: {there}")
+                meant = did_you_mean(str(option), known) or ";"
+                raise InputError(f"{name} has no option {option!r}{meant} there are: {there}")
         try:
-            known_analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
+            for option, value in given.items():
+                known[option].check(option, value)
+            if any(known[option].deep for option in given):
+                asked[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **given)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error
 

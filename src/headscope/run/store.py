@@ -20,13 +20,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 import headscope
-from headscope.core.control import CONTROL
 from headscope.core.whole_file import (
     DRAFT,
     file_sha256,
@@ -36,7 +34,9 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
-from headscope.run.netcdf import tree_of_netcdf
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -301,6 +301,8 @@ def open_run(path: str | Path) -> Run:
     again = "run the run's command again"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
+    from headscope.run.netcdf import tree_of_netcdf  # not for who only looks at the folder
+
     with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
         tree = tree_of_netcdf(file)
     return Run(tree, manifest or {}, folder.path)
@@ -326,6 +328,8 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
+        from headscope.core.control import CONTROL
+
         return (str(name) for name in self.tree.children if name != CONTROL)
 
     def __len__(self) -> int:

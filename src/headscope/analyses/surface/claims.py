@@ -8,6 +8,7 @@ import xarray as xr
 from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
+    NEIGHBOURS,
     NEXT,
     OFFSETS,
     ORDER,
@@ -35,6 +36,14 @@ KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
 NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
 ASKS = {"first": "the tokenizer has no [CLS]"}
+_POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
+_KEYS = (
+    "attention.cls|attention.first", "attention.sep", "attention.punctuation",
+    "attention.no_token",
+)  # fmt: skip
+_WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
+_EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
+SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
 
 TERMS = {
     SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
