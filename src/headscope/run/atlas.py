@@ -4,17 +4,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.results import with_token_names
-from headscope.corpus import Corpus, Example, batches
+from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
-from headscope.model.model import Model, evaluating
+from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
     CORPUS_NEEDS,
     MODEL_NEEDS,
@@ -29,14 +29,20 @@ from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
-from headscope.run.settings import Settings, settings_of
+from headscope.run.settings import (
+    Settings,
+    SettingsFields,
+    SettingsTable,
+    documented,
+    settings_of,
+)
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 
 
-@dataclass(frozen=True)
-class Execution:
+@dataclass(frozen=True, repr=False)
+class Execution(SettingsTable):
     """How to run; nothing here changes a result beyond the last bits of float32.
 
     workers    processes; each holds a copy of the model. A script that calls atlas(...) with
@@ -81,33 +87,37 @@ class Execution:
         return self.threads or max(1, cores // self.workers)
 
 
+@documented(Settings)
 def atlas(
-    model: Model,
-    corpus: Corpus,
+    model: Model | str | Path,
+    corpus: CorpusLike,
     *,
     output: str | Path | None = None,
     settings: Settings | None = None,
     execution: Execution | None = None,
     frequency: str | Path | None = None,
     control: str | Path | None = RANDOM,
-    **more: Any,
+    **more: Unpack[SettingsFields],
 ) -> Run:
     """Run all analyses over a corpus in one pass.
 
+    model      a loaded model, or what `load` takes: "demo", a hub id, a folder
+    corpus     texts, files, a column of a table, or a corpus: see `corpus_of`
     output     run folder; an unfinished run of the same spec there is continued. None: in memory
-    settings   what to compute; its fields may be given as keywords instead: atlas(..., limit=10)
+    settings   what to compute, whole; or its fields as keywords: atlas(..., limit=10)
     execution  how to run it
     frequency  file of lines "rank count token-id"; None: ranks are counted in the corpus
     control    networks without training that read a sample of the inputs, so that nothing is said
                of heads that is true of these: "random", or a model of the same shape; "none"
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    settings, execution = settings_of(settings, more), execution or Execution()
+    settings, execution = settings_of(Settings, settings, more), execution or Execution()
+    corpus = corpus_of(corpus)
+    if (folder := None if output is None else RunFolder(output)) is not None:
+        folder.check()
+    model = load(model)
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
-    folder = RunFolder(output) if output is not None else None
-    if folder is not None:
-        folder.check()
     plan = make_plan(model, corpus, settings)
     names = annotated_analyses(names, plan, settings)
     scope = replace(
