@@ -254,24 +254,22 @@ def measured_questions() -> list[question.Question]:
     for asked in question.questions():
         if asked.measure is None:
             continue
-        if asked.needs is not None:
-            measured.append(asked)
-            continue
-        kind = asked.part("measure")
         try:
-            _check_needs(kind)
+            measured.append(_with_what_its_measure_says(asked))
         except InputError as error:
             question.refuse_measure(asked.name, f"{error}; it is left out")
-            continue
-        options = {
-            name: question.Option(default, deep=True) for name, default in options_of(kind).items()
-        }
-        measured.append(
-            replace(
-                asked, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
-            )
-        )
     return measured
+
+
+def _with_what_its_measure_says(asked: question.Question) -> question.Question:
+    if asked.needs is not None:
+        return asked
+    kind = asked.part("measure")
+    _check_needs(kind)
+    options = {name: question.Option(value, deep=True) for name, value in options_of(kind).items()}
+    return replace(
+        asked, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
+    )
 
 
 def _check_needs(kind: type[Analysis]) -> None:

@@ -58,11 +58,13 @@ class RunFolder:
     """A run folder on disk.
 
     parts  the name of its folder of shards, or of whole runs
+    keep_shards  whether shards stay once the results are written
     owner  fingerprint of the run whose shards are written and taken; set when the run begins
     """
 
-    def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
+    def __init__(self, path: Path | str, *, parts: str = SHARDS, keep_shards: bool = False) -> None:
         self.path, self.parts, self.owner = Path(path), parts, ""
+        self.keep_shards = keep_shards
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
@@ -215,9 +217,9 @@ class RunFolder:
         write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
 
     def drop_shards(self) -> None:
-        """Delete all shards, as far as the system lets; what else lies among them stays."""
+        """Delete all shards that need not stay, as far as the system lets."""
         with suppress(OSError):
-            for file in self._shard_files():
+            for file in [] if self.keep_shards else self._shard_files():
                 file.unlink(missing_ok=True)
             (self.path / SHARDS).rmdir()
 

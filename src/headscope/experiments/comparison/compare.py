@@ -73,7 +73,7 @@ def compare(
     paired_inputs.check_comparable(base, tuned)
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
-    folder = None if output is None else RunFolder(output)
+    folder = atlas.folder_of(output, execution)
     job = _planned(base, tuned, corpus, settings, padded_to=padded_to, folder=folder)
     job = replace(job, threads=execution.threads_each)
     spec = _spec(job)
@@ -83,9 +83,7 @@ def compare(
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
-    with run_in_progress(
-        folder, spec, begin, overwrite=execution.overwrite, keep_shards=execution.keep_shards
-    ) as run:
+    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
         meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
         meter.advance(len(run.done) if finished is None else meter.total)
         if finished is not None:
