@@ -154,6 +154,7 @@ class RunOptions(LinearsOption):
     """What every command that fills a run folder is asked."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
+    keep_shards: bool = flag("Leave the shards of a finished run beside its results.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()

@@ -138,12 +138,12 @@ class View:
 
 
 def view(
-    model: Model | str,
+    model: Model | str | Path,
     text: str,
     text_pair: str | None = None,
     *,
     atlas: Run | str | Path | None = None,
-    versus_model: Model | str | None = None,
+    versus_model: Model | str | Path | None = None,
     versus_text: str | None = None,
     window: tuple[int, int] | None = None,
     detail: str | Sequence[Head | str] = "auto",
@@ -165,7 +165,7 @@ def view(
     raises        InputError for empty text, texts or models that do not fit, a run of another
                   model; what `load` and `open_run` raise
     """
-    from headscope.model.model import Model, load
+    from headscope.model.model import load
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
@@ -173,7 +173,7 @@ def view(
         raise InputError("found another model and another text; wanted one of the two")
     flows = flow.split(",") if isinstance(flow, str) and flow else flow
     names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
-    loaded = model if isinstance(model, Model) else load(model)
+    loaded = load(model)
     if names is not None:
         _check_same(names, loaded)
     exact: Detail = "auto" if not isinstance(detail, str) else detail
@@ -188,7 +188,7 @@ def view(
         first = replace(first, importance=_importance(names, first))
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
     if versus_model is not None:
-        second = versus_model if isinstance(versus_model, Model) else load(versus_model)
+        second = load(versus_model)
         shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
     if versus_text is not None:
         shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))

@@ -16,7 +16,19 @@ function buildChoice(choice) {
   }
   choice.append(...groups.values());
   choice.value = data.shown || ROLES;
-  choice.addEventListener("change", paint);
+  choice.addEventListener("change", () => {
+    paint();
+    tellAddress();
+  });
+  addressable("measure", () => choice.value, showMetric);
+}
+
+function showMetric(key) {
+  const choice = document.getElementById("metric");
+  const known = [...choice.options].some((option) => option.value === key);
+  if (known) choice.value = key;
+  if (known) paint();
+  return known;
 }
 
 function buildCells(board) {
