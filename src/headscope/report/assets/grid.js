@@ -16,7 +16,19 @@ function buildChoice(choice) {
   }
   choice.append(...groups.values());
   choice.value = data.shown || ROLES;
-  choice.addEventListener("change", paint);
+  choice.addEventListener("change", () => {
+    paint();
+    tellAddress();
+  });
+  addressable("measure", () => choice.value, showMetric);
+}
+
+function showMetric(key) {
+  const choice = document.getElementById("metric");
+  const known = [...choice.options].some((option) => option.value === key);
+  if (known) choice.value = key;
+  if (known) paint();
+  return known;
 }
 
 function buildCells(board) {
@@ -25,7 +37,7 @@ function buildCells(board) {
   board.setAttribute("aria-colcount", data.heads + 1);
   const top = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "layer" }));
   for (let head = 0; head < data.heads; head += 1) {
-    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
+    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + data.countsFrom}` }, String(head + data.countsFrom)));
   }
   board.append(top);
   for (let layer = 0; layer < data.layers; layer += 1) {
