@@ -23,10 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 import headscope
-from headscope.core.control import CONTROL
 from headscope.core.whole_file import (
     DRAFT,
     file_sha256,
@@ -36,7 +34,9 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
-from headscope.run.netcdf import tree_of_netcdf
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,11 +61,13 @@ class RunFolder:
     """A run folder on disk.
 
     parts  the name of its folder of shards, or of whole runs
+    keep_shards  whether shards stay once the results are written
     owner  fingerprint of the run whose shards are written and taken; set when the run begins
     """
 
-    def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
+    def __init__(self, path: Path | str, *, parts: str = SHARDS, keep_shards: bool = False) -> None:
         self.path, self.parts, self.owner = Path(path), parts, ""
+        self.keep_shards = keep_shards
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
@@ -218,9 +220,9 @@ class RunFolder:
         write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
 
     def drop_shards(self) -> None:
-        """Delete all shards, as far as the system lets; what else lies among them stays."""
+        """Delete all shards that need not stay, as far as the system lets."""
         with suppress(OSError):
-            for file in self._shard_files():
+            for file in [] if self.keep_shards else self._shard_files():
                 file.unlink(missing_ok=True)
             (self.path / SHARDS).rmdir()
 
@@ -304,6 +306,8 @@ def open_run(path: str | Path) -> Run:
     again = "run the run's command again"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
+    from headscope.run.netcdf import tree_of_netcdf  # not for who only looks at the folder
+
     with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
         tree = tree_of_netcdf(file)
     return Run(tree, manifest or {}, folder.path)
@@ -329,6 +333,8 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
+        from headscope.core.control import CONTROL
+
         return (str(name) for name in self.tree.children if name != CONTROL)
 
     def __len__(self) -> int:
