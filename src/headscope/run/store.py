@@ -344,9 +344,7 @@ class Run:
         return name in self.tree.children
 
     def heads(self, *numbers: str) -> pd.DataFrame:
-        """One row per head: layer, head, name, labels, the strongest label's numbers; and more
-        numbers by their names, say "entropy.entropy.all". See `headscope.head_frame`.
-        """
+        """One row per head, as `headscope.head_frame`; `numbers` say "entropy.entropy.all"."""
         frame: pd.DataFrame = headscope.head_frame(self.tree, *numbers)
         return frame
 
