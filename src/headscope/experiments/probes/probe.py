@@ -42,6 +42,7 @@ from headscope.run.store import Run, State, open_run
 from headscope.tasks.task_request import Loading, loaded
 
 SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials
+Labels = Sequence[Sequence[str]]
 Files = str | Path | Sequence[str | Path]
 
 
@@ -57,6 +58,7 @@ def probe(
     settings: ProbeSettings | None = None,
     place: FeaturePlace | None = None,
     atlas: Run | str | Path | None = None,
+    labels: Labels | None = None,
     execution: Execution | None = None,
     tell: Callable[[str], None] = lambda text: None,
     **more: Unpack[ProbeFields],
@@ -71,6 +73,7 @@ def probe(
     place             of the features
     settings          whole; or its fields as keywords
     atlas             a run of `atlas` of the same model, or its folder, to name the heads by
+    labels            instead: [layer][head] what is known of each head
     execution         its progress is called with sentences read and trained on, and all
     tell              called with what is to be said before the work begins
     raises            InputError and its kinds before anything is computed
@@ -80,16 +83,11 @@ def probe(
     place, execution = place or FeaturePlace(), execution or Execution()
     settings.run_probes(words=words is not None)  # fails before the model is loaded
     files = {"train": train, "test": test} | ({"dev": dev} if dev else {})
-    plan = _plan(loaded(model, Loading(**loading)), files, words, settings, atlas)
-    folder = None if output is None else Path(output)
+    model, folder = loaded(model, Loading(**loading)), None if output is None else Path(output)
+    labels = labels if atlas is None else _labels(atlas, model)
+    plan = _plan(model, files, words, settings, labels)
     if told := feature_files.check_size(plan, place, folder):
         tell(told)
-    request = ExperimentRequest(
-        "probe", plan.model, corpus=probe_plan.corpus_of(plan.splits),
-        examples=[one.example for split in plan.splits for one in split.sentences],
-        settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
-        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens,
-    )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
         key = fingerprint({"model": identity_of(plan.model), "linears": run.linears, **plan.spec})
@@ -103,19 +101,28 @@ def probe(
             structural = work.structural()
         return {"probes": probe_result(plan, trials, spread, structural)}
 
-    return run_experiment(request, compute, output=output, execution=execution)
+    return run_experiment(_request(plan), compute, output=output, execution=execution)
+
+
+def _request(plan: ProbePlan) -> ExperimentRequest:
+    settings = plan.settings
+    return ExperimentRequest(
+        "probe", plan.model, corpus=probe_plan.corpus_of(plan.splits),
+        examples=[one.example for split in plan.splits for one in split.sentences],
+        settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
+        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens,
+    )  # fmt: skip
 
 
 def _plan(
     model: Model, files: Mapping[str, Files], words: str | Path | None, settings: ProbeSettings,
-    atlas: Run | str | Path | None,
+    labels: Labels | None,
 ) -> ProbePlan:  # fmt: skip
     names, lacking = settings.run_probes(words=words is not None)
     paths = {name: _paths(some) for name, some in files.items()}
     splits = probe_plan.read_splits(model, paths, settings, names)
     forms = (form for split in splits for one in split.sentences for form in one.forms)
     vectors = None if words is None else read_vectors(words, forms)
-    labels = None if atlas is None else _labels(atlas, model)
     return ProbePlan(model, splits, settings, names, lacking, vectors, labels)
 
 
