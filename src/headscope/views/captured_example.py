@@ -11,6 +11,7 @@ from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float32]
+SINK = 0.25  # ours: of what uniform attention leaves, what a first token gets that is a sink
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,17 @@ class StackMaps:
         return not any(np.triu(layer, 1).any() for layer in self.attention)
 
     @property
+    def rests_on_first(self) -> bool:
+        """Whether the first token is a sink: in a decoder, on the mean over heads and later tokens,
+        well above uniform attention to what each token sees.
+        """
+        count = self.attention.shape[-1]
+        if count < 3 or not self.causal or (self.attention[:, :, 0, 0] < 0.999).any():
+            return False  # its row is 1, or another token stood before the window
+        uniform = float(np.mean(1 / np.arange(2, count + 1)))
+        return float(self.attention[:, :, 1:, 0].mean()) > uniform + SINK * (1 - uniform)
+
+    @property
     def weighted_norm(self) -> Floats | None:
         """[layer, head, query, key] ‖αf(x)‖ (Kobayashi et al. 2020)."""
         if self.value_norm is None:
@@ -145,6 +157,23 @@ class ExampleMaps:
     sides: tuple[TokenSide, ...]
     stacks: tuple[StackMaps, ...]
     left_out: str = ""
+
+    @property
+    def sinks(self) -> set[int]:
+        """The places of the sides whose first token, no special one, is a sink."""
+        resting = {stack.keys for stack in self.stacks if stack.rests_on_first}
+        return {place for place in resting if not self.sides[place].special[0]}
+
+    @property
+    def sides_for_views(self) -> tuple[TokenSide, ...]:
+        """The sides, with the sinks among the special tokens: dimmed or removed if they are."""
+        sinks = self.sinks
+        return tuple(
+            replace(side, special=side.special | (np.arange(len(side)) == 0))
+            if place in sinks
+            else side
+            for place, side in enumerate(self.sides)
+        )
 
     @property
     def text(self) -> str:

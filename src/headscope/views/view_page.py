@@ -37,11 +37,11 @@ def payload(
     coded = [_measures(stack, levels) for stack in shown.stacks]
     taken = sum(len(text) for measures in coded for one in measures for text in one.get("data", ()))
     left = max(room - taken, 0) // len(shown.stacks)
-    stacks = []
+    stacks, among, sinks = [], shown.sides_for_views, shown.sinks
     for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
         layers, heads = stack.attention.shape[:2]
         names = labels[place] if labels else [[""] * heads] * layers
-        chosen = packed_arrays.detail_of(stack, shown.sides, detail, room=left, least=least)
+        chosen = packed_arrays.detail_of(stack, among, detail, room=left, least=least)
         stacks.append({
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
@@ -53,10 +53,11 @@ def payload(
         {
             "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
             "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
+            **({"sink": True} if place in sinks else {}),
         }
-        for side in shown.sides
+        for place, side in enumerate(among)
     ]  # fmt: skip
-    layer, head = plainest(shown.stacks[0], shown.sides)[0]
+    layer, head = plainest(shown.stacks[0], among)[0]
     return {
         "version": VERSION, "title": shown.text, "model": {"name": Path(shown.model).name},
         "countsFrom": first(), "precision": _precision(levels, detail=exact),

@@ -12,6 +12,7 @@ const tokenCount = (axis) => sideOf(axis).tokens.length;
 const places = (axis) => standing[axis];
 const special = (axis, index) => standing[axis][index].special;
 const someSpecial = () => data.sides.some((side) => side.special.some(Boolean));
+const someSink = () => data.sides.some((side) => side.sink);
 const onlySpecial = () => data.sides.some((side) => side.special.every(Boolean));
 const paired = () => sideOf("query").boundary !== null && sideOf("key").boundary !== null;
 const someWords = () => data.sides.some((side) => side.word.some((word, token) => word >= 0 && word === side.word[token - 1]));
