@@ -234,7 +234,7 @@ def test_the_python_of_the_python_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/python.md", "python"):
         exec(compile(block, "python.md", "exec"), names)
-    assert list(names["run"]) == ["entropy"]  # type: ignore[call-overload]
+    assert (desk / "page.html").is_file()
 
 
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:
@@ -411,7 +411,7 @@ def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/importance.md", "python"):
         exec(compile(block, "importance.md", "exec"), names)
-    assert names["run"]["importance"].sizes["method"] == 6  # type: ignore[index]
+    assert names["run"]["importance"].sizes["variant"] == 6  # type: ignore[index]
 
 
 def test_the_python_of_the_probes_page_runs(desk: Path) -> None:

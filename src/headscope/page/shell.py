@@ -14,6 +14,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from headscope.core import head_names
+from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
@@ -42,6 +44,9 @@ def template(name: str, *packages: str) -> jinja2.Template:
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
     environment.filters["unbroken"] = unbroken
+    environment.globals.update(
+        first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
+    )
     return environment.get_template(name)
 
 

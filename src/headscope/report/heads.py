@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core import head_names
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
 from headscope.core.head_attention import ROLES, head_roles
@@ -44,7 +45,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
         for role, (hue, marker) in ((role, MARKS[role]) for role in ROLES if role in roles)
     ]
     return {
-        "layers": layers, "heads": heads, "rampSteps": RAMP_STEPS,
+        "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
         "roles": roles, "roleKinds": kinds,
         "first": told[0].layer * heads + told[0].head if told else 0,

@@ -37,7 +37,7 @@ function buildCells(board) {
   board.setAttribute("aria-colcount", data.heads + 1);
   const top = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "layer" }));
   for (let head = 0; head < data.heads; head += 1) {
-    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
+    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + data.countsFrom}` }, String(head + data.countsFrom)));
   }
   board.append(top);
   for (let layer = 0; layer < data.layers; layer += 1) {
