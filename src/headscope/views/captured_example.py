@@ -18,13 +18,16 @@ SINK = 0.25  # ours: of what uniform attention leaves, what a first token gets t
 class TokenSide:
     """The tokens of one input: of the text, or of what an encoder or a decoder reads.
 
-    tokens       as the vocabulary has them, without the sign for a space before them
+    tokens       as the vocabulary has them, without the sign for a space before them; where it
+                 spells bytes, the characters that they stand for
     special      [token] the tokens that the tokenizer added
     segment      [token] 0 or 1
     word         [token] the word, counted through the side; -1 for special tokens
     cls, sep     [token] opening, and separating or closing tokens
     punctuation  [token] exactly "." or ","
     name         "encoder" or "decoder"; "" where there is one side
+    written      [token] what the user wrote for it, with the spaces before it; "" for special
+                 tokens; none where that is not known
     """
 
     tokens: tuple[str, ...]
@@ -35,6 +38,7 @@ class TokenSide:
     sep: Bools
     punctuation: Bools
     name: str = ""
+    written: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -47,12 +51,15 @@ class TokenSide:
 
     @property
     def text(self) -> str:
-        """The tokens that are not special, with spaces between them."""
-        return " ".join(t for t, s in zip(self.tokens, self.special, strict=True) if not s)
+        """As written, on one line; else the tokens that are not special, pieces of words joined."""
+        if self.written:
+            return " ".join("".join(self.written).split())
+        ordinary = (t for t, s in zip(self.tokens, self.special, strict=True) if not s)
+        return " ".join(ordinary).replace(" ##", "")
 
     def part(self, window: slice) -> Self:
         """The tokens of a window alone."""
-        names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
+        names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation", "written")
         return replace(self, **{name: getattr(self, name)[window] for name in names})
 
 
@@ -177,7 +184,7 @@ class ExampleMaps:
 
     @property
     def text(self) -> str:
-        """The ordinary tokens of all sides."""
+        """The texts of all sides."""
         return " → ".join(side.text for side in self.sides)
 
 
@@ -232,9 +239,12 @@ def _with(shown: ExampleMaps, other: ExampleMaps, label: str) -> ExampleMaps:
 def _joined(side: TokenSide, other: TokenSide) -> TokenSide:
     pairs = zip(side.tokens, other.tokens, strict=True)
     tokens = tuple(a if a == b else f"{a}/{b}" for a, b in pairs)
+    both = zip(side.written, other.written, strict=False)
+    written = tuple(a if a == b else f"{a}/{b.strip()}" for a, b in both)
     # A word is one of both texts only where it ends at the same token in both.
     same = np.array_equal(side.word, other.word)
-    return replace(side, tokens=tokens, word=side.word if same else np.full_like(side.word, -1))
+    word = side.word if same else np.full_like(side.word, -1)
+    return replace(side, tokens=tokens, word=word, written=written)
 
 
 def _first(side: TokenSide) -> str:

@@ -57,7 +57,8 @@ function stand(side) {
     if (state.level === "word" && word >= 0 && word === before?.word) before.members.push(token);
     else row.push({ members: [token], word, special: side.special[token], second: false });
   });
-  for (const place of row) place.text = joined(place.members.map((token) => side.tokens[token]));
+  const written = state.level === "word" && side.written?.length ? side.written : null;
+  for (const place of row) place.text = written?.[place.members[0]] ? place.members.map((token) => written[token]).join("").trim() : joined(place.members.map((token) => side.tokens[token]));
   const second = side.boundary === null ? -1 : row.findIndex((place) => place.members[0] >= side.boundary);
   if (second >= 0) row[second].second = true;
   return row;
