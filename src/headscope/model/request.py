@@ -40,8 +40,7 @@ def refuse_place(name: str) -> None:
     if not folder.is_dir():
         if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
             raise ModelError(
-                f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n"
-                f"{WANTED}"
+                f"cannot load {name!r}: no folder here, and no id of the hub (owner/name)\n{WANTED}"
             )
     elif gguf and not any(folder.glob("*.safetensors")):
         raise ModelError(
