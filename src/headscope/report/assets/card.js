@@ -57,7 +57,7 @@ function cardParts(unit) {
 function walk(unit) {
   const total = data.layers * data.heads;
   const step = (to, words) => (to >= 0 && to < total ? [element("a", { href: `#${cardId(to)}` }, words(headName(to)))] : []);
-  const back = data.card === undefined ? [element("a", { href: "#table" }, "Table of heads")] : [];
+  const back = data.card === undefined ? [element("a", { href: "#grid" }, "All heads"), element("a", { href: "#table" }, "Table of heads")] : [];
   const steps = [...step(unit - 1, (name) => `‹ ${name}`), ...step(unit + 1, (name) => `${name} ›`)];
   return element("nav", { class: "walk", "aria-label": "Cards" }, ...back, ...steps);
 }
