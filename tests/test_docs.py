@@ -230,6 +230,13 @@ def test_the_python_of_the_readme_runs(desk: Path) -> None:
     assert set(names["run"]) == set(known_analyses()) - {"frames"}  # type: ignore[call-overload]
 
 
+def test_the_python_of_the_python_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/python.md", "python"):
+        exec(compile(block, "python.md", "exec"), names)
+    assert list(names["run"]) == ["entropy"]  # type: ignore[call-overload]
+
+
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/view.md", "python"):

@@ -169,6 +169,7 @@ def test_the_command_draws_the_chosen_heads(tmp_path):
     done = run(*line, "--heads", "3-9, 5-1")
     assert done.exit_code == 0, done.output
     assert "L3·H9" in svg.read_text("utf-8")
+    assert "--heads L3·H9 (2.8 from 0), L5·H1 (4.0 from 0)" in done.output
     assert "L5·H1" in svg.read_text("utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
 

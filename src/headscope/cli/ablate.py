@@ -26,7 +26,8 @@ class _AblateOptions(Options):
         default="uniform", heading="What is switched off",
     )  # fmt: skip
     together: tuple[str, ...] = several(
-        "A group of heads to be off together, say 4-1+2-12; repeatable.", metavar="HEADS"
+        "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
+        metavar="HEADS",
     )
     pairs: Natural = option(
         "Also every two of the N heads that matter most alone.",
@@ -45,8 +46,8 @@ class _AblateOptions(Options):
 def ablate_command(given: _AblateOptions) -> None:
     """Switch off every head and every layer of CHECKPOINT in turn, and see what becomes of a task.
 
-    CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1:
-    4-1 is head 1 of layer 4.
+    CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1,
+    and with a dot from 0: 4-1 and 3.0 are head 1 of layer 4.
 
     \b
     headscope ablate bert-rte --task rte --data glue -o ablated
@@ -74,8 +75,8 @@ def ablate_command(given: _AblateOptions) -> None:
 
 
 def group_named(text: str) -> tuple[tuple[int, int], ...]:
-    """`4-1+2-12` as ((3, 0), (1, 11)); raises InputError for what is no head."""
-    return tuple(options.head_named(part.strip()) for part in text.split("+"))
+    """`4-1+2-12` as ((3, 0), (1, 11)); see `heads_given`."""
+    return options.heads_given("--together", *text.split("+"))
 
 
 def _lines(run: Run) -> Iterator[str]:

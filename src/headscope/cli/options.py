@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import click
 
-from headscope.cli.terminal_output import ProgressBar, tell
+from headscope.cli.terminal_output import ProgressBar, complain, tell
 from headscope.cli.typed_command import Options, flag, group, option, several
+from headscope.core.head_names import Head, head_named, in_both
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
-_HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4})")
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
@@ -154,6 +153,7 @@ class RunOptions(LinearsOption):
     """What every command that fills a run folder is asked."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
+    keep_shards: bool = flag("Leave the shards of a finished run beside its results.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()
@@ -198,16 +198,15 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, (text or "").split(","))))
 
 
-def head_named(name: str) -> tuple[int, int]:
-    """`L8H10`, `L8·H10` or `8-10` as (7, 9); raises InputError for anything else."""
-    match = _HEAD.fullmatch(name.strip())
-    layer, head = (int(part) for part in match.groups() if part is not None) if match else (0, 0)
-    if not (layer and head):
-        raise InputError(
-            f"found the head {name!r}; wanted layer and head from 1, as papers count: L8H10, "
-            "L8·H10 or 8-10"
-        )
-    return layer - 1, head - 1
+def heads_given(option: str, *names: str) -> tuple[Head, ...]:
+    """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
+
+    raises  InputError for what is no head
+    """
+    heads = tuple(map(head_named, names))
+    if heads:
+        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+    return heads
 
 
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:

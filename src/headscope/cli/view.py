@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import ModelOptions, Positive, comma_separated, head_named, json_flag
+from headscope.cli.options import ModelOptions, Positive, comma_separated, heads_given, json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, group, option, typed_command
 from headscope.errors import InputError
@@ -43,7 +43,7 @@ class _ViewOptions(Options):
     svg: Path | None = option("A figure of --heads, vector text.")
     png: Path | None = option("The same at 300 dpi.")
     heads: str | None = option(
-        "Heads of the figure, as layer-head from 1: 3-9,5-1; by default the plainest."
+        "Heads of the figure: 3-9,5-1, or from 0 2.8,4.0; by default the plainest."
     )
     picture: Literal["lines", "matrix", "neurons"] = option(
         "What the figure shows; matrix and neurons show one head.", "lines"
@@ -73,9 +73,10 @@ def view_command(given: _ViewOptions) -> None:
     """
     if not given.text.strip():
         raise click.UsageError("found an empty TEXT; wanted something to read")
-    chosen = _heads("--heads", given.heads)
+    chosen = heads_given("--heads", *comma_separated(given.heads))
     named = given.detail not in ("auto", "all", "none")
-    detail = _heads("--detail", given.detail) if named else given.detail
+    heads = comma_separated(given.detail) if named else ()
+    detail = heads_given("--detail", *heads) or given.detail
     window = _window(given.window)
     from headscope.analyses.flow.methods import check_methods
 
@@ -113,15 +114,6 @@ def _draw(shown: View, heads: Sequence[tuple[int, int]], given: _ViewOptions) ->
     )
     for file in files:
         save_picture(figure, file)
-
-
-def _heads(option: str, given: str | None) -> list[tuple[int, int]]:
-    """`3-9,5-1` as [(2, 8), (4, 0)]; raises InputError for anything else."""
-    try:
-        return [head_named(name) for name in comma_separated(given)]
-    except InputError:
-        wanted = "wanted layer-head from 1, say 3-9,5-1"
-        raise InputError(f"{option} {given!r}; {wanted}") from None
 
 
 def _window(given: str | None) -> tuple[int, int] | None:

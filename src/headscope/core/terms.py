@@ -135,6 +135,9 @@ TERMS = {
         "go: (lower end of its interval − reference) / (ceiling − reference), where the reference "
         "is the larger of uniform attention and the mean head; for what a head knows of language, "
         "the baseline, or what chance gives.", OURS),
+    "surprise": Term("surprise", "How telling a label is, in bits: log2 of all heads over those "
+        "with a label of its kind, plus the relative entropy of the lower end of its interval and "
+        "its reference, or the highest head without training where that is higher.", OURS),
     "label": Term("label", "What a head is, by a rule with a threshold: the lower end of the 95 % "
         "interval must lie above it; the strongest label comes first, by effect, and a head that "
         "passes no rule is unlabelled.", OURS),

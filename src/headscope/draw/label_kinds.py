@@ -1,7 +1,7 @@
-"""The kinds of main labels of a run's heads: how each is called, counted, coloured and marked.
+"""The kinds of labels of a run's heads: how each is called, counted, coloured and marked.
 
-Figures, the grid, the map and the findings of a page all take the kinds from here, so that a head
-counts once everywhere, by its strongest label.
+Grid, map and findings of a page, and figures, take the kinds from here. A head has the colour of
+its most telling label; it counts under each of its labels.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of kinds without a mark o
 
 @dataclass(frozen=True)
 class LabelKind:
-    """Heads whose strongest label is of one kind; see `label_kinds`.
+    """One kind of label; see `label_kinds`.
 
     title   "attention sink on [CLS]"
     hue     name of a colour of the style
     marker  as matplotlib calls it; '' for heads without labels
     look    STRONG for what a head knows of words, FAINT for how its maps look, else ''
-    claims  the strongest label of each of its heads, the largest effect first
-    units   layer · heads + head of each, in the order of the claims
+    claims  the labels of the kind, one per head, the most surprising first
+    units   layer · heads + head of the heads whose most telling label is of the kind
     """
 
     title: str
@@ -36,23 +36,33 @@ class LabelKind:
     claims: tuple[Claim, ...]
     units: tuple[int, ...]
 
+    @property
+    def count(self) -> int:
+        """How many heads have such a label; of the heads without any, how many there are."""
+        return len(self.claims) or len(self.units)
+
 
 @derived
 def label_kinds(tree: xr.DataTree) -> list[LabelKind]:
-    """The kinds that there are: what heads know of words first, what their maps look like last,
-    larger effects before; at the end the heads without labels, if there are any.
+    """The kinds that there are, the most surprising first, those of what maps look like last; at
+    the end the heads without labels, if there are any.
     """
-    heads, labelled = shape(tree)[1], head_labels(tree)
-    main = sorted((one.labels[0] for one in labelled.values() if one.labels), key=rank)
-    by_title: dict[str, list[Claim]] = {}
-    for claim in main:
-        by_title.setdefault(_title(claim), []).append(claim)
-    kinds = [_kind(title, claims, heads) for title, claims in by_title.items()]
-    kinds.sort(key=lambda kind: (kind.look == FAINT, kind.look != STRONG))  # stable: then by effect
-    rest = tuple(
-        layer * heads + head for (layer, head), one in labelled.items() if not one.labels
-    )
-    return [*kinds, *([LabelKind(UNLABELLED, "grey", "", "", (), rest)] if rest else [])]
+    labelled, heads = head_labels(tree), shape(tree)[1]
+    every = [claim for one in labelled.values() for claim in one.labels]
+    by_title: dict[str, dict[tuple[int, int], Claim]] = {}
+    for claim in sorted(every, key=lambda claim: (-claim.surprise, *rank(claim))):
+        by_title.setdefault(_title(claim), {}).setdefault((claim.layer, claim.head), claim)
+    mains: dict[str, list[int]] = {}
+    for (layer, head), one in labelled.items():
+        title = _title(one.main) if one.labels and one.main else UNLABELLED
+        mains.setdefault(title, []).append(layer * heads + head)
+    kinds = [
+        _kind(title, tuple(claims.values()), tuple(mains.get(title, ())))
+        for title, claims in by_title.items()
+    ]
+    kinds.sort(key=lambda kind: kind.look == FAINT)  # stable
+    rest = mains.get(UNLABELLED)
+    return [*kinds, *([LabelKind(UNLABELLED, "grey", "", "", (), tuple(rest))] if rest else [])]
 
 
 def _title(claim: Claim) -> str:
@@ -60,7 +70,7 @@ def _title(claim: Claim) -> str:
     return claim.name if claim.replaces else label_rules()[claim.kind].title
 
 
-def _kind(title: str, claims: list[Claim], heads: int) -> LabelKind:
+def _kind(title: str, claims: tuple[Claim, ...], units: tuple[int, ...]) -> LabelKind:
     rules, first = label_rules(), claims[0]
     rule, spare = rules[first.kind], [kind for kind in rules if kind not in MARKS]
     if first.replaces:
@@ -70,5 +80,4 @@ def _kind(title: str, claims: list[Claim], heads: int) -> LabelKind:
     else:
         hue, marker = "ink" if rule.words else "purple", SPARE[spare.index(first.kind) % len(SPARE)]
     look = STRONG if rule.words else FAINT if rule.last else ""
-    units = tuple(claim.layer * heads + claim.head for claim in claims)
-    return LabelKind(title, hue, marker, look, tuple(claims), units)
+    return LabelKind(title, hue, marker, look, claims, units)

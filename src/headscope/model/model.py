@@ -310,7 +310,7 @@ def run_network(
 
 
 def load(
-    model: str | Path | PreTrainedModel = "demo",
+    model: str | Path | PreTrainedModel | Model = "demo",
     *,
     tokenizer: Any = None,
     revision: str | None = None,
@@ -320,15 +320,20 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", a hub id, a local folder, or a loaded transformers model
+    model      "demo", a hub id, a folder, a loaded transformers model; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      "float32" (default: what the numbers were checked in), "float64", "bfloat16", "auto"
     raises     ModelError: not found, no safetensors, tokenizer and model that do not fit, a demo
                model with another hash, a family that cannot be read
     """
+    if isinstance(model, Model):
+        return model
     if isinstance(model, PreTrainedModel):
         return _adopt(model, tokenizer)
+    if not isinstance(model, str | Path):
+        found = f"found a {type(model).__name__} for a model"
+        raise ModelError(f"{found}; wanted 'demo', a hub id, a folder, or a loaded one")
     name, where = str(model), device_of(device)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():

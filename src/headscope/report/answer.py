@@ -36,7 +36,7 @@ def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
     per_layer = shape(tree)[1]
     kinds = [kind for kind in heads.kinds_of(tree) if kind.claims]
     few = NEARLY_NOTHING * math.prod(shape(tree))
-    kinds.sort(key=lambda kind: (kind.look != STRONG, len(kind.units) <= few))  # stable
+    kinds.sort(key=lambda kind: (kind.look != STRONG, kind.count <= few))  # stable
     told = [kind for kind in kinds if kind.look != FAINT][:MOST]
     general = [Finding("", one.finding) for one in sections if one.opens and one.finding]
     room = max(FEWEST - len(told) - len(general), 0)
@@ -45,7 +45,7 @@ def findings(tree: xr.DataTree, sections: list[Section]) -> list[Finding]:
 
 
 def _of_kind(kind: LabelKind, per_layer: int) -> Finding:
-    many, title = len(kind.units), f"{kind.title[:1].upper()}{kind.title[1:]}"
+    many, title = kind.count, f"{kind.title[:1].upper()}{kind.title[1:]}"
     lead = f"{title}, {many} heads" if many > 1 else ""
     said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
     text = "; ".join(_said(claim, per_layer) for claim in said)

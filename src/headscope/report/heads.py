@@ -9,7 +9,7 @@ import xarray as xr
 
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
-from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
+from headscope.core.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
 from headscope.core.head_metrics import (
     HeadMetric,
     chosen_metrics,
@@ -26,7 +26,7 @@ from headscope.core.results import (
     layer_numbers,
     shape,
 )
-from headscope.core.wording import by_unit, fixed, plain
+from headscope.core.wording import by_unit, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds
 from headscope.draw.style import RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
@@ -45,6 +45,7 @@ OUTLINES = {
 }  # fmt: skip
 MOST = 12  # numbers of an experiment in the table
 SMALL = 0.1
+NAMED = 8  # heads that a row names
 
 
 def data(tree: xr.DataTree) -> dict[str, object]:
@@ -86,17 +87,7 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
 
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
     """The most telling heads, the list that opens the report; `_telling` says what of each."""
-    heads, labelled = shape(tree)[1], head_labels(tree)
-    kinds, of = kinds_of(tree), kind_of(tree)
-    return [
-        {
-            **_telling(
-                claim, heads, [one.sentence for one in labelled[claim.layer, claim.head].labels[1:]]
-            ),
-            "hue": kinds[of[claim.layer * heads + claim.head]].hue,
-        }
-        for claim in telling_heads(tree, count=count)
-    ]
+    return [_telling(tree, claim) for claim in telling_heads(tree, count=count)]
 
 
 def nothing(tree: xr.DataTree) -> str:
@@ -122,7 +113,9 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
 
 def kinds_of(tree: xr.DataTree) -> list[LabelKind]:
     """`label_kinds`, the heads without labels by the page's word for them."""
-    return [kind if kind.claims else replace(kind, title=nothing(tree)) for kind in label_kinds(tree)]
+    return [
+        kind if kind.claims else replace(kind, title=nothing(tree)) for kind in label_kinds(tree)
+    ]
 
 
 def kind_of(tree: xr.DataTree) -> list[int]:
@@ -155,7 +148,7 @@ def data_kinds(tree: xr.DataTree) -> list[dict[str, Any]]:
 def _kind(kind: LabelKind) -> dict[str, Any]:
     return {
         "title": kind.title, "hue": kind.hue, "outline": OUTLINES[kind.marker],
-        "look": kind.look if kind.claims else "none", "count": len(kind.units),
+        "look": kind.look if kind.claims else "none", "count": kind.count,
     }  # fmt: skip
 
 
@@ -194,18 +187,35 @@ def _label(claim: Claim) -> list[object]:
     return [claim.label, sentence, claim.kind, effect, n, claim.analysis, claim.short]
 
 
-def _telling(claim: Claim, heads: int, further: list[str]) -> dict[str, Any]:
-    """A head: where its card is, what its labels say, and its interval in percent of the scale."""
-    unit = claim.layer * heads + claim.head
+def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
+    """A head: where its card is, what its labels say, and its interval in percent of the scale.
+
+    same  which heads have the label too, in words; '' where none has
+    more  that, and the further labels of the head
+    """
+    heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
+    unit, same = claim.layer * heads + claim.head, _same(alike(tree, claim), heads)
+    further = [label.sentence for label in labels if label != claim]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
     return {
         "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
-        "sentence": claim.sentence, "more": further,
-        "effect": f"{claim.effect:.2f}",
-        **shares,
+        "sentence": claim.sentence, "same": same, "more": [*filter(None, [same]), *further],
+        "hue": kinds_of(tree)[kind_of(tree)[unit]].hue, "effect": f"{claim.effect:.2f}",
+        "surprise": f"{claim.surprise:.1f}", **shares,
     }  # fmt: skip
+
+
+def _same(claims: list[Claim], heads: int) -> str:
+    """`3 heads have this label, 51 % to 79 %: L3·H1, L5·H2, L9·H9`; '' for one head."""
+    if len(claims) == 1:
+        return ""
+    values = [claim.value for claim in claims]
+    ends = f", {percent(min(values))} to {percent(max(values))}" * claims[0].counted
+    names = [head_name(claim.layer * heads + claim.head, heads) for claim in claims]
+    rest = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+    return f"{len(names)} heads have this label{ends}: {', '.join(names[:NAMED])}{rest}"
 
 
 def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:

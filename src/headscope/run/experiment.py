@@ -88,7 +88,9 @@ def run_experiment(
     begin = partial(_manifest, request, spec, execution)
     with (
         evaluating(request.model.network),
-        run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run,
+        run_in_progress(
+            folder, spec, begin, overwrite=execution.overwrite, keep_shards=execution.keep_shards
+        ) as run,
     ):
         if (finished := run.finished()) is not None:
             return finished

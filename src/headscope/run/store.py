@@ -1,7 +1,8 @@
 """A run folder on disk: its manifest, its shards and its results; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
-    RUN/shards/         one file per finished shard; its name holds the hash of its content
+    RUN/shards/         one file per finished shard; its name holds the hash of its content; gone
+                        once the results are written, unless they are to be kept
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
@@ -213,6 +214,13 @@ class RunFolder:
         content = self._seal + pack(state)
         write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
 
+    def drop_shards(self) -> None:
+        """Delete all shards, as far as the system lets; what else lies among them stays."""
+        with suppress(OSError):
+            for file in self._shard_files():
+                file.unlink(missing_ok=True)
+            (self.path / SHARDS).rmdir()
+
     def shard(self, number: int) -> State:
         """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
         for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
@@ -290,7 +298,7 @@ def open_run(path: str | Path) -> Run:
         raise RunFolderError(
             f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
         ) from error
-    again = "run the run's command again: finished shards are kept"
+    again = "run the run's command again"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
     with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):

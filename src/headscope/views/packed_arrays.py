@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Array
-from headscope.core.results import layer_number, place_name
+from headscope.core.head_names import in_both
+from headscope.core.results import layer_number
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 
@@ -160,8 +161,8 @@ def _chosen(
         for layer, head in given:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
-                    f"found detail for {place_name(layer, head)} (layer {layer_number(layer)}, "
-                    f"head {head} from 0); there are {layers} layers × {count} heads"
+                    f"found detail for {in_both(layer_number(layer), head)}; there are {layers} "
+                    f"layers × {count} heads"
                 )
         return given, [_block(stack, head, bits) for head in given]
     if asked not in ("auto", "all", "none"):

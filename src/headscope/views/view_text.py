@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.head_names import Head, head_named
 from headscope.core.results import layer_place, numbering_layers
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
@@ -55,7 +56,7 @@ class View:
 
     def picture(
         self,
-        *heads: tuple[int, int],
+        *heads: Head | str,
         kind: str = "lines",
         measure: str = "attention",
         stack: str | None = None,
@@ -64,8 +65,8 @@ class View:
     ) -> Figure:
         """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
 
-        heads    (layer, head), from 0, the model's own numbers; without any, the head of the
-                 largest weights between tokens
+        heads    (layer, head), from 0, the model's own numbers, or names: "L3H9", "2.8"; without
+                 any, the head of the largest weights between tokens
         kind     "lines" of several heads; "matrix" or "neurons" of one
         measure  "attention", "weighted_norm", or the name of a further measure
         stack    "encoder", "decoder" or "cross", where there are several; None: the first
@@ -78,7 +79,8 @@ class View:
         from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in heads]
+        places = map(head_named, heads)
+        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in places]
         with numbering_layers(seen.numbers):
             return figure_of(
                 seen, self.shown.sides, chosen or plainest(seen, self.shown.sides)[:1],
@@ -136,15 +138,15 @@ class View:
 
 
 def view(
-    model: Model | str,
+    model: Model | str | Path,
     text: str,
     text_pair: str | None = None,
     *,
     atlas: Run | str | Path | None = None,
-    versus_model: Model | str | None = None,
+    versus_model: Model | str | Path | None = None,
     versus_text: str | None = None,
     window: tuple[int, int] | None = None,
-    detail: Detail = "auto",
+    detail: str | Sequence[Head | str] = "auto",
     flow: Sequence[str] | str = (),
 ) -> View:
     """The views of what every head of a model does in one text or pair of texts.
@@ -155,15 +157,15 @@ def view(
     versus_model  shows its attention beside, and the difference; same tokenizer and shape
     versus_text   likewise another text of as many tokens, say with one word changed
     window        (from, to) in tokens that are shown of a long text, at most 512
-    detail        heads (layer, head), from 0, the model's own numbers, with exact weights and the
-                  neuron view; "all", "none", or "auto": as many as keep the page near 1 MB (12 MB
-                  beyond 128 tokens)
+    detail        heads (layer, head), from 0, the model's own numbers, or names ("L3H9", "2.8"),
+                  with exact weights and the neuron view; "all", "none", or "auto": as many as keep
+                  the page near 1 MB (12 MB beyond 128 tokens)
     flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
                   "max_flow"; several, or one text with commas
     raises        InputError for empty text, texts or models that do not fit, a run of another
                   model; what `load` and `open_run` raise
     """
-    from headscope.model.model import Model, load
+    from headscope.model.model import load
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
@@ -171,11 +173,13 @@ def view(
         raise InputError("found another model and another text; wanted one of the two")
     flows = flow.split(",") if isinstance(flow, str) and flow else flow
     names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
-    loaded = model if isinstance(model, Model) else load(model)
+    loaded = load(model)
     if names is not None:
         _check_same(names, loaded)
+    exact: Detail = "auto" if not isinstance(detail, str) else detail
     if not isinstance(detail, str):
-        detail = [(layer_place(layer, loaded.shape.numbers), head) for layer, head in detail]
+        places = map(head_named, detail)
+        exact = [(layer_place(layer, loaded.shape.numbers), head) for layer, head in places]
     shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
@@ -184,11 +188,11 @@ def view(
         first = replace(first, importance=_importance(names, first))
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
     if versus_model is not None:
-        second = versus_model if isinstance(versus_model, Model) else load(versus_model)
+        second = load(versus_model)
         shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
     if versus_text is not None:
         shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))
-    return View(shown, labels, detail)
+    return View(shown, labels, exact)
 
 
 def _check_same(run: Run, model: Model) -> None:

@@ -5,7 +5,7 @@ run["ablation"]["difference"]
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.accumulators import REPLICATES
+from headscope.core.head_names import Head, head_named
 from headscope.core.results import layer_place, printable
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
@@ -50,7 +51,7 @@ class AblationSettings:
 
     replacement   one of variants.WAYS
     groups        heads to be off together, each ((layer, head), …) from 0, by the model's own
-                  numbers of layers
+                  numbers of layers, or their names: ("L4H1", "1.11")
     pairs         also every two of so many heads: those that change the loss most when alone
     max_length    tokens of an example at most
     batch_tokens  tokens of one forward pass, all variants in it included
@@ -58,7 +59,7 @@ class AblationSettings:
     """
 
     replacement: str = "uniform"
-    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
+    groups: tuple[tuple[Head | str, ...], ...] = ()
     pairs: int = 0
     max_length: int = 128
     batch_tokens: int = BATCH_TOKENS
@@ -95,9 +96,11 @@ def ablate(
     """
     settings, execution = settings or AblationSettings(), execution or Execution()
     shape = model.model.shape
+    named = tuple(tuple(map(head_named, group)) for group in settings.groups)
+    settings = replace(settings, groups=named)
     groups = [
         frozenset((layer_place(layer, shape.numbers), head) for layer, head in group)
-        for group in settings.groups
+        for group in named
     ]
     variants.check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)

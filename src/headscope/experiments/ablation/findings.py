@@ -9,6 +9,7 @@ import math
 import numpy as np
 import xarray as xr
 
+from headscope.core.head_names import renamed
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
 from headscope.core.wording import capital, fixed, with_ends
@@ -141,7 +142,7 @@ def groups_finding(ablation: xr.Dataset) -> str:
     if not np.isfinite(beyond).any():
         return ""
     most = int(np.nanargmax(np.abs(beyond)))
-    name = printable(ablation["group"].values[most])
+    name = renamed(printable(ablation["group"].values[most]))
     way = "stand in for each other" if beyond[most] < 0 else "do partly the same harm or good"
     amount = terms.points_text(ablation, float(beyond[most]), signed=True)
     return (

@@ -18,7 +18,7 @@ function fillChoice(choice, words) {
     if (!groups.has(metric.group)) groups.set(metric.group, element("optgroup", { label: metric.group }));
     groups.get(metric.group).append(element("option", { value: metric.key }, metric.label));
   }
-  choice.replaceChildren(element("option", { value: LABELS }, "strongest label"), ...groups.values());
+  choice.replaceChildren(element("option", { value: LABELS }, "most telling label"), ...groups.values());
   choice.value = now;
 }
 

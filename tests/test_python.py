@@ -1,0 +1,69 @@
+"""Does every public function take what a user has at hand, and say all that can be asked?"""
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import get_type_hints
+
+import pandas as pd
+import pytest
+
+import headscope as hs
+from headscope.errors import InputError, ModelError
+from headscope.run.settings import SettingsFields
+
+QUICK = {"analyses": ["entropy"], "control": "none"}
+
+
+def test_the_atlas_takes_names_and_texts_of_any_kind(tiny_place: Path, tiny) -> None:
+    texts = ["The cat sat.", "A dog barked."]
+    wanted = hs.atlas(tiny, hs.MemoryCorpus(texts), **QUICK)
+    for model in (str(tiny_place), tiny_place):
+        run = hs.atlas(model, pd.DataFrame({"text": texts})["text"], **QUICK)
+        assert run["entropy"].identical(wanted["entropy"])
+    assert hs.atlas(tiny, "The cat sat.", **QUICK).tree.attrs["documents"] == 1
+
+
+def test_zoo_compare_view_and_flow_take_names_and_texts(tiny_place: Path, tmp_path: Path) -> None:
+    zoo = hs.zoo([tiny_place], ["The cat sat."], output=tmp_path, reports=False, **QUICK)
+    assert len(zoo.runs) == 1
+    run = hs.compare(tiny_place, str(tiny_place), ["The cat sat."], analyses=["entropy"])
+    assert float(abs(run["similarity"].cosine - 1).max()) < 1e-6
+    assert hs.view(tiny_place, "The cat sat.").shown.stacks[0].attention.shape[:2] == (2, 4)
+    assert hs.flow(tiny_place, "The cat sat.").sizes["layer"] == 2
+
+
+def test_what_is_no_model_is_refused_by_its_kind(tiny) -> None:
+    with pytest.raises(ModelError, match="found a list for a model; wanted 'demo', a hub id"):
+        hs.atlas(["a", "b"], "The cat sat.")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="found a Model for a corpus"):
+        hs.atlas("demo", tiny)
+    assert hs.load(tiny) is tiny
+
+
+def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
+    with pytest.raises(InputError, match="no setting called 'limits'; did you mean limit"):
+        hs.atlas(tiny, "The cat sat.", limits=3)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "typed"),
+    [
+        (hs.atlas, hs.Settings, SettingsFields), (hs.zoo, hs.Settings, SettingsFields),
+        (hs.compare, hs.Settings, SettingsFields),
+    ],
+)  # fmt: skip
+def test_every_option_is_in_signature_types_and_help(function, kind, typed) -> None:
+    parameters = inspect.signature(function).parameters
+    assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
+    for each in fields(kind):
+        assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
+        assert f"\n{each.name}  " in function.__doc__ or f"\n{each.name} " in function.__doc__
+    assert set(get_type_hints(typed)) == {each.name for each in fields(kind)}
+
+
+def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:
+    settings = hs.Settings(limit=3, long="skip")
+    assert repr(settings) == "Settings(long='skip', limit=3)"
+    assert repr(hs.Settings()) == "Settings()"
+    assert "<th style='text-align:left'>seed</th>" in settings._repr_html_()
