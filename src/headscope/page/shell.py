@@ -78,7 +78,7 @@ def unbroken(text: str) -> str:
 
 
 def linked(text: str, ids: Collection[str]) -> Markup:
-    """The text, escaped and `unbroken`, with a link on every head that the page has by these ids."""
+    """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
 
     def link(found: re.Match[str]) -> str:
         goal = found[0].replace("·", "")

@@ -124,7 +124,8 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, findings=told, sections=_by_themselves(plans, made, whole=whole),
+        opening=opening, whole=whole, findings=told,
+        sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
         island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
     )  # fmt: skip
