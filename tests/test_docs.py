@@ -411,7 +411,7 @@ def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/importance.md", "python"):
         exec(compile(block, "importance.md", "exec"), names)
-    assert names["run"]["importance"].sizes["method"] == 6  # type: ignore[index]
+    assert names["run"]["importance"].sizes["variant"] == 6  # type: ignore[index]
 
 
 def test_the_python_of_the_probes_page_runs(desk: Path) -> None:

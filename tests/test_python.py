@@ -67,3 +67,10 @@ def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:
     assert repr(settings) == "Settings(long='skip', limit=3)"
     assert repr(hs.Settings()) == "Settings()"
     assert "<th style='text-align:left'>seed</th>" in settings._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["method", "tolerance", "drop"])
+def test_no_axis_has_the_name_of_an_argument_of_sel(name: str) -> None:
+    variable = hs.Variable([1.0, 2.0], (name,), "a number", "1", source="ours")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"found the axis '{name}', an argument of xarray's sel"):
+        hs.labelled({"number": variable})

@@ -162,8 +162,8 @@ def test_prune_takes_the_importance_of_a_run(headscope, desk):
     tree = xr.load_datatree(desk / "run/atlas.nc", engine="h5netcdf")
     values = np.arange(12.0).reshape(2, 3, 2)
     tree["importance"] = xr.DataTree(
-        xr.Dataset({"head_importance": (("layer", "head", "method"), values)},
-                   coords={"method": ["michel", "attattr"]})
+        xr.Dataset({"head_importance": (("layer", "head", "variant"), values)},
+                   coords={"variant": ["michel", "attattr"]})
     )  # fmt: skip
     buffer = io.BytesIO()
     tree.to_netcdf(buffer, engine="h5netcdf")

@@ -56,7 +56,9 @@ def test_settings_or_their_fields_but_not_both():
     assert settings_of(Settings, Settings(limit=3), {}) == Settings(limit=3)
     with pytest.raises(InputError, match=r"found settings=.* and limit beside it"):
         settings_of(Settings, Settings(), {"limit": 3})
-    with pytest.raises(InputError, match=r"no setting called 'limits'; there are .*limit"):
+    with pytest.raises(
+        InputError, match=r"no setting called 'limits'; did you mean limit\? there are"
+    ):
         settings_of(Settings, None, {"limits": 3})
     with pytest.raises(InputError, match="settings is a dict"):
         settings_of(Settings, {"limit": 3}, {})

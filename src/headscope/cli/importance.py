@@ -168,8 +168,8 @@ def _lines(run: Run) -> Iterator[str]:
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
     yield from importance_findings(run.tree)
-    values = importance["head_importance"].transpose("method", "layer", "head").values
-    for method, of_heads in zip(importance["method"].values, values, strict=True):
+    values = importance["head_importance"].transpose("variant", "layer", "head").values
+    for method, of_heads in zip(importance["variant"].values, values, strict=True):
         most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]
         yield f"  {method}: {', '.join(head_name(int(at), values.shape[-1]) for at in most)}"
     if note := importance.attrs.get("ablation_note"):
@@ -178,10 +178,10 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _summary(run: Run) -> Mapping[str, Any]:
     importance, gradients, rho = run["importance"], run["gradients"], {}
-    methods = [str(name) for name in importance["method"].values]
+    methods = [str(name) for name in importance["variant"].values]
     if "rho" in importance:
         for name in methods:
-            one = importance.sel({"method": name, "effect": "loss"})
+            one = importance.sel({"variant": name, "effect": "loss"})
             rho[name] = [float(one[f"rho{end}"]) for end in ("", "_ci_low", "_ci_high")]
     told = {"loss_name": gradients.attrs["loss_name"], "loss": float(gradients["loss"])}
     return {**told, "methods": methods, "rho": rho}

@@ -148,11 +148,11 @@ def _importance(
             f"{given.importance} holds {', '.join(run)}; wanted a run of `headscope importance`"
         )
     importance = run["importance"]["head_importance"]
-    methods = [str(name) for name in importance["method"].values]
+    methods = [str(name) for name in importance["variant"].values]
     method = given.method or methods[0]
     if method not in methods:
         raise InputError(f"no importance {method!r} in that run; there are {', '.join(methods)}")
-    values = importance.transpose("layer", "head", "method").values
+    values = importance.transpose("layer", "head", "variant").values
     return importance["layer"].values.tolist(), values[..., methods.index(method)], method
 
 

@@ -254,6 +254,7 @@ def title_name(model: str) -> str:
 
 
 DRAWS, SIZES = "_draws", "_sizes"
+SEL = {"indexers", "method", "tolerance", "drop"}
 _KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
 
 
@@ -298,7 +299,12 @@ def draws_kept() -> bool:
 def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:
-    """A Dataset of variables; dims without a given coordinate are numbered from 0."""
+    """A Dataset of variables; dims without a given coordinate are numbered from 0.
+
+    raises  ValueError for an axis named as an argument of xarray's `sel`, which would swallow it
+    """
+    if taken := {dim for v in variables.values() for dim in v.dims} & SEL:
+        raise ValueError(f"found the axis {min(taken)!r}, an argument of xarray's sel; rename it")
     arrays: dict[str, xr.DataArray] = {}
     for name, v in variables.items():
         attrs = {"long_name": v.long_name, "units": v.units, "source": v.source}

@@ -129,8 +129,9 @@ def style_of(*names: str, package: str = "headscope.report") -> str:
 
 
 def script_of(names: Iterable[str], package: str = "headscope.report") -> str:
-    """One script of these files among the assets of a package, in their order."""
-    return "\n".join(asset(name, package) for name in names)
+    """One script of these files among the assets of a package, in their order, after address.js."""
+    address = asset("address.js", "headscope.page")
+    return "\n".join([address, *(asset(name, package) for name in names)])
 
 
 def theme_css() -> str:

@@ -58,8 +58,8 @@ def _present(flow: xr.Dataset) -> list[str]:
     """The methods that have any number, in the order of LINES; unknown ones last."""
     there = [
         str(method)
-        for method in flow["method"].values
-        if np.isfinite(estimate(flow, "share", method=method).value).any()
+        for method in flow["variant"].values
+        if np.isfinite(estimate(flow, "share", variant=method).value).any()
     ]
     return sorted(there, key=lambda m: list(LINES).index(m) if m in LINES else len(LINES))
 
@@ -71,7 +71,7 @@ def _name(method: str) -> str:
 def _draw_shares(tree: xr.DataTree, flow: xr.Dataset, method: str, axes: Axes) -> None:
     entries = []
     for target in flow["target"].values.tolist():
-        parts = estimate(flow, "share", method=method, target=target)
+        parts = estimate(flow, "share", variant=method, target=target)
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value), dtype=float)
@@ -87,7 +87,7 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
     ends = []
     for method in methods:
         hue, mark, dash = LINES.get(method, ("purple", "X", DASHES[0]))
-        parts = estimate(flow, "effective_tokens", method=method)
+        parts = estimate(flow, "effective_tokens", variant=method)
         layers = np.arange(len(parts.value))
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)

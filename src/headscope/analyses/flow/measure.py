@@ -79,8 +79,8 @@ class Flow(Analysis):
         self._product = {}
 
     def result(self) -> xr.Dataset:
-        """share and cls_share[method, layer, target], effective_tokens[method, layer]."""
-        dims = ("method", "layer", "target")
+        """share and cls_share[variant, layer, target], effective_tokens[variant, layer]."""
+        dims = ("variant", "layer", "target")
         share = "share of a representation that comes from the target"
         of_all = self._shares(self.shares, self.examples)
         of_cls = self._shares(self.cls_share, self.examples_with_cls)
@@ -96,7 +96,7 @@ class Flow(Analysis):
                 "tokens", "ours",
             ),
         }  # fmt: skip
-        return labelled(variables, coords={"method": self.methods, "target": TARGETS})
+        return labelled(variables, coords={"variant": self.methods, "target": TARGETS})
 
     def _add(self, product: torch.Tensor, batch: Batch, *, at: tuple[int, int]) -> None:
         """Add what one product [example, query, key] says, method and layer being `at`."""
@@ -114,7 +114,7 @@ class Flow(Analysis):
             total.add(values, batch.groups, at=at)
 
     def _shares(self, total: Sums, count: Sums) -> Estimate:
-        """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""
+        """[variant, layer, target]; NaN for special tokens that the tokenizer does not have."""
         sizes = count.sums[..., None]
         draws = ratio(total.sums, sizes)
         for place, target in enumerate(TARGETS):

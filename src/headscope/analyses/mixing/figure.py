@@ -44,7 +44,7 @@ def _caption(tree: xr.DataTree) -> str:
 def _draw(mixing: xr.Dataset, axes: Axes) -> None:
     ends = []
     for dash, (method, (hue, mark)) in zip(DASHES, LINES.items(), strict=True):
-        parts = estimate(mixing, "ratio", method=method)
+        parts = estimate(mixing, "ratio", variant=method)
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value))

@@ -52,7 +52,7 @@ class Mixing(Analysis):
         super().__init__(scope)
         self.total, self.count = (self.sums(scope.layers, len(METHODS)) for _ in range(2))
         self.by_rank = RankHistograms(scope, len(RANKED), ODDS, COARSE_ODDS)
-        # Of the batch at hand, [method, example, token]: sums over the layers that have a ratio.
+        # Of the batch at hand, [variant, example, token]: sums over the layers that have a ratio.
         self._ratios: Float64 = np.zeros((0, 0, 0))
         self._layers: Float64 = np.zeros((0, 0, 0))
 
@@ -89,10 +89,10 @@ class Mixing(Analysis):
                 self.by_rank.add(index, odds, counted, batch)
 
     def result(self) -> xr.Dataset:
-        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
+        """ratio[layer, variant] in 0 … 1; spearman_frequency[variant] in -1 … 1."""
         variables = {
             "ratio": Variable(
-                self.mean(self.total, self.count, bounds=SHARE), ("layer", "method"),
+                self.mean(self.total, self.count, bounds=SHARE), ("layer", "variant"),
                 "mixing ratio: share of a token's output that comes from other tokens", "1",
                 self.source,
             )
@@ -100,15 +100,15 @@ class Mixing(Analysis):
         if self.scope.frequency_rank is not None:
             places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
             fine, coarse = self.by_rank.correlations()
-            fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
+            fine, coarse = fine[places], coarse[:, places]  # [variant], [replicate + 1, variant]
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse), ("method",),
+                around(fine, coarse), ("variant",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
                 "frequency rank (1 = most frequent)", "1", self.source,
             )  # fmt: skip
-        return labelled(variables, coords={"method": METHODS})
+        return labelled(variables, coords={"variant": METHODS})
 
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:

@@ -90,7 +90,7 @@ def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
 
 def _importance_panels(tree: xr.DataTree) -> list[Panel]:
     importance = needed(tree, "importance")
-    values = {m: estimate(importance, "head_importance", method=m) for m in methods_of(importance)}
+    values = {m: estimate(importance, "head_importance", variant=m) for m in methods_of(importance)}
     return [_grid(capital(method_name(name)), parts.value) for name, parts in values.items()]
 
 

@@ -1,7 +1,7 @@
 """Computes how important each head is to a loss, by its gradients.
 
 run = importance(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
-run["importance"]["head_importance"].sel(method="michel")
+run["importance"]["head_importance"].sel(variant="michel")
 
 run = importance_to_text(load_language_model("bert-base-uncased"), TextCorpus(["wiki.txt"]))
 run["gradients"]["magnitude"].sel(category="sep")

@@ -31,7 +31,7 @@ UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from o
 
 def methods_of(importance: xr.Dataset) -> list[str]:
     """The methods that the run has."""
-    return [str(name) for name in importance["method"].values]
+    return [str(name) for name in importance["variant"].values]
 
 
 def method_name(method: str) -> str:
@@ -51,7 +51,7 @@ def effect_name(importance: xr.Dataset, effect: str) -> str:
 
 def rho_of(importance: xr.Dataset, method: str, effect: str) -> tuple[float, float, float]:
     """A rank correlation with the ends of its interval."""
-    return at(estimate(importance, "rho", method=method, effect=effect))
+    return at(estimate(importance, "rho", variant=method, effect=effect))
 
 
 def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[int]:
@@ -64,7 +64,7 @@ def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[i
 
 def scattered(importance: xr.Dataset, method: str) -> tuple[Floats, Floats]:
     """[unit] the importances by a method, and the rise of the loss without the head."""
-    both = (("head_importance", {"method": method}), ("effect_of_head", {"effect": "loss"}))
+    both = (("head_importance", {"variant": method}), ("effect_of_head", {"effect": "loss"}))
     x, y = (importance[name].sel(at).transpose("layer", "head").values.ravel() for name, at in both)
     return x, y
 
@@ -146,7 +146,7 @@ def integral_note(importance: xr.Dataset) -> str:
 
 def _shared(importance: xr.Dataset, method: str) -> int:
     """How many of the top heads by a method are among those without which the loss rises most."""
-    share = float(estimate(importance, "overlap", method=method, effect="loss").value)
+    share = float(estimate(importance, "overlap", variant=method, effect="loss").value)
     return round(int(importance.attrs["top"]) * share)
 
 
@@ -159,7 +159,7 @@ def _small(value: float) -> str:
 def importance_table(importance: xr.Dataset) -> Table:
     """The most important heads by the first method, with the numbers of the others."""
     methods = [name for name in methods_of(importance) if name not in UNLISTED]
-    parts = {name: estimate(importance, "head_importance", method=name) for name in methods}
+    parts = {name: estimate(importance, "head_importance", variant=name) for name in methods}
     first, heads = parts[methods[0]].value, importance.sizes["head"]
     order = np.argsort(-np.nan_to_num(first).ravel(), kind="stable")[:LISTED].tolist()
     rows = [

@@ -4,8 +4,12 @@ function unfold(id) {
   if (!goal) return;
   const inside = goal.querySelector(":scope > details");
   if (inside) inside.open = true;
-  for (let at = goal; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  unfoldAround(goal);
   goal.scrollIntoView();
+}
+
+function unfoldAround(node) {
+  for (let at = node; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
 }
 
 let shut = [];
@@ -16,11 +20,8 @@ addEventListener("beforeprint", () => {
 addEventListener("afterprint", () => {
   for (const one of shut) one.open = false;
 });
-const goalOf = () => decodeURIComponent(location.hash.slice(1));
-addEventListener("hashchange", () => unfold(goalOf()));
 // A link to where the address already leads changes no address.
 addEventListener("click", (event) => {
   const link = event.target.closest?.('a[href^="#"]');
-  if (link && link.hash === location.hash) unfold(goalOf());
+  if (link && link.hash === location.hash) unfold(addressWords(location.hash).get(""));
 });
-unfold(goalOf());

@@ -23,17 +23,30 @@ function fillChoice(choice, words) {
 }
 
 function buildChoice(choice, search) {
-  const fits = (key) => key !== LABELS && search.value.trim() && choice.value !== key;
   const wanted = () => search.value.toLowerCase().split(/\s+/).filter(Boolean);
   fillChoice(choice, []);
-  choice.addEventListener("change", paint);
+  choice.addEventListener("change", () => {
+    paint();
+    tellAddress();
+  });
   search.addEventListener("input", () => fillChoice(choice, wanted()));
   search.addEventListener("keydown", (event) => {
-    const found = [...choice.options].find((option) => fits(option.value));
-    if (event.key !== "Enter" || !found) return;
+    const found = [...choice.options].find(({ value }) => value !== LABELS && value !== choice.value);
+    if (event.key !== "Enter" || !wanted().length || !found) return;
     choice.value = found.value;
-    paint();
+    choice.dispatchEvent(new Event("change"));
   });
+  addressable("measure", () => choice.value, showMetric);
+}
+
+function showMetric(key) {
+  const choice = document.getElementById("metric");
+  document.getElementById("find-number").value = "";
+  fillChoice(choice, []);
+  const known = [...choice.options].some((option) => option.value === key);
+  if (known) choice.value = key;
+  if (known) paint();
+  return known;
 }
 
 function buildCells() {

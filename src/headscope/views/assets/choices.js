@@ -70,11 +70,15 @@ function paintChoices() {
   at("filter").parentNode.hidden = !paired();
   at("special").value = state.special;
   for (const option of at("special").options) {
-    const gone = option.value === "removed" || option.value === "renormalised";
-    option.hidden = option.disabled = (gone && onlySpecial()) || (option.value === "renormalised" && !canRenormalise(state.measure));
+    option.hidden = option.disabled = !canTreat(option.value);
   }
   write(at("note"), [specialNote(), levelNote(), layerNote()].filter(Boolean).join(" "));
   at("note").hidden = !at("note").textContent;
+}
+
+function canTreat(way) {
+  const gone = way === "removed" || way === "renormalised";
+  return !(gone && onlySpecial()) && !(way === "renormalised" && !canRenormalise(state.measure));
 }
 
 function specialNote() {
