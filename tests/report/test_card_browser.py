@@ -111,8 +111,16 @@ def test_keys_walk_through_the_cards(opened, report):
     page.get_by_role("link", name="‹ L4·H5").press("Enter")
     titled(page, "L4·H5")
     first, last = opened(report, "#L1H1"), opened(report, "#L6H12")
-    assert first.locator(".walk a").all_text_contents() == ["All heads", "Table of heads", "L1·H2 ›"]
-    assert last.locator(".walk a").all_text_contents() == ["All heads", "Table of heads", "‹ L6·H11"]
+    assert first.locator(".walk a").all_text_contents() == [
+        "All heads",
+        "Table of heads",
+        "L1·H2 ›",
+    ]
+    assert last.locator(".walk a").all_text_contents() == [
+        "All heads",
+        "Table of heads",
+        "‹ L6·H11",
+    ]
 
 
 # --- what it says ---------------------------------------------------------------------------

@@ -24,8 +24,8 @@ def report(hostile_report):
 def opened(watched, report):
     """Opens the report."""
 
-    def start(width=1280, **options):
-        return watched(report.as_uri(), width=width, offline=True, **options)
+    def start(at="", *, width=1280, **options):
+        return watched(report.as_uri() + at, width=width, offline=True, **options)
 
     return start
 
@@ -163,7 +163,7 @@ def test_the_frame_is_as_high_as_what_it_holds(opened):
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_scrolls_sideways(opened, width):
-    page = opened(width)
+    page = opened(width=width)
     page.locator(".telling button.look-at").first.click()
     frame = frame_of(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

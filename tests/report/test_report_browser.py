@@ -93,7 +93,9 @@ def test_the_panel_tells_what_a_head_knows_of_language(opened):
     assert "case marker → noun, 79" in page.locator("#panel").text_content()
     page.select_option("#metric", label="case marker → noun")
     name = row.locator("th").text_content()
-    assert page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(f"{name}, 79")
+    assert (
+        page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(f"{name}, 79")
+    )
 
 
 def test_wide_tables_scroll_within_themselves(opened):

@@ -13,6 +13,7 @@ from headscope.cli.options import ModelOptions, Natural, Positive
 from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
 from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.core.head_names import first
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
     if most and steepest:
         yield (
-            f"layer {most['layer'] + 1} changed most (by {100 * most['relative_change']:.2f} % of "
-            f"its weights' norm); layer {steepest['layer'] + 1} had the largest gradients"
+            f"layer {most['layer'] + first()} changed most (by "
+            f"{100 * most['relative_change']:.2f} % of its weights' norm); layer "
+            f"{steepest['layer'] + first()} had the largest gradients"
         )
 
 

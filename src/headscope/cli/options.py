@@ -13,6 +13,7 @@ import click
 from headscope.cli.terminal_output import ProgressBar, complain, tell
 from headscope.cli.typed_command import Options, flag, group, option, several
 from headscope.core.head_names import Head, head_named, in_both
+from headscope.core.head_names import options as naming
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -362,6 +363,12 @@ def _parsed(text: str) -> Any:
     return text
 
 
+def make_report(run: Run) -> None:
+    """The report, where it is not there; one whose names count from 0 is made in any case."""
+    if naming.zero_based or not run.has_report:
+        run.report()
+
+
 def conclude(
     run: Run, how: RunOptions, *, lines: Iterable[str], summary: Callable[[Run], Mapping[str, Any]]
 ) -> None:
@@ -372,8 +379,8 @@ def conclude(
     """
     from headscope.core.results import naming_layers
 
-    if not (how.no_report or run.has_report):
-        run.report()
+    if not how.no_report:
+        make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
     with naming_layers(run.tree):
         if how.as_json:

@@ -13,6 +13,7 @@ from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
+from headscope.core.head_names import first
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -123,20 +124,23 @@ def probe_command(given: _ProbeOptions) -> None:
 def _settings(given: _ProbeOptions) -> ProbeSettings:
     from headscope.experiments.probes.probe_plan import ProbeSettings
 
-    layers = _numbers("--structural-layers", given.training.structural_layers)
+    start = first()
+    layers = _numbers("--structural-layers", given.training.structural_layers, start)
     return options.settings_from(
         ProbeSettings, given, given.data, given.training, given.chance,
         probes=options.comma_separated(given.training.probes) or None,
         curve=_numbers("--curve", given.training.curve),
-        structural_layers=tuple(layer - 1 for layer in layers) or None,
+        structural_layers=tuple(layer - start for layer in layers) or None,
     )  # fmt: skip
 
 
-def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """`100,300` as (100, 300); raises InputError for what is no number from 1."""
+def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...]:
+    """`100,300` as (100, 300); raises InputError for what is no number from `least`."""
     parts = options.comma_separated(text)
-    if any(not part.isdecimal() or int(part) < 1 for part in parts):
-        raise InputError(f"found {option} {text}; wanted numbers from 1, say {option} 100,300")
+    if any(not part.isdecimal() or int(part) < least for part in parts):
+        raise InputError(
+            f"found {option} {text}; wanted numbers from {least}, say {option} 100,300"
+        )
     return tuple(int(part) for part in parts)
 
 

@@ -16,6 +16,7 @@ from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, 
 from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
 from headscope.cli.terminal_output import size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.core.head_names import first
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ def prune_command(given: _PruneOptions) -> None:
     shape = model.model.shape
     own = [shape.number(place) for place in range(shape.layers)]
     if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(number + 1) for number in some) for some in (layers, own))
+        theirs, ours = (
+            ", ".join(str(number + first()) for number in some) for some in (layers, own)
+        )
         raise InputError(
             f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
         )
@@ -109,8 +112,8 @@ def prune_command(given: _PruneOptions) -> None:
     )  # fmt: skip
     order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
     checkpoint.write_pruned(model.model, run, order, heads, given.output)
-    if run.path is not None and not run.has_report:
-        run.report()
+    if run.path is not None:
+        options.make_report(run)
     summary = {**checkpoint.note_of(run, order, heads), "output": str(given.output)}
     last = f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)"
     lines = chain(model.notes, scoring.notes, notes, _lines(run, order, len(heads)), [last])

@@ -48,9 +48,19 @@ def first() -> int:
     return 0 if options.zero_based else 1
 
 
+def head_number(head: int) -> str:
+    """What a head is called within its layer, by its place from 0."""
+    return str(head + first())
+
+
 def counted_words() -> str:
     """How layers and heads are counted in print, for a caption or a message."""
     return "from 0, as TransformerLens does" if options.zero_based else "from 1, as papers do"
+
+
+def counting_note() -> str:
+    """A sentence for a page that would not say how it counts, where it counts from 0; else ''."""
+    return f"Layers and heads count {counted_words()}." if options.zero_based else ""
 
 
 def head_named(name: str | Head) -> Head:

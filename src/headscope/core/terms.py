@@ -5,6 +5,8 @@ SOURCES  the short citation → the full reference
 
 from dataclasses import dataclass
 
+from headscope.core.head_names import counted_words, first
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -107,10 +109,18 @@ SOURCES = {
         "Classification 2.", "https://doi.org/10.1007/BF01908075"),
 }  # fmt: skip
 
+
+def head_term() -> Term:
+    """The entry of the word head, whose example is counted as names are."""
+    layer, head = 7 + first(), 9 + first()
+    return Term(
+        "head", f"One of the parallel attention units of a layer; L{layer}·H{head} is head {head} "
+        f"of layer {layer}, both counted {counted_words()} (data files count from 0).", CLARK,
+    )  # fmt: skip
+
+
 # What every result speaks of; each question explains its own words beside itself.
 TERMS = {
-    "head": Term("head", "One of the parallel attention units of a layer; L8·H10 is head 10 of "
-        "layer 8, both counted from 1 as papers do (data files count from 0).", CLARK),
     "attention": Term("attention", "The share of a token’s attention that goes to another token: "
         "the weight α after the softmax, so that every row sums to 1.", CLARK),
     "first": Term("first token", "Attention to the token at the first position; decoders without a "

@@ -29,7 +29,7 @@ LEGEND_START = -22.0  # points right of the axes
 
 
 def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
-    """An x axis of layers, printed from 1."""
+    """An x axis of layers by their numbers."""
     step = 1 if layers <= MANY_LAYERS else 2
     axes.set_xticks(range(0, layers, step), [layer_name(at) for at in range(0, layers, step)])
     axes.set_xlim(-0.6, layers - 0.4)

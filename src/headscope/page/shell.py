@@ -14,6 +14,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from headscope.core import head_names
+from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
@@ -42,7 +44,14 @@ def template(name: str, *packages: str) -> jinja2.Template:
     )  # fmt: skip
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
+<<<<<<< HEAD
     environment.filters |= {"unbroken": unbroken, "linked": linked}
+=======
+    environment.filters["unbroken"] = unbroken
+    environment.globals.update(
+        first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
+    )
+>>>>>>> main
     return environment.get_template(name)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core import head_names
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
 from headscope.core.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
@@ -58,7 +59,7 @@ def data(tree: xr.DataTree) -> dict[str, object]:
     shown = first[0].key if first and not any(kind.claims for kind in kinds) else ""
     told = telling_heads(tree, count=1)  # the head that is shown before any is chosen
     return {
-        "layers": layers, "heads": heads, "rampSteps": RAMP_STEPS,
+        "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
         "kind": kind_of(tree), "kinds": data_kinds(tree),
         "first": told[0].layer * heads + told[0].head if told else 0,

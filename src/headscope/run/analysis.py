@@ -65,6 +65,7 @@ class Scope:
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     sinks           rows of attention leave a weight for no token
+    first_token     no special token opens the inputs of a decoder: its first token may be a sink
     control         a network without training is read: only what claims compare is wanted
     """
 
@@ -81,6 +82,7 @@ class Scope:
     seed: int = 0
     neurons: int = 0
     sinks: bool = False
+    first_token: bool = False
     control: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:

@@ -205,6 +205,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
         replicates=len(plan.listed) if few else settings.replicates,
         listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.core.head_names import counting_note, first
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps
@@ -58,7 +59,8 @@ def payload(
     layer, head = plainest(shown.stacks[0], shown.sides)[0]
     return {
         "version": VERSION, "title": shown.text, "model": {"name": Path(shown.model).name},
-        "left_out": shown.left_out, "precision": _precision(levels, detail=exact),
+        "countsFrom": first(), "precision": _precision(levels, detail=exact),
+        "left_out": " ".join(filter(None, [shown.left_out, counting_note()])),
         "sides": sides, "stacks": stacks,
         # The page opens on all heads, with the plainest of the first stack chosen.
         "start": {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None},

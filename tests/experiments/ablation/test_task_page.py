@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from counting import counts_from_0
+from headscope.core.head_names import counting_from
 from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
@@ -19,6 +21,7 @@ from headscope.experiments.ablation.findings import (
     verdict_finding,
 )
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.result import tables
 from headscope.experiments.ablation.section import answers_table, scores_table
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
@@ -204,3 +207,16 @@ def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
     assert f"{greedy} greedy" in can_go_finding(found)
     assert '<section id="pruning"' in page
     assert "Not part of this run" not in page
+
+
+def test_names_on_the_page_of_an_ablation_count_from_0_if_asked(ablated, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    counts_from_0(lambda: render(ablated.tree, ablated.manifest))
+    before = tables(ablated.tree)["ablation_effects"]["name"]
+    with counting_from(0):
+        after = tables(ablated.tree)["ablation_effects"]["name"]
+    assert before[0] == "L1·H1"
+    assert after[0] == "L0·H0"
+    counted = [re.sub(r"\d+", lambda at: str(int(at[0]) - 1), name) for name in before]
+    assert after.tolist() == counted
+    assert "L1·H2 + L2·H3" in set(before)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from counting import counts_from_0
 from experiments.importance.conftest import STOCK
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.importance import gradients as stream
@@ -19,6 +20,7 @@ from headscope.experiments.importance.importance import ImportanceSettings, impo
 from headscope.experiments.importance.result import METHODS
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
+from headscope.report.build import render
 from headscope.run.atlas import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
@@ -327,3 +329,8 @@ def test_the_report_tells_what_was_found(found):
         assert words in page
     for name in ("gradients", "importance", "importance_against_ablation"):
         assert (found.path / f"figures/{name}.svg").is_file()
+
+
+def test_names_on_the_page_of_importances_count_from_0_if_asked(found, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    counts_from_0(lambda: render(found.tree, found.manifest))

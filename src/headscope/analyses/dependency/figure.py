@@ -25,6 +25,7 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.section import language_section
+from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS
 from headscope.core.results import Floats, group, needed
 from headscope.draw.caption_words import INTERVALS, by_measure, clipped
@@ -114,7 +115,8 @@ def _heat_map_caption(tree: xr.DataTree) -> str:
     number = "The one relation" if len(shown) == 1 else f"The {len(shown)} most frequent relations"
     return (
         f"{number} of at least {LEAST_WORDS} words, root and punctuation left out: each cell is "
-        "one head, layers from top to bottom and heads from left to right, numbered from 1; the "
+        "one head, layers from top to bottom and heads from left to right, numbered from "
+        f"{first()}; the "
         f"share of words whose syntactic head it finds{by_measure(dependency)}, in the better of "
         "the two directions, from 0 (page) to 100 %; the frame marks the best head; "
         f"n = {shown[0].count:,} (a) to {shown[-1].count:,} words; intervals stand in the tables. "

@@ -18,6 +18,7 @@ from headscope.analyses.language.tables import (
     with_ends,
     with_model,
 )
+from headscope.core.head_names import first
 from headscope.core.relation_names import LEAST_WORDS, TOTALS, arrow, frequent_relations
 from headscope.core.results import estimate, group, needed, printable, shape
 from headscope.core.wording import MISSING
@@ -135,7 +136,7 @@ def clark_table_1(tree: xr.DataTree, *, least: int = CLARK_LEAST_WORDS) -> tuple
         f"{layers * heads} heads in two directions, and in brackets the best fixed offset, each "
         "chosen on the words that it is scored on; best_heads holds the held-out figures and the "
         f"intervals. {ways} Relations of at least {least} words, root and punctuation not shown. "
-        "Heads are layer-head, counted from 1. Layout of Clark et al. (2019), Table 1."
+        f"Heads are layer-head, counted from {first()}. Layout of Clark et al. (2019), Table 1."
     )
     return pd.DataFrame(rows, columns=["Relation", "Head", "Accuracy", "Baseline"]), note
 

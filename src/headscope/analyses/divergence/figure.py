@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import most
 from headscope.core.head_attention import ROLES, head_roles
+from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over, role_name
 from headscope.draw.marks import cell_key, legend
@@ -53,7 +54,8 @@ def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
 
 def _matrix_caption(tree: xr.DataTree) -> str:
     return (
-        "Every head against every other, layer by layer (rules between layers, numbered from 1): "
+        "Every head against every other, layer by layer (rules between layers, numbered from "
+        f"{first()}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
         f"at the end of the key; mean over tokens and documents; {over(tree)}. "
         "After Clark et al. (2019), §6."
@@ -71,8 +73,8 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, layers)
     text: dict[str, Any] = {"va": "center", "fontsize": 7, "transform": key.transAxes}
-    key.text(-0.02, 0.5, "layer 1", ha="right", **text)
-    key.text(1.02, 0.5, str(layers), ha="left", **text)
+    key.text(-0.02, 0.5, f"layer {layer_name(0)}", ha="right", **text)
+    key.text(1.02, 0.5, layer_name(layers - 1), ha="left", **text)
     _bare(axes)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats
 from headscope.core.wording import MISSING
@@ -44,11 +45,11 @@ def scale_of(dataset: xr.Dataset) -> tuple[Callable[..., Cell], str]:
 
 
 def paper_head(best: xr.Dataset) -> str:
-    """The best head, of one cell, as Clark et al. name it: `8-10`, counted from 1."""
+    """The best head, of one cell, as Clark et al. name it: `8-10`."""
     layer, head = float(best["best_layer"]), float(best["best_head"])
     if not np.isfinite([layer, head]).all():
         return MISSING
-    return f"{layer + 1:.0f}-{head + 1:.0f}"
+    return f"{layer + first():.0f}-{head + first():.0f}"
 
 
 def paper_percent(share: float) -> str:

@@ -9,7 +9,10 @@ QUESTION = Question(
     shown={
         "table": ("value_norm_mean", "value_norm_cv", "weighted_norm.other"),
         "overview": ("value_norm_mean", "value_norm_cv"),
-        "card": ("weighted_norm.cls", "weighted_norm.sep", "weighted_norm.other", "value_norm_cv"),
+        "card": (
+            "weighted_norm.cls|weighted_norm.first", "weighted_norm.sep", "weighted_norm.other",
+            "value_norm_cv",
+        ),
         "change": ("value_norm_mean",),
     },
     compared="Norms",

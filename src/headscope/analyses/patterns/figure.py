@@ -14,7 +14,7 @@ from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, estimate, needed
+from headscope.core.results import Floats, estimate, layer_name, needed
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
@@ -83,7 +83,7 @@ def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
     layer_axis(axes, layers)
     axes.set_xlim(-0.6, layers + 1.1)
     ticks = axes.get_xticks().tolist()
-    axes.set_xticks([*ticks, layers + 0.6], [*(str(int(at) + 1) for at in ticks), "all"])
+    axes.set_xticks([*ticks, layers + 0.6], [*(layer_name(int(at)) for at in ticks), "all"])
     _key(axes)
 
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import xarray as xr
 
+from headscope.core import head_names
 from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
@@ -48,8 +49,8 @@ def layers_finding(tree: xr.DataTree) -> str:
     """Which layers are held against which, where both models number them otherwise; else ''."""
     if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
         return ""
-    second = layer_numbers(tree) or range(shape(tree)[0])
-    pairs = [f"{int(a) + 1} against {b + 1}" for a, b in zip(first, second, strict=True)]
+    second, start = layer_numbers(tree) or range(shape(tree)[0]), head_names.first()
+    pairs = [f"{int(a) + start} against {b + start}" for a, b in zip(first, second, strict=True)]
     return (
         f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
         f"{base_name(tree)} against {tuned_name(tree)}; names are those of {tuned_name(tree)}."

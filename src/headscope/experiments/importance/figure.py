@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from headscope.core.results import Floats, estimate, head_name, needed
+from headscope.core.results import Floats, estimate, head_name, layer_name, needed
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
@@ -206,7 +206,8 @@ def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, len(shades))
-    for at, text, side in ((-0.03, "layer 1", "right"), (1.03, str(len(shades)), "left")):
+    ends = (f"layer {layer_name(0)}", layer_name(len(shades) - 1))
+    for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
         key.text(at, 0.5, text, ha=side, va="center", fontsize=6.5, transform=key.transAxes)
 
 

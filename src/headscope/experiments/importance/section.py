@@ -91,10 +91,11 @@ def gradient_finding(tree: xr.DataTree) -> str:
     most, least = int(attention.argmax()), int(sep.argmin())
     share = sep / other
     return (
-        f"Per edge, |∂loss/∂α| to {name} is {_small(sep[0])} in layer 1 and {_small(sep[-1])} in "
-        f"layer {len(sep)}, {fixed(share[0], 2)} and {fixed(share[-1], 2)} times that to other "
-        f"tokens; it is least in layer {least + 1}. Attention to {name} is highest in layer "
-        f"{most + 1} ({fixed(100 * attention[most], 0)} %), where the gradient is "
+        f"Per edge, |∂loss/∂α| to {name} is {_small(sep[0])} in layer {layer_name(0)} and "
+        f"{_small(sep[-1])} in layer {layer_name(len(sep) - 1)}, {fixed(share[0], 2)} and "
+        f"{fixed(share[-1], 2)} times that to other tokens; it is least in layer "
+        f"{layer_name(least)}. Attention to {name} is highest in layer {layer_name(most)} "
+        f"({fixed(100 * attention[most], 0)} %), where the gradient is "
         f"{fixed(share[most], 2)} times that to other tokens."
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import REPLICATES, generator
+from headscope.core.head_names import first
 from headscope.core.results import layer_place
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
@@ -124,7 +125,8 @@ class ProbePlan:
             )
         if any(not 0 <= layer < layers for layer in self.layers):
             raise InputError(
-                f"found layer {max(self.layers) + 1}; {self.model.name} has layers 1 to {layers}"
+                f"found layer {max(self.layers) + first()}; {self.model.name} has layers {first()} "
+                f"to {layers - 1 + first()}"
             )
         if self.labels is not None and [len(row) for row in self.labels] != [heads] * layers:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")

@@ -6,11 +6,11 @@ const listeners = [];
 const extras = []; // unit → what a card holds beside what every page can draw
 const page = { selected: null };
 
-// Where only some layers attend, they have the model's own numbers.
-const layerName = (layer) => (data.numbers?.[layer] ?? layer) + 1;
+// Counted from 1, or from 0; where only some layers attend, they have the model's own numbers.
+const layerName = (layer) => (data.numbers?.[layer] ?? layer) + data.countsFrom;
 
 function headName(unit) {
-  return `L${layerName(Math.floor(unit / data.heads))}·H${(unit % data.heads) + 1}`;
+  return `L${layerName(Math.floor(unit / data.heads))}·H${(unit % data.heads) + data.countsFrom}`;
 }
 
 const cardId = (unit) => headName(unit).replace("·", "");
