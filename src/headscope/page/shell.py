@@ -44,14 +44,10 @@ def template(name: str, *packages: str) -> jinja2.Template:
     )  # fmt: skip
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
-<<<<<<< HEAD
     environment.filters |= {"unbroken": unbroken, "linked": linked}
-=======
-    environment.filters["unbroken"] = unbroken
     environment.globals.update(
         first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
     )
->>>>>>> main
     return environment.get_template(name)
 
 
