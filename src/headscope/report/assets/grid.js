@@ -49,7 +49,6 @@ function showMetric(key) {
   return known;
 }
 
-<<<<<<< HEAD
 function buildCells() {
   let touched = null; // the first touch tells, the second one opens
   cells.forEach((cell, unit) => {
@@ -68,32 +67,6 @@ function buildCells() {
   document.getElementById("cells").addEventListener("pointerleave", (event) => {
     if (event.pointerType === "mouse") describe(page.selected ?? data.first);
   });
-=======
-function buildCells(board) {
-  board.style.setProperty("--heads", data.heads);
-  board.setAttribute("aria-rowcount", data.layers + 1);
-  board.setAttribute("aria-colcount", data.heads + 1);
-  const top = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "layer" }));
-  for (let head = 0; head < data.heads; head += 1) {
-    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + data.countsFrom}` }, String(head + data.countsFrom)));
-  }
-  board.append(top);
-  for (let layer = 0; layer < data.layers; layer += 1) {
-    const label = { role: "rowheader", "aria-label": `layer ${layerName(layer)}` };
-    const row = element("div", { role: "row" }, element("span", label, String(layerName(layer))));
-    for (let head = 0; head < data.heads; head += 1) {
-      const unit = layer * data.heads + head;
-      const cell = element("div", { role: "gridcell" });
-      cell.addEventListener("pointerenter", () => describe(unit));
-      cell.addEventListener("focus", () => describe(unit));
-      cell.addEventListener("click", () => select(unit));
-      cells.push(cell);
-      row.append(cell);
-    }
-    board.append(row);
-  }
-  board.addEventListener("pointerleave", () => describe(page.selected ?? data.first));
->>>>>>> main
   roving(cells, gridStep);
 }
 

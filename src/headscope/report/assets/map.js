@@ -61,11 +61,7 @@ function colorMap() {
   const key = document.getElementById("map-key");
   const steps = data.layerSteps;
   key.replaceChildren(
-<<<<<<< HEAD
-    ...(byLayer ? rampKey(steps[0], steps[steps.length - 1] + 1, "layer 1", `layer ${data.layers}`) : kindKey()),
-=======
-    ...(byLayer ? rampKey(steps[0], steps[steps.length - 1] + 1, `layer ${layerName(0)}`, `layer ${layerName(data.layers - 1)}`) : roleKey()),
->>>>>>> main
+    ...(byLayer ? rampKey(steps[0], steps[steps.length - 1] + 1, `layer ${layerName(0)}`, `layer ${layerName(data.layers - 1)}`) : kindKey()),
   );
 }
 
