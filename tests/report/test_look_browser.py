@@ -180,7 +180,7 @@ def test_the_views_are_light_or_dark_with_the_report(opened):
 
 
 def test_hostile_tokens_stay_text(opened):
-    page = opened()
+    page = opened("#examples")
     page.get_by_role("button", name="All heads").last.click()
     frame = frame_of(page)
     frame.locator("#tab-head").click()
@@ -203,6 +203,7 @@ def test_a_page_outside_the_frame_cannot_change_its_height(opened):
 
 def test_without_scripts_the_inputs_are_listed(opened, tree):
     page = opened(java_script_enabled=False)
+    page.locator("#examples summary").click()
     listed = page.locator(".inputs li").all_text_contents()
     assert len(listed) == len(stored_inputs(tree))
     assert page.locator("#examples noscript").is_visible()

@@ -161,3 +161,63 @@ def test_plots_are_drawn_in_the_ink_of_the_page(opened, pictured):
     page = opened(scheme="dark", page=pictured)
     fill = page.locator(".plot text").first.evaluate("text => getComputedStyle(text).fill")
     assert fill == "rgb(228, 230, 234)"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_the_first_screen_holds_findings_and_the_grid_of_all_heads(opened, pictured, width, height):
+    page = opened(width, height=height, page=pictured)
+    foot = """node => node.getBoundingClientRect().bottom"""
+    assert page.locator("h1").evaluate(foot) < page.locator(".findings li").first.evaluate(foot)
+    assert page.locator(".findings li").last.evaluate(foot) < height
+    assert page.locator("#cells a").last.evaluate(foot) < height
+    assert page.locator("#run").evaluate("node => node.getBoundingClientRect().top") > height
+
+
+def test_the_page_is_at_most_twelve_screens_long_and_prints_all_of_itself(opened, pictured):
+    page = opened(page=pictured)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 12 * 900
+    shut = page.locator("details:not([open])").count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == shut > 10
+
+
+def test_a_link_into_a_folded_section_opens_it(opened, pictured):
+    page = opened(page=pictured)
+    assert not page.locator("#surface .plot").first.is_visible()
+    page.get_by_role("link", name="Where each layer looks").click()
+    page.locator("#surface .plot").first.wait_for()
+    page.locator("#surface summary").first.click()
+    page.get_by_role("link", name="Where each layer looks").click()
+    page.locator("#surface .plot").first.wait_for()
+
+
+def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opened):
+    page = opened()
+    cell = page.locator("#cell-L3H9")
+    cell.focus()
+    told = page.locator("#panel").text_content()
+    assert told.startswith("L3·H9")
+    assert "case marker → noun, 79 % [" in told
+    page.locator("#cell-L1H3").hover()
+    assert page.locator("#panel").text_content().startswith("L1·H3")
+    cell.evaluate("""cell => {
+      cell.dispatchEvent(new PointerEvent("pointerdown", { pointerType: "touch", bubbles: true }));
+      cell.dispatchEvent(new MouseEvent("click", { detail: 1, bubbles: true, cancelable: true }));
+    }""")
+    assert page.locator("#panel").text_content() == told
+    assert page.locator("#card").is_hidden()
+    cell.press("Enter")
+    page.locator("#card-title", has_text="L3·H9").wait_for()
+
+
+def test_the_menu_of_numbers_is_searched(opened):
+    page = opened()
+    page.fill("#find-number", "cls attention")
+    names = page.locator("#metric option").all_text_contents()[1:]
+    assert names
+    assert len(names) == len(set(names))
+    assert all("[CLS]" in name for name in names)
+    page.press("#find-number", "Enter")
+    assert names[0] in page.locator("#panel .number").text_content()
