@@ -91,6 +91,12 @@ class ModelOptions(Options):
     revision: str | None = option("Branch, tag or commit of a hub model.")
     trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
 
+    def __post_init__(self) -> None:
+        """Raise ModelError for a device that cannot be here, before torch is imported."""
+        from headscope.model.devices import refuse_impossible
+
+        refuse_impossible(self.device)
+
 
 class AnalysisOptions(Options):
     """Which analyses are run, and with which options; the last three are short for --set."""
@@ -233,6 +239,17 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
 
+def asked_corpus(given: CorpusRunOptions) -> Corpus:
+    """The corpus of a run; raises InputError for --relations that a treebank does not have."""
+    corpus = read_corpus(given.corpus, limit=given.limit)
+    if given.asked.relations and not given.corpus.annotate:
+        from headscope.corpus.contents import check_relations
+
+        fold = given.asked.subtypes == "fold"
+        check_relations(corpus, given.asked.relations, fold=fold, limit=given.limit)
+    return corpus
+
+
 def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
     from headscope import corpus as kinds
 
@@ -316,16 +333,15 @@ def analysis_options(
     analyses  names of those that are run; None for all
     raises    InputError if two of them contradict each other, or no analysis has the option
     """
-    from headscope.run.analysis import choose, known_analyses, options_of
+    from headscope.run.analysis import choose, measured_questions
 
     options = parse_options(given.options)
-    known = known_analyses()
     names = choose(None if analyses is None else tuple(analyses))
     for name in ("relations", "subtypes", "measure"):
         value = getattr(given, name)
         if value is None:
             continue
-        takers = [analysis for analysis in known if name in options_of(known[analysis])]
+        takers = [asked.name for asked in measured_questions() if name in asked.options]
         if not set(takers) & set(names):
             raise InputError(
                 f"found --{name} {value}, and no analysis that has it is run; add "

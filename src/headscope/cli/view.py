@@ -35,6 +35,10 @@ class _ViewOptions(Options):
         "page small.",
         default="auto",
     )
+    opened: str | None = option(
+        "The head that the page opens with: L3H9, 3-9, or from 0 2.8; all heads by default.",
+        names="--open", metavar="HEAD",
+    )  # fmt: skip
     flow: str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
         "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
@@ -77,6 +81,7 @@ def view_command(given: _ViewOptions) -> None:
     named = given.detail not in ("auto", "all", "none")
     heads = comma_separated(given.detail) if named else ()
     detail = heads_given("--detail", *heads) or given.detail
+    opened = None if given.opened is None else heads_given("--open", given.opened)[0]
     window = _window(given.window)
     from headscope.analyses.flow.methods import check_methods
 
@@ -90,7 +95,7 @@ def view_command(given: _ViewOptions) -> None:
     shown = view(
         load(given.model, **loading), given.text, given.text_b, atlas=given.atlas, window=window,
         detail=detail, versus_model=load(other, **loading) if other else None,
-        versus_text=given.versus_text, flow=flow,
+        versus_text=given.versus_text, flow=flow, head=opened,
     )  # fmt: skip
     _draw(shown, chosen, given)  # first: what cannot be drawn leaves no page behind
     path = shown.save(given.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))

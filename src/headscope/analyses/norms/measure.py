@@ -12,35 +12,30 @@ missed, never exceeded.
 """
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.norms import QUESTION
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
 from headscope.core.accumulators import Float64, Largest, Sums, ratio
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_option, ratio_of, sizes_of
+from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 EVERY = 8  # ours: of so many queries one is looked at, for cancellation
 
 
-class Norms(Analysis):
+class Norms(Analysis, question=QUESTION):
     """Weights, vector norms and their products, by category of key.
 
     layer_norms   whether ‖Σ_h α f_h‖, the norm over all heads together, is computed too
     cancellation  "sampled": weight against norm over one of `every` queries; "all": over all of
                   them. Ranks are of bins either way, and the correlation within 1e-3
     """
-
-    name: ClassVar[str] = "norms"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
-    summary: ClassVar[str] = "vector norms ‖αf(x)‖ beside attention weights"
-    source: ClassVar[str] = "Kobayashi et al. 2020"
 
     def __init__(
         self,
@@ -51,9 +46,7 @@ class Norms(Analysis):
         every: int = EVERY,
     ) -> None:
         super().__init__(scope)
-        if every < 1:
-            raise ValueError(f"every is {every!r}; wanted 1 or more")
-        check_option("cancellation", cancellation, ("sampled", "all"))
+        self.checked(every=every, cancellation=cancellation)
         self.categories = (*CATEGORIES, FIRST) if scope.first_token else CATEGORIES
         cells = (scope.layers, scope.heads, len(self.categories))
         self.attention, self.value_norm, self.weighted_norm = (self.sums(*cells) for _ in range(3))

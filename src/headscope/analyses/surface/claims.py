@@ -8,6 +8,7 @@ import xarray as xr
 from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
+    NEIGHBOURS,
     NEXT,
     OFFSETS,
     ORDER,
@@ -38,6 +39,14 @@ NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no 
 REST = (SELF, PREVIOUS, "punctuation")  # where what the first token leaves may go
 LEAST_REST = 0.1  # ours: of the attention; of less nothing is said
 ASKS = {"first": "the tokenizer has no [CLS]"}
+_POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
+_KEYS = (
+    "attention.cls|attention.first", "attention.sep", "attention.punctuation",
+    "attention.no_token",
+)  # fmt: skip
+_WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
+_EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
+SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
 
 TERMS = {
     SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),

@@ -8,12 +8,11 @@ goes, is summed over queries and examples, the share taken last. Own and other s
 identical words: `measure_segments`.
 """
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.surface import QUESTION
 from headscope.analyses.surface.claims import NO_TOKEN, REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
@@ -24,26 +23,21 @@ from headscope.core.results import Variable, labelled
 from headscope.core.terms import OURS
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_option
+from headscope.run.analysis import Analysis, Scope
 
 TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
 
 
-class Surface(Analysis):
+class Surface(Analysis, question=QUESTION):
     """Mean attention to each target, for every layer and head.
 
     edge_tokens  "count": the first token has no previous one, yet counts as a query (Clark);
                  "leave_out": the mean is over queries that have such a neighbour
     """
 
-    name: ClassVar[str] = "surface"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "attention to self, neighbours, special tokens and punctuation"
-    source: ClassVar[str] = "Clark et al. 2019, §3.1-3.2"
-
     def __init__(self, scope: Scope, *, edge_tokens: str = "count") -> None:
         super().__init__(scope)
-        check_option("edge_tokens", edge_tokens, ("count", "leave_out"))
+        self.checked(edge_tokens=edge_tokens)
         self.leave_out = edge_tokens == "leave_out"
         self.targets = (*TARGETS, NO_TOKEN) if scope.sinks else TARGETS
         self.total = self.sums(scope.layers, scope.heads, len(self.targets))
