@@ -28,7 +28,7 @@ QUESTION = Question(
         "negation": ("negation", "Words that negate, such as “not”, “never” and “nothing”, by "
             "a list for each language."),
     }),
-    labels={"attention": "attention to {choice}"}, compared="Attention to kinds of words",
+    labels={"attention": "largest attention to {choice}"}, compared="Attention to kinds of words",
     claims="claims:feature_claims", rules="claims:FEATURE_RULES", section="figure:SECTIONS",
 )  # fmt: skip
 CLS_QUESTION = Question(
