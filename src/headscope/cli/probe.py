@@ -76,13 +76,15 @@ class _FeatureOptions(Options):
 
 
 class _ProbeOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     data: _ProbeDataOptions = group("The data")
     training: _TrainingOptions = group("The probes")
     features: _FeatureOptions = group("Features")
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "probe-{model}", metavar="RUN"
+    )
     batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)
     how: RunOptions = group()
 

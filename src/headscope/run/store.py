@@ -1,8 +1,7 @@
 """A run folder on disk: its manifest, its shards and its results; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
-    RUN/shards/         one file per finished shard; its name holds the hash of its content; gone
-                        once the results are written, unless they are to be kept
+    RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
