@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
 
 import click
@@ -37,4 +38,6 @@ def trials() -> None:
 
 
 if __name__ == "__main__":
+    # A shell lets what it runs in the background ignore Ctrl-C, and so would the commands on trial.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     trials(prog_name="python -m trials")
