@@ -65,7 +65,7 @@ def ablate_command(given: _AblateOptions) -> None:
         AblationSettings, given, given.task, given.chance, groups=groups
     )
     model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = ablate(
             model, data, output=given.output, settings=settings,
             execution=options.execution_of(progress, given.how),

@@ -11,6 +11,7 @@ field and for those after it. The command is handed one value of the class.
 
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import click
 
+from headscope.core.progress import Phases, begin, showing
 from headscope.errors import InputError, RunStopped
 
 OTHER = "Other options"
@@ -99,6 +101,7 @@ def typed_command(
         def callback(**values: Any) -> None:
             _check_size(values)
             given = _value(kind, values)
+            click.get_current_context().with_resource(_progress(given))
             if stopped is None:
                 function(given)
                 return
@@ -120,6 +123,16 @@ def typed_command(
         )
 
     return made
+
+
+@contextmanager
+def _progress(given: Options) -> Iterator[None]:
+    """What is told of phases is shown, unless --quiet; one that can be quiet begins to load."""
+    quiet = getattr(given, "quiet", getattr(getattr(given, "how", None), "quiet", None))
+    with showing(None if quiet else Phases()):
+        if quiet is False:
+            begin("load")
+        yield
 
 
 def _check_size(values: Mapping[str, Any]) -> None:

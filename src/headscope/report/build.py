@@ -10,6 +10,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -73,6 +74,7 @@ def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
     raises  HeadscopeError if the folder cannot be written
     """
     panels = PanelStore(tree)
+    begin("report")
     with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
         write_tables(tree, folder / "tables")
         for picture in pictures().values():  # some measure text as it is outside the style

@@ -111,10 +111,8 @@ def ablation_result(
         text = "change of the score beyond the sum of what each head changes alone"
         variables["group_interaction"] = Variable(beyond, ("group",), text, "1", OURS)
     with counting_from(1):  # in files
-        coords = {
-            "example": [printable(x) for x in ids],
-            "group": [variant_name(v, heads) for v in groups],
-        }
+        names = [variant_name(variant, heads) for variant in groups]
+    coords = {"example": [printable(x) for x in ids], "group": names}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]
