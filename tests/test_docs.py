@@ -234,7 +234,7 @@ def test_the_python_of_the_python_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/python.md", "python"):
         exec(compile(block, "python.md", "exec"), names)
-    assert list(names["run"]) == ["entropy"]  # type: ignore[call-overload]
+    assert (desk / "page.html").is_file()
 
 
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:

@@ -42,7 +42,7 @@ def test_what_is_no_model_is_refused_by_its_kind(tiny) -> None:
 
 
 def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
-    with pytest.raises(InputError, match="no setting called 'limits'; did you mean limit"):
+    with pytest.raises(InputError, match="no setting called 'limits'; did you mean 'limit'"):
         hs.atlas(tiny, "The cat sat.", limits=3)
 
 

@@ -32,6 +32,18 @@ def file(tmp_path):
     ("arguments", "says"),
     [
         (["nosuch"], ["No such command 'nosuch'", "see headscope --help"]),
+        (["atls"], ["No such command 'atls'; did you mean 'atlas'?"]),
+        (["patterns", "anotate"], ["'anotate'; did you mean 'annotate'?"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--limt", "3"], ["Did you mean", "--limit"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--relations", "nsbj"],
+            ["no relation 'nsbj' in this corpus; did you mean 'nsubj'? there are"],
+        ),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--set", "entropy.smoothin=0.1"],
+            ["no option 'smoothin'; did you mean 'smoothing'?"],
+        ),
+        (["atlas", "demo", "--demo", "-o", "x", "--device", "cud"], ["did you mean 'cuda'?"]),
         (["atlas"], ["Missing argument 'MODEL'", "see headscope atlas --help"]),
         (["atlas", "demo", "--demo"], ["Missing option '-o'"]),
         (["atlas", "demo", "-o", "x"], ["no corpus; give one or more of --text FILE"]),
@@ -44,7 +56,10 @@ def file(tmp_path):
             ["atlas", "demo", "--demo", "-o", "x", "--max-length", "9999"],
             ["to 512 (what the model"],
         ),
-        (["atlas", "demo", "--demo", "-o", "x", "--analyses", "entropi"], ["'entropi'; there are"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--analyses", "entropi"],
+            ["'entropi'; did you mean 'entropy'? there are"],
+        ),
         (["atlas", "demo", "--demo", "-o", "x", "--analyses", ","], ["leave analyses out to run"]),
         (["atlas", "demo", "--demo", "-o", "x", "--set", "smoothing=1"], ["ANALYSIS.OPTION=VALUE"]),
         (

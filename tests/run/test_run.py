@@ -385,14 +385,14 @@ def test_objects_show_themselves_in_a_notebook(short, tiny, demo):
 def test_settings_and_keywords_together_are_refused(tiny):
     with pytest.raises(InputError, match="found settings="):
         hs.atlas(tiny, hs.demo_corpus(), settings=hs.Settings(), limit=3)
-    with pytest.raises(InputError, match="no setting called 'sharding'; there are analyses"):
+    with pytest.raises(InputError, match="no setting called 'sharding'; did you mean shard_tokens"):
         hs.atlas(tiny, hs.demo_corpus(), sharding=3)
 
 
 def test_no_report_without_a_folder(tiny):
     run = hs.atlas(tiny, hs.demo_corpus(), analyses=["entropy"], limit=1, replicates=0)
     assert not run.has_report
-    with pytest.raises(InputError, match=r"in memory; give atlas\(..., output=FOLDER\)"):
+    with pytest.raises(InputError, match=r"in memory; give report\("):
         run.report()
 
 

@@ -38,13 +38,13 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     # Everything that can be wrong with the request is found before the model is loaded.
-    corpus = options.read_corpus(given.corpus, limit=given.limit)
-    from headscope.run.plan import read_ranks
-
     settings = options.run_settings(given)
-    if given.frequency is not None:
-        read_ranks(given.frequency, 1)
+    corpus = options.asked_corpus(given)
     options.check_run_folder(given.output)
+    if given.frequency is not None:
+        from headscope.run.plan import read_ranks
+
+        read_ranks(given.frequency, 1)
     notes = annotate(corpus, quiet=given.how.quiet)
     from headscope.model.model import load
     from headscope.run.atlas import atlas

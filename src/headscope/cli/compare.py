@@ -56,9 +56,9 @@ def compare_command(given: _CompareOptions) -> None:
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
     # Everything that can be wrong with the request is found before a model is loaded.
-    texts, data = _asked(given)
     settings = options.run_settings(given)
     options.check_run_folder(given.output)
+    texts, data = _asked(given)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
     from headscope.experiments.comparison.paired_inputs import TaskCorpus
@@ -95,7 +95,7 @@ def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
             "FOLDER), or one or more of --text, --treebank, --coref, --segments FILE, --frames "
             "DIR, --demo"
         )
-    return options.read_corpus(given.corpus, limit=given.limit), None
+    return options.asked_corpus(given), None
 
 
 def _summary(run: Run) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import click
 
 from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
+from headscope.cli.typed_command import SuggestingGroup
 from headscope.core.head_names import counting_from
 from headscope.errors import HeadscopeError
 
@@ -39,7 +40,7 @@ COMMANDS = {
 LOOK_FOR_GARBAGE = (200_000, 20, 50)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports a command's module only when that command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import click
 
-from headscope.cli.terminal_output import ProgressBar, complain, tell
+from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import Options, flag, group, option, several
-from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.head_names import options as naming
 from headscope.errors import CorpusError, InputError
 
@@ -90,6 +89,12 @@ class ModelOptions(Options):
     )
     revision: str | None = option("Branch, tag or commit of a hub model.")
     trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
+
+    def __post_init__(self) -> None:
+        """Raise ModelError for a device that cannot be here, before torch is imported."""
+        from headscope.model.devices import refuse_impossible
+
+        refuse_impossible(self.device)
 
 
 class AnalysisOptions(Options):
@@ -199,17 +204,6 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, (text or "").split(","))))
 
 
-def heads_given(option: str, *names: str) -> tuple[Head, ...]:
-    """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
-
-    raises  InputError for what is no head
-    """
-    heads = tuple(map(head_named, names))
-    if heads:
-        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
-    return heads
-
-
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """The corpus that the options name; nothing is annotated yet.
 
@@ -231,6 +225,17 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
         )
     parts = list(_corpora(given, limit))
     return parts[0] if len(parts) == 1 else Concatenation(parts)
+
+
+def asked_corpus(given: CorpusRunOptions) -> Corpus:
+    """The corpus of a run; raises InputError for --relations that a treebank does not have."""
+    corpus = read_corpus(given.corpus, limit=given.limit)
+    if given.asked.relations and not given.corpus.annotate:
+        from headscope.corpus.contents import check_relations
+
+        fold = given.asked.subtypes == "fold"
+        check_relations(corpus, given.asked.relations, fold=fold, limit=given.limit)
+    return corpus
 
 
 def _corpora(given: CorpusOptions, limit: int | None) -> Iterator[Corpus]:
@@ -316,16 +321,15 @@ def analysis_options(
     analyses  names of those that are run; None for all
     raises    InputError if two of them contradict each other, or no analysis has the option
     """
-    from headscope.run.analysis import choose, known_analyses, options_of
+    from headscope.run.analysis import choose, measured_questions
 
     options = parse_options(given.options)
-    known = known_analyses()
     names = choose(None if analyses is None else tuple(analyses))
     for name in ("relations", "subtypes", "measure"):
         value = getattr(given, name)
         if value is None:
             continue
-        takers = [analysis for analysis in known if name in options_of(known[analysis])]
+        takers = [asked.name for asked in measured_questions() if name in asked.options]
         if not set(takers) & set(names):
             raise InputError(
                 f"found --{name} {value}, and no analysis that has it is run; add "

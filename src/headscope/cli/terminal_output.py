@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headscope.core import progress
+from headscope.core.head_names import Head, head_named, in_both
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -62,6 +63,17 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def heads_given(option: str, *names: str) -> tuple[Head, ...]:
+    """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
+
+    raises  InputError for what is no head
+    """
+    heads = tuple(map(head_named, names))
+    if heads:
+        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+    return heads
 
 
 class ProgressBar(AbstractContextManager["ProgressBar"]):

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 import click
 
 from headscope.core.progress import Phases, begin, showing
-from headscope.errors import InputError, RunStopped
+from headscope.errors import InputError, RunStopped, did_you_mean
 
 OTHER = "Other options"
 MOST = 2**63 - 1  # what random generators and files of results take
@@ -143,6 +143,20 @@ def _check_size(values: Mapping[str, Any]) -> None:
 
 
 run_command = partial(typed_command, stopped="the same command goes on from what is finished")
+
+
+class SuggestingGroup(click.Group):
+    """A group of commands that says which one may have been meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; UsageError for none of them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(error.message.rstrip(".") + meant, ctx) from error
 
 
 class TypedCommand(click.Command):

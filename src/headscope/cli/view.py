@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import ModelOptions, Positive, comma_separated, heads_given, json_flag
-from headscope.cli.terminal_output import tell
+from headscope.cli.options import ModelOptions, Positive, comma_separated, json_flag
+from headscope.cli.terminal_output import heads_given, tell
 from headscope.cli.typed_command import Options, argument, group, option, typed_command
 from headscope.errors import InputError
 

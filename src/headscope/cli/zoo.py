@@ -44,12 +44,12 @@ def zoo_command(given: _ZooOptions) -> None:
     from headscope.papers.zoo.listed_models import listed_models
 
     listed_models(given.models)
-    corpus = options.read_corpus(given.corpus, limit=given.limit)
     settings = options.run_settings(given)
+    corpus = options.asked_corpus(given)
+    options.check_run_folder(given.output)
     from headscope.papers.zoo.outcome import as_json
     from headscope.papers.zoo.run_zoo import zoo
 
-    options.check_run_folder(given.output)
     for note in annotate(corpus, quiet=given.how.quiet):
         complain(note)
 

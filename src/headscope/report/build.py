@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
+from headscope.errors import RunFolderError
 from headscope.heads.tables import write_tables
 from headscope.page import sections
 from headscope.page.sections import FINDINGS, OpeningPlan, Section, SectionPlan, after_language
@@ -35,7 +37,7 @@ from headscope.report import heads, run_facts
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
-from headscope.run.store import RunFolder
+from headscope.run.store import Run, RunFolder
 
 # The files make one script: each may use only what stands before it.
 SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
@@ -68,20 +70,31 @@ class LanguageChapter:
     notes: list[str]
 
 
-def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
-    """Writes tables, figures and report.html of a run into its folder; `Run.report` calls it.
+def write_report(run: Run, path: str | Path) -> Path:
+    """Writes the report of a run, whether it has a folder or is in memory; returns the page.
 
-    raises  HeadscopeError if the folder cannot be written
+    path    ends in .html: the page alone, which holds its figures; or a folder, that gets tables/
+            and figures/ beside report.html: the run's own, or one without a run
+    raises  RunFolderError for a folder of another run, UnwrittenError where nothing can be written
     """
-    panels = PanelStore(tree)
+    folder, panels = Path(path), PanelStore(run.tree)
+    alone = folder.suffix.lower() in (".html", ".htm")
+    if not alone and run.path != folder and RunFolder(folder).manifest() is not None:
+        raise RunFolderError(
+            f"{folder} holds another run; wanted a name like page.html, or a folder"
+        )
     begin("report")
-    with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
-        write_tables(tree, folder / "tables")
+    with derived_once(), naming_layers(run.tree), ExitStack() as stack:
+        if not alone:
+            stack.enter_context(RunFolder(folder).listing())
+            write_tables(run.tree, folder / "tables")
         for picture in pictures().values():  # some measure text as it is outside the style
             panels.of(picture)
         with house_style():
-            save_figures(tree, folder / "figures", panels=panels)
-            return build_report(tree, manifest, folder, panels=panels)
+            if alone:
+                return write_page(folder, render(run.tree, run.manifest, panels=panels))
+            save_figures(run.tree, folder / "figures", panels=panels)
+            return build_report(run.tree, run.manifest, folder, panels=panels)
 
 
 def build_report(

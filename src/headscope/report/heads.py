@@ -21,7 +21,7 @@ from headscope.core.head_metrics import (
 )
 from headscope.core.question import in_run, parts, title_of
 from headscope.core.results import Floats, counted, head_name, layer_numbers, shape
-from headscope.core.wording import by_unit, fixed, percent, plain
+from headscope.core.wording import by_unit, percent, plain, with_ends
 from headscope.draw.caption_words import role_name
 from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
@@ -184,8 +184,12 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     untrained = control_ranges(tree).get(metric.key)
     share = metric.unit == "probability"
     unit = "" if share else unit_label(metric.unit)
-    # The text at the end of a key; small differences have three decimals.
-    end = fixed(top, 3) if 0 < top < SMALL and not share else plain(top, metric.unit)
+    # The text at the end of a key; small differences have three decimals or more.
+    end = (
+        with_ends(top, np.nan, np.nan, 3)
+        if 0 < top < SMALL and not share
+        else plain(top, metric.unit)
+    )
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),

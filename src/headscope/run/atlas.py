@@ -113,9 +113,7 @@ def atlas(
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
     settings, execution = settings_of(Settings, settings, more), execution or Execution()
-    corpus = corpus_of(corpus)
-    if (folder := None if output is None else RunFolder(output)) is not None:
-        folder.check()
+    corpus, folder = corpus_of(corpus), folder_of(output, execution)
     model = load(model)
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
@@ -142,15 +140,22 @@ def atlas(
     with (
         threads_of(execution.threads_each),
         evaluating(model.network),
-        run_in_progress(
-            folder, spec, manifest, overwrite=execution.overwrite, keep_shards=execution.keep_shards
-        ) as run,
+        run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
     ):
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
+
+
+def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
+    """The run folder that is named, checked; None for a run in memory."""
+    if output is None:
+        return None
+    folder = RunFolder(output, keep_shards=execution.keep_shards)
+    folder.check()
+    return folder
 
 
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
@@ -206,6 +211,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
         replicates=len(plan.listed) if few else settings.replicates,
         listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
 

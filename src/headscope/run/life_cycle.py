@@ -56,13 +56,10 @@ class RunInProgress:
     folder    where it is kept; None: in memory
     manifest  of this run; written when the run begins and when it ends
     done      numbers of the parts that are finished
-    keep_shards  whether they stay once the results are written
     """
 
-    def __init__(
-        self, folder: RunFolder | None, manifest: Manifest, *, keep_shards: bool = False
-    ) -> None:
-        self.folder, self.manifest, self.keep_shards = folder, manifest, keep_shards
+    def __init__(self, folder: RunFolder | None, manifest: Manifest) -> None:
+        self.folder, self.manifest = folder, manifest
         if folder is not None:
             folder.owner = manifest["fingerprint"]
         self.done = folder.finished_shards() if folder else set()
@@ -77,7 +74,7 @@ class RunInProgress:
         digest = self.manifest.get("results_sha256")
         if self.folder is None or not self.folder.has_results(digest):
             return None
-        self._tidy()  # a run that was killed after its results were written has shards left
+        self.folder.drop_shards()  # of a run that was killed when its results were written
         return open_run(self.folder.path)
 
     def part(self, number: int, make: Callable[[], State]) -> State:
@@ -110,12 +107,8 @@ class RunInProgress:
             return Run(tree, self.manifest)
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
-        self._tidy()  # results and manifest are synced: no power loss leaves the run with neither
+        self.folder.drop_shards()  # results and manifest are synced: power may fail from here on
         return Run(tree, self.manifest, self.folder.path)
-
-    def _tidy(self) -> None:
-        if self.folder is not None and not self.keep_shards:
-            self.folder.drop_shards()
 
     def note_versions(self) -> None:
         """Say in the manifest that other versions of the libraries go on with an unfinished run."""
@@ -145,7 +138,6 @@ def run_in_progress(
     new_manifest: Callable[[], Manifest],
     *,
     overwrite: bool,
-    keep_shards: bool = False,
     instead: str = INSTEAD,
 ) -> Iterator[RunInProgress]:
     """Hold a run folder for the run of one spec.
@@ -154,7 +146,6 @@ def run_in_progress(
     spec          everything that decides the numbers
     new_manifest  gives the manifest of a run that begins; not called where one is continued
     overwrite     replace a run of another spec
-    keep_shards   leave the finished parts beside the results
     instead       what to do where the folder holds a run of another spec
     raises        RunFolderError where another process writes, or where the folder holds something
                   else or a run of another spec; RunStopped on Ctrl-C
@@ -164,7 +155,7 @@ def run_in_progress(
         if folder is not None:
             folder.prepare(overwrite=overwrite and _differs(folder, spec))
             manifest = _manifest_of_spec(folder, spec, instead)
-        run = RunInProgress(folder, manifest or new_manifest(), keep_shards=keep_shards)
+        run = RunInProgress(folder, manifest or new_manifest())
         if manifest is None:
             run.save_manifest()
         else:

@@ -5,14 +5,13 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, ClassVar, TypedDict, TypeVar
 
 from headscope.core.accumulators import REPLICATES
 from headscope.core.display import Displayed
 from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
-from headscope.errors import InputError
-from headscope.run.analysis import Scope, choose, known_analyses, options_of
+from headscope.errors import InputError, did_you_mean, unknown
+from headscope.run.analysis import Scope, choose, measured_questions
 
 BATCH_TOKENS = 2048
 SHARD_TOKENS = 32_768
@@ -120,9 +119,7 @@ def settings_of(kind: type[Kind], settings: Kind | None, more: Mapping[str, Any]
     known = [each.name for each in fields(kind)]
     for name in more:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            raise InputError(f"no setting called {name!r}; {meant}there are {', '.join(known)}")
+            raise unknown("setting", name, known)
     if settings is None:
         return kind(**more)
     if more:
@@ -174,16 +171,21 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
+    asked = {each.name: each for each in measured_questions()}
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
-        known = options_of(known_analyses()[name])
+        known = asked[name].options
         for option in given:
             if option not in known:
                 there = ", ".join(known) or "none"
-                raise InputError(f"{name} has no option {option!r}; there are: {there}")
+                meant = did_you_mean(str(option), known) or ";"
+                raise InputError(f"{name} has no option {option!r}{meant} there are: {there}")
         try:
-            known_analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
+            for option, value in given.items():
+                known[option].check(option, value)
+            if any(known[option].deep for option in given):
+                asked[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **given)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error
 

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from counting import counts_from_0
 from headscope.core.head_names import counting_from
@@ -17,6 +18,7 @@ from headscope.experiments.ablation.findings import (
     most_frequent,
     most_moved,
     moves,
+    smallest_told,
     task_findings,
     verdict_finding,
 )
@@ -84,7 +86,8 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     found = tree["ablation"]
     found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
     for q, verdict in ((0.2, "not told from chance (q = 0.20)"), (0.01, "more than chance")):
-        found["q"].values[:] = q
+        found["q"].values[:] = 0.01
+        found["q"].values[0, 0] = q  # of the head without which it rises
         (sentence,) = [s for s in task_findings(tree) if "falls most" in s]
         assert re.search(r"falls most without L1·H2 \(−4\.0 points", sentence)
         assert re.search(r"rises most without L1·H1 \(\+2\.0 points", sentence)
@@ -93,6 +96,23 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     assert any("no head’s absence raises it" in s for s in task_findings(tree))
     found["difference"].values[:] = 0
     assert "No head changes accuracy." in task_findings(tree)
+
+
+def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_said(ablated):
+    tree = ablated.tree.copy(deep=True)
+    found = tree["ablation"]
+    found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
+    found["q"].values[:] = 0.2
+    said = task_findings(tree)
+    assert not any("falls most" in sentence for sentence in said)
+    (sentence,) = [one for one in said if "these 40 examples can tell" in one]
+    assert "without L1·H2 (−4.0 points" in sentence
+    # By McNemar's test with 6 heads: so many answers that all became wrong.
+    told = next(k for k in range(1, 41) if 6 * binomtest(k, k).pvalue < 0.05)
+    assert smallest_told(found.to_dataset()) == pytest.approx(told / 40)
+    assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
+    few = found.to_dataset().isel(example=slice(0, 5))
+    assert np.isnan(smallest_told(few))
 
 
 def test_answers_that_hang_on_most_heads_come_first_and_open(ablated, html):

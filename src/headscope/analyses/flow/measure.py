@@ -10,12 +10,13 @@ does not allow is NaN; see `flow.methods.why_not`.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.flow import QUESTION
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
 from headscope.core.accumulators import Sums, ratio
@@ -30,17 +31,12 @@ TARGETS = (*OFFSETS, *CATEGORIES)
 DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
 
 
-class Flow(Analysis):
+class Flow(Analysis, question=QUESTION):
     """Where the representations of a layer's output come from, by several methods.
 
     methods  names of `flow.methods` with commas between them; value_zeroing runs each layer once
              for every token, and alti takes about as long as the model
     """
-
-    name: ClassVar[str] = "flow"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows", "every_layer"})
-    summary: ClassVar[str] = "which input tokens a representation comes from, over all layers"
-    source: ClassVar[str] = "Abnar & Zuidema 2020; Modarressi et al. 2022"
 
     def __init__(self, scope: Scope, *, methods: str = ",".join(DEFAULT)) -> None:
         super().__init__(scope)

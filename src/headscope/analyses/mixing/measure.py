@@ -19,12 +19,11 @@ that have one, over all occurrences. Ranks of ratios are taken from histograms, 
 `run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.mixing import QUESTION
 from headscope.core.accumulators import Float64, LogBins, ratio
 from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
@@ -40,13 +39,8 @@ ODDS = LogBins(-7, 10, 64)  # of r / (1 - r): as fine near 0 as near 1
 COARSE_ODDS = LogBins(-6, 10, 4)
 
 
-class Mixing(Analysis):
+class Mixing(Analysis, question=QUESTION):
     """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
-
-    name: ClassVar[str] = "mixing"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
-    summary: ClassVar[str] = "how much of a token's output comes from other tokens"
-    source: ClassVar[str] = "Kobayashi et al. 2021"
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)

@@ -19,7 +19,7 @@ from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.page.sections import SectionPlan
 
-CATEGORIES = ("cls", "sep", "punctuation", "other")
+CATEGORIES = ("cls", "first", "sep", "punctuation", "other")
 
 
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
@@ -48,7 +48,7 @@ def _weight_caption(tree: xr.DataTree) -> str:
 
 def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
     there = []
-    for category in CATEGORIES:
+    for category in [one for one in CATEGORIES if one in norms["category"]]:
         parts = estimate(norms, variable, category=category)
         if not np.isfinite(parts.value).any():
             continue

@@ -62,6 +62,9 @@ def variant_name(variant: Variant, heads: int) -> str:
     return " + ".join(words)
 
 
+BEYOND = "change of the score beyond the sum of what each head changes alone"
+
+
 def ablation_result(
     task: Task, labels: Array, answers: Answers, *, layers: int, heads: int,
     groups: Sequence[Variant], ids: Sequence[str], texts: Sequence[str], about: Mapping[str, str],
@@ -108,11 +111,10 @@ def ablation_result(
         change = every.difference.value
         alone = [sum(change[layer * heads + head] for layer, head in group_) for group_ in groups]
         beyond = change[-len(groups) :] - np.array(alone)
-        text = "change of the score beyond the sum of what each head changes alone"
-        variables["group_interaction"] = Variable(beyond, ("group",), text, "1", OURS)
+        variables["group_interaction"] = Variable(beyond, ("group",), BEYOND, "1", OURS)
     with counting_from(1):  # in files
-        names = [variant_name(variant, heads) for variant in groups]
-    coords = {"example": [printable(x) for x in ids], "group": names}
+        named = [variant_name(v, heads) for v in groups]
+    coords = {"example": [printable(x) for x in ids], "group": named}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]

@@ -39,7 +39,7 @@ from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
 from headscope.run.settings import Settings, SettingsFields, documented, settings_of
-from headscope.run.store import Run, RunFolder
+from headscope.run.store import Run
 
 STORED = 4  # inputs that are stored with their maps
 
@@ -74,8 +74,8 @@ def compare(
     paired_inputs.check_comparable(base, tuned)
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
-    folder = None if output is None else RunFolder(output)
-    job = _planned(base, tuned, corpus, settings, padded_to=padded_to, folder=folder)
+    folder = atlas.folder_of(output, execution)
+    job = _planned(base, tuned, corpus, settings, padded_to=padded_to)
     job = replace(job, threads=execution.threads_each)
     spec = _spec(job)
 
@@ -84,9 +84,7 @@ def compare(
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
-    with run_in_progress(
-        folder, spec, begin, overwrite=execution.overwrite, keep_shards=execution.keep_shards
-    ) as run:
+    with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
         meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
         meter.advance(len(run.done) if finished is None else meter.total)
         if finished is not None:
@@ -106,12 +104,9 @@ def compare(
 
 def _planned(
     base: Model, tuned: Model, corpus: Corpus, settings: Settings, *, padded_to: int | None,
-    folder: RunFolder | None,
 ) -> ComparisonJob:  # fmt: skip
     """What is to be computed; all that can be wrong is found here."""
     names = _names(base, tuned, settings)
-    if folder is not None:
-        folder.check()
     training = None
     if tuned.name != "demo":
         shape = tuned.shape
