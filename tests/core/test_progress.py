@@ -68,10 +68,10 @@ def test_a_log_gets_few_lines_each_after_twice_the_time(capsys):
                 advance(1)
         begin("report")
     lines = capsys.readouterr().err.splitlines()
-    # The first after 10 s, of which 5 in this phase: 995 are left, at one a second.
-    assert lines[0] == "headscope: compute: 5 of 1000 inputs, 0:16:35 left"
-    assert lines[1] == "headscope: compute: 15 of 1000 inputs, 0:16:25 left"
-    assert len(lines) == 7  # 10, 20, 40, … 640 s
+    # The first after a minute, of which half in this phase: 970 are left, at one a second.
+    assert lines[0] == "headscope: compute: 30 of 1000 inputs, 0:16:10 left"
+    assert lines[1] == "headscope: compute: 90 of 1000 inputs, 0:15:10 left"
+    assert len(lines) == 5  # after 60, 120, 240, 480 and 960 s
     assert all(line.startswith("headscope: compute: ") for line in lines)
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
-from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 Advance = Callable[[int], object]
@@ -46,8 +45,8 @@ class Phases:
             return self._lines_of(name, total, unit, done)
         counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
         bar = self._bar = _bars()(
-            desc=name, total=total, initial=done, leave=False, file=sys.stderr,
-            ncols=None if in_notebook() else get_terminal_size().columns, **counted,
+            desc=name, total=total, initial=done, leave=False, file=sys.stderr, dynamic_ncols=True,
+            **counted,
         )  # fmt: skip
         return lambda count: bar.update(count) if bar is self._bar else None
 
