@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import headscope as hs
 from headscope.views.view_page import build_page
+from headscope.views.view_page import payload as payload_of
 from views.hostile import HOSTILE
 from views.looking import cell, said
 from views.made import make_payload, make_three
@@ -154,3 +157,16 @@ def test_a_page_in_a_frame_leaves_the_address_alone(browser, payload):
     inside.locator("#tab-matrix[aria-selected=true]").wait_for()
     assert page.evaluate("[location.href, history.length]") == ["about:blank", before]
     page.close()
+
+
+def test_a_sink_is_removed_with_the_special_tokens_and_the_menu_names_it(opened):
+    words = ["the", "cat", "sat", "on", "a", "mat"]
+    maps = np.zeros((1, 2, 6, 6))
+    maps[..., 0] = 0.9
+    maps[..., 0, 0] = 1
+    for query in range(1, 6):
+        maps[..., query, query] = 0.1
+    page = opened("#&tab=head&special=removed", payload_of(hs.view_arrays(words, maps).shown))
+    assert "sink" in page.locator("label:has(#special)").inner_text()
+    assert page.locator("#from [role=option]").all_inner_texts() == words[1:]
+    assert "the first token as a sink, are removed" in page.locator("#note").inner_text()

@@ -121,16 +121,26 @@ def untrained_words(tree: xr.DataTree) -> str:
     asked = any(question.claims for question in in_run(tree))
     if not asked or not controls(tree) or unclaimed_words(tree):
         return ""
-    found = head_labels(tree).values()
-    labelled, of = sum(bool(one.labels) for one in found), len(found)
+    labelled, of = _labelled(tree)
     does = "does" if labelled == 1 else "do"
     what = "that no head of a network without training does on a sample of the same inputs"
-    if labelled <= NEARLY_NOTHING * of:
+    if looks_untrained(tree):
         many = labelled or "none"
         return (
             f"This looks like an untrained model: {many} of its {of} heads {does} anything {what}."
         )
     return f"{labelled} of its {of} heads {does} something {what}."
+
+
+def looks_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly a head departs from the run's control; False without one."""
+    labelled, of = _labelled(tree)
+    return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
+
+
+def _labelled(tree: xr.DataTree) -> tuple[int, int]:
+    heads = head_labels(tree).values()
+    return sum(bool(one.labels) for one in heads), len(heads)
 
 
 def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
@@ -159,10 +169,11 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
 
 
 def alike(tree: xr.DataTree, claim: Claim) -> list[Claim]:
-    """The same label of all heads that have it, the most surprising first."""
+    """The same label of all heads that have it: the claim itself, then the most surprising ones."""
     labels = [label for one in head_labels(tree).values() for label in one.labels]
     same = [one for one in labels if (one.kind, one.name) == (claim.kind, claim.name)]
-    return sorted(same, key=lambda one: (-one.surprise, *rank(one)))
+    own = claim.layer, claim.head
+    return sorted(same, key=lambda one: ((one.layer, one.head) != own, -one.surprise, *rank(one)))
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Array
-from headscope.core.head_names import in_both
+from headscope.core.head_names import Head, in_both
 from headscope.core.results import layer_number
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
@@ -119,16 +119,25 @@ def _signed(rows: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.signedinteg
 
 
 def detail_of(
-    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, room: int, least: int
+    stack: StackMaps,
+    sides: Sequence[TokenSide],
+    asked: Detail,
+    *,
+    room: int,
+    least: int,
+    opened: Head | None = None,
 ) -> dict[str, Any]:
     """The heads that a page shows with exact weights and vectors, as plain values for JSON.
 
     asked   heads (layer, head); "all", "none", or "auto": as many as fit, see `plainest`
     room    characters that they may take, where "auto"; `least` heads are there in any case
+    opened  the head that comes first of as many as fit
     raises  InputError for heads that are not there, or another word
     """
     bits = _bits(stack, asked)
-    heads, blocks = _chosen(stack, sides, asked, bits=bits, room=room, least=least)
+    order = plainest(stack, sides)
+    order.sort(key=lambda place: place != opened)
+    heads, blocks = _chosen(stack, order, asked, bits=bits, room=room, least=least)
     layers, count = stack.attention.shape[:2]
     vectors = stack.vectors
     why = "" if vectors else stack.why_none
@@ -153,7 +162,7 @@ def detail_of(
 
 
 def _chosen(
-    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, bits: int, room: int, least: int
+    stack: StackMaps, order: Heads, asked: Detail, *, bits: int, room: int, least: int
 ) -> tuple[list[tuple[int, int]], list[str]]:
     layers, count = stack.attention.shape[:2]
     if not isinstance(asked, str):
@@ -170,7 +179,7 @@ def _chosen(
     if asked == "none":
         return [], []
     heads, blocks, size = list[tuple[int, int]](), list[str](), 0
-    for place in plainest(stack, sides):
+    for place in order:
         block = _block(stack, place, bits)
         size += len(block)
         if asked == "auto" and size > room and len(heads) >= least:

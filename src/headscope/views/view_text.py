@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
-from headscope.core.head_names import Head, head_named
+from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.results import layer_place, numbering_layers
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
@@ -38,17 +38,20 @@ class View:
     shown   the example with its maps
     labels  [stack][layer][head] labels of the heads; '' for none
     detail  the heads with exact weights and vectors, see `view`; layers by their places
+    head    the head that the page opens with, likewise; None: all heads
     """
 
     shown: ExampleMaps
     labels: Labels
     detail: Detail = "auto"
+    head: Head | None = None
 
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
         with numbering_layers(self.shown.stacks[0].numbers):
-            return build_page(payload(self.shown, labels=self.labels, detail=self.detail))
+            data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
+            return build_page(data)
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
@@ -148,6 +151,7 @@ def view(
     window: tuple[int, int] | None = None,
     detail: str | Sequence[Head | str] = "auto",
     flow: Sequence[str] | str = (),
+    head: Head | str | None = None,
 ) -> View:
     """The views of what every head of a model does in one text or pair of texts.
 
@@ -162,8 +166,10 @@ def view(
                   the page near 1 MB (12 MB beyond 128 tokens)
     flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
                   "max_flow"; several, or one text with commas
-    raises        InputError for empty text, texts or models that do not fit, a run of another
-                  model; what `load` and `open_run` raise
+    head          opens with this head, named as in `detail`; None: with all heads. With another
+                  model or text the page opens on the difference
+    raises        InputError for empty text, texts or models that do not fit, a head that is not
+                  there, a run of another model; what `load` and `open_run` raise
     """
     from headscope.model.model import load
     from headscope.views.capture import capture_example
@@ -176,10 +182,8 @@ def view(
     loaded = load(model)
     if names is not None:
         _check_same(names, loaded)
-    exact: Detail = "auto" if not isinstance(detail, str) else detail
-    if not isinstance(detail, str):
-        places = map(head_named, detail)
-        exact = [(layer_place(layer, loaded.shape.numbers), head) for layer, head in places]
+    exact = detail if isinstance(detail, str) else [_place(each, loaded) for each in detail]
+    opened = None if head is None else _place(head, loaded)
     shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
@@ -192,7 +196,19 @@ def view(
         shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
     if versus_text is not None:
         shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))
-    return View(shown, labels, exact)
+    return View(shown, labels, exact, opened)
+
+
+def _place(head: Head | str, model: Model) -> Head:
+    """(place of the layer among those that attend, head), both from 0, of a head that is there."""
+    shape, (layer, number) = model.shape, head_named(head)
+    place = layer_place(layer, shape.numbers)
+    if not (0 <= place < shape.layers and 0 <= number < shape.heads):
+        last = in_both(shape.number(shape.layers - 1), shape.heads - 1)
+        raise InputError(
+            f"found no head {in_both(layer, number)}; wanted one of {shape.size}, up to {last}"
+        )
+    return place, number
 
 
 def _check_same(run: Run, model: Model) -> None:

@@ -59,7 +59,7 @@ function paintHeads() {
   at("map-choices").hidden = state.view !== "matrix";
   at("layer").value = String(state.layer);
   const attention = measure.unit === "probability" && !measure.signed;
-  at("ink").options[0].textContent = attention ? "1" : `largest of ${measure.signed ? "all" : "layer"}`;
+  at("ink").options[0].textContent = attention ? "a weight of 1" : `largest of ${measure.signed ? "all heads" : "the layer"}`;
   write(at("least-value"), isHere(state.measure, state.layer) ? number(leastValue(state.measure), 1).replace("+", "±") : "");
   write(at("chips-hint"), state.view === "head" ? "A click toggles a head; a double click, or Shift and Enter, leaves it alone." : "A click shows another head.");
   write(document.querySelector("[data-heads=only]"), `only ${headNumber(headNow())}`);
