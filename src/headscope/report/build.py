@@ -11,6 +11,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.head_metrics import head_metrics
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -20,7 +21,7 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.terms import SOURCES
+from headscope.core.terms import SOURCES, Term
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
@@ -43,6 +44,7 @@ from headscope.run.store import Run, RunFolder
 SCRIPTS = (
     "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
 )  # fmt: skip
+LINKED = {"label", "surprise", "effect", "interval", "rank", "held_out", "advantage"}
 STYLES = ("report.css", "card.css")
 
 
@@ -135,7 +137,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     )
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
-        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
+        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest, made),
         opening=opening, whole=whole, findings=told,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
@@ -194,7 +196,20 @@ def _opening(
     )  # fmt: skip
 
 
-def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
+def _terms(tree: xr.DataTree, made: dict[str, Section]) -> dict[str, Term]:
+    """The terms that the page uses, in their order."""
+    blocks = [block for one in made.values() for block in one.blocks]
+    columns = [column for block in blocks if isinstance(block, Table) for column in block.columns]
+    said = [words for one in made.values() for words in (one.title, one.text, one.map_caption)]
+    said += [*(block.caption for block in blocks), *(column.text for column in columns)]
+    said += [*(metric.label for metric in head_metrics(tree)), *heads.label_words(tree)]
+    text, asked = " ".join(said).lower(), {column.term for column in columns} | LINKED
+    return {
+        word: term for word, term in terms().items() if word in asked or term.name.lower() in text
+    }
+
+
+def _content(tree: xr.DataTree, manifest: Manifest, made: dict[str, Section]) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
         "model": model_name(tree),
@@ -206,6 +221,6 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
-        "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
+        "terms": _terms(tree, made), "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip
