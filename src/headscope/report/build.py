@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
-from headscope.core.head_metrics import head_metrics
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -44,7 +45,7 @@ from headscope.run.store import Run, RunFolder
 SCRIPTS = (
     "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
 )  # fmt: skip
-LINKED = {"label", "surprise", "effect", "interval", "rank", "held_out", "advantage"}
+_TAG = re.compile(r"<[^>]*>")
 STYLES = ("report.css", "card.css")
 
 
@@ -137,7 +138,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     )
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
-        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest, made),
+        script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
         opening=opening, whole=whole, findings=told,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
@@ -196,20 +197,17 @@ def _opening(
     )  # fmt: skip
 
 
-def _terms(tree: xr.DataTree, made: dict[str, Section]) -> dict[str, Term]:
-    """The terms that the page uses, in their order."""
-    blocks = [block for one in made.values() for block in one.blocks]
-    columns = [column for block in blocks if isinstance(block, Table) for column in block.columns]
-    said = [words for one in made.values() for words in (one.title, one.text, one.map_caption)]
-    said += [*(block.caption for block in blocks), *(column.text for column in columns)]
-    said += [*(metric.label for metric in head_metrics(tree)), *heads.label_words(tree)]
-    text, asked = " ".join(said).lower(), {column.term for column in columns} | LINKED
+def _used_terms(body: str) -> dict[str, Term]:
+    """The terms that a page uses, by its markup: those that it links to, or whose names it says."""
+    text = unescape(_TAG.sub(" ", body)).lower()
     return {
-        word: term for word, term in terms().items() if word in asked or term.name.lower() in text
+        word: term
+        for word, term in terms().items()
+        if f'href="#term-{word}"' in body or term.name.lower() in text
     }
 
 
-def _content(tree: xr.DataTree, manifest: Manifest, made: dict[str, Section]) -> dict[str, Any]:
+def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
         "model": model_name(tree),
@@ -221,6 +219,6 @@ def _content(tree: xr.DataTree, manifest: Manifest, made: dict[str, Section]) ->
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
-        "terms": _terms(tree, made), "sources": SOURCES, "unit_label": unit_label,
+        "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

@@ -87,11 +87,6 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
     }
 
 
-def label_words(tree: xr.DataTree) -> list[str]:
-    """The labels of all heads in words."""
-    return [label.sentence for one in head_labels(tree).values() for label in one.labels]
-
-
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
     """The most telling heads, the list that opens the report; `_telling` says what of each."""
     return [_telling(tree, claim) for claim in telling_heads(tree, count=count)]
