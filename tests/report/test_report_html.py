@@ -233,7 +233,7 @@ def test_the_glossary_has_the_terms_of_the_page_and_no_others(html):
     assert held - named <= set(re.findall(r'href="#term-(\w+)"', html))
     plain = render(recorded(2, 3, groups=("entropy",)), {})
     assert 'id="term-entropy"' in plain
-    assert 'id="term-coreference"' not in plain
+    assert 'id="term-jaccard"' not in plain
 
 
 def test_captions_have_sixty_words_at_most_and_lose_none(html, whole):

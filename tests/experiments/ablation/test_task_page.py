@@ -72,7 +72,7 @@ def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
     ]
     assert places == sorted(places)
     assert "read over 40 examples" in html
-    assert "95 % intervals, paired over examples" in html
+    assert "95 % intervals, paired over examples" in html.replace("\u00a0", " ")
     assert "documents, 40 examples" not in html
 
 
