@@ -136,23 +136,10 @@ def test_a_path_that_is_not_given_is_made_of_other_fields_and_printed():
     assert "[default: (shown-MODEL)]" in runner.invoke(place, ["--help"]).output
 
 
-WRITES = [
+WRITES = (
     *("atlas", "finetune", "ablate", "importance", "prune", "compare", "reproduce", "probe", "zoo"),
     *("patterns.annotate", "patterns.train", "patterns.apply"),
-]
-    "atlas",
-    "finetune",
-    "ablate",
-    "importance",
-    "prune",
-    "compare",
-    "reproduce",
-    "probe",
-    "zoo",
-    "patterns.annotate",
-    "patterns.train",
-    "patterns.apply",
-]
+)
 
 
 def command_of(name: str) -> click.Command:
