@@ -161,7 +161,7 @@ def test_no_string_can_end_the_data_island(name):
 def test_the_data_island_is_json_without_nan(page):
     data = json.loads(next(text for text in page.texts["script"] if text.startswith("{")))
     assert data["layers"] == data["heads"] == 12
-    assert len(data["roles"]) == len(data["map"]) == 144
+    assert len(data["kind"]) == len(data["map"]) == 144
     assert all(len(metric["value"]) == len(metric["text"]) == 144 for metric in data["metrics"])
 
 
@@ -175,11 +175,11 @@ def test_every_label_is_told_once_with_name_and_interval(html):
 
 
 def test_every_section_stands_in_order(html):
-    order = ["run", "telling", "grid", "examples", "surface", "entropy", "norms", "cancellation"]
+    order = ["answer", "grid", "telling", "examples", "surface", "entropy", "norms", "cancellation"]
     order += ["frequency", "mixing", "flow", "neurons", "neuron-sources"]
     order += ["patterns", "clusters", "cluster-number", "layers-alike", "language", "syntax"]
     order += ["coreference", "frames", "features"]
-    order += ["map", "table", "terms"]
+    order += ["map", "table", "terms", "run"]
     places = [html.index(f'id="{name}"') for name in order]
     assert places == sorted(places)
     assert "Not part of this run" not in html

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class _FinetuneOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
-    )
+        "Folder of the checkpoint; a killed training goes on.", "{model}-{task}",
+        metavar="CKPT", heading="The result",
+    )  # fmt: skip
     quiet: bool = flag("No progress bar.")
     as_json: bool = options.json_flag("The record on stdout.")
     task: TaskDataOptions = group("The task")

@@ -121,16 +121,26 @@ def untrained_words(tree: xr.DataTree) -> str:
     asked = any(question.claims for question in in_run(tree))
     if not asked or not controls(tree) or unclaimed_words(tree):
         return ""
-    found = head_labels(tree).values()
-    labelled, of = sum(bool(one.labels) for one in found), len(found)
+    labelled, of = _labelled(tree)
     does = "does" if labelled == 1 else "do"
     what = "that no head of a network without training does on a sample of the same inputs"
-    if labelled <= NEARLY_NOTHING * of:
+    if looks_untrained(tree):
         many = labelled or "none"
         return (
             f"This looks like an untrained model: {many} of its {of} heads {does} anything {what}."
         )
     return f"{labelled} of its {of} heads {does} something {what}."
+
+
+def looks_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly a head departs from the run's control; False without one."""
+    labelled, of = _labelled(tree)
+    return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
+
+
+def _labelled(tree: xr.DataTree) -> tuple[int, int]:
+    heads = head_labels(tree).values()
+    return sum(bool(one.labels) for one in heads), len(heads)
 
 
 def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from headscope.core import head_names
 from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
+_HEAD = re.compile(r"\bL\d+·H\d+\b")
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
 
@@ -43,7 +44,7 @@ def template(name: str, *packages: str) -> jinja2.Template:
     )  # fmt: skip
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "linked": linked}
     environment.globals.update(
         first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
     )
@@ -79,6 +80,16 @@ def unbroken(text: str) -> str:
     """The text with no line break inside an interval or before a unit."""
     spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
     return spaced.replace(" %", "\u00a0%")
+
+
+def linked(text: str, ids: Collection[str]) -> Markup:
+    """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
+
+    def link(found: re.Match[str]) -> str:
+        goal = found[0].replace("·", "")
+        return f'<a class="head" href="#{goal}">{found[0]}</a>' if goal in ids else found[0]
+
+    return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 
 
 def content_policy(*, style: str, script: str, framed: Collection[tuple[str, str]] = ()) -> str:

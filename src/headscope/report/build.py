@@ -33,13 +33,16 @@ from headscope.page.shell import island, render_page, script_of, style_of, templ
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
 from headscope.report import heads, run_facts
+from headscope.report.answer import Finding, findings
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
 from headscope.run.store import Run, RunFolder
 
 # The files make one script: each may use only what stands before it.
-SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
+SCRIPTS = (
+    "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
+)  # fmt: skip
 STYLES = ("report.css", "card.css")
 
 
@@ -125,13 +128,24 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
+    told = (
+        findings(tree, list(made.values()))
+        if opening is None
+        else [Finding("", words) for words in opening.findings]
+    )
     return render_page(
-        template("report.html.j2"), style="\n".join([style_of(*STYLES), styles.css()]),
+        template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, sections=_by_themselves(plans, made, whole=whole),
+        opening=opening, whole=whole, findings=told,
+        sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
         island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
     )  # fmt: skip
+
+
+def _size(tree: xr.DataTree) -> str:
+    layers, per_layer = shape(tree)
+    return f":root{{--layers:{layers};--heads:{per_layer}}}"
 
 
 # --- sections, in their order -----------------------------------------------------------------
@@ -188,8 +202,9 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "counted": counted(tree), "layers": layers, "heads": per_layer,
         "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
         "telling": heads.telling(tree),
-        "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
+        "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),

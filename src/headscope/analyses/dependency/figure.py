@@ -26,8 +26,8 @@ from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.section import language_section
 from headscope.core.head_names import first
-from headscope.core.relation_names import LEAST_WORDS, TOTALS
-from headscope.core.results import Floats, group, needed
+from headscope.core.relation_names import LEAST_WORDS, TOTALS, frequent_relations
+from headscope.core.results import Floats, estimate, group, needed
 from headscope.draw.caption_words import INTERVALS, by_measure, clipped
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.panel import Panel, Picture, compose
@@ -182,8 +182,22 @@ FIGURES = (
     ),
     figure_sentences.PICTURE,
 )  # fmt: skip
+
+
+def _finding(tree: xr.DataTree) -> str:
+    dataset = group(tree, "dependency")
+    if dataset is None or not (asked := frequent_relations(dataset)):
+        return ""
+    ahead = int((estimate(dataset, "advantage").low[asked] > 0).sum())
+    return (
+        f"Of {len(asked)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} found by a "
+        "head more often than by the best fixed offset."
+    )
+
+
 SECTIONS = language_section(
-    "dependency", asked="word", id="syntax", title="Syntax: who finds a word’s syntactic head?",
+    "dependency", asked="word", finding=_finding, opens=True,
+    id="syntax", title="Syntax: who finds a word’s syntactic head?",
     text="Of all other words of the sentence, the one that a word attends to most is taken for "
     "its syntactic head (direct object → verb), or the one that attends most to it (verb → its "
     "direct object). The baseline needs no model: the best fixed offset, say, the next word.",

@@ -4,6 +4,7 @@ Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of
 multidimensional scaling makes of it, coloured by layer and by what the heads do.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
-from headscope.analyses.divergence.clusters import most
+from headscope.analyses.divergence.clusters import clusters, most
 from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
@@ -137,20 +138,41 @@ FIGURES = (
     figure_cluster_checks.NUMBER_PICTURE,
     figure_layers.PICTURE,
 )
+
+
+def _finding(tree: xr.DataTree) -> str:
+    groups = clusters(tree)
+    largest = max((len(one.units) for one in groups), default=0)
+    return f"{len(groups)} clusters, the largest of {largest} heads." if groups else ""
+
+
+def _sentence_of(verdict: Callable[[xr.DataTree], str]) -> Callable[[xr.DataTree], str]:
+    """The first sentence of what held, up to where its numbers begin."""
+
+    def finding(tree: xr.DataTree) -> str:
+        said = verdict(tree).partition(": ")[0].partition(". ")[0]
+        return f"{said.removesuffix('.')}." if said else ""
+
+    return finding
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="clusters", title="Heads that attend alike", pictures=("clusters",),
         text="Which heads do the same thing, whatever it is? Clusters are made from attention "
         "alone, and named afterwards by what their heads do; a cluster that no label fits is "
         "mixed.",
     ),
     SectionPlan(
+        finding=_sentence_of(figure_cluster_checks.verdict),
         id="cluster-number", title="How sure are the clusters?", pictures=("cluster_number",),
         text="Clusters can be made of anything. These are worth their names as far as heads are "
         "nearer to their own cluster than to the next, more so than in a cloud without "
         "clusters, and as far as other heads drawn from these give the same.",
     ),
     SectionPlan(
+        finding=_sentence_of(figure_layers.layers_verdict),
         id="layers-alike", title="Are the heads of a layer alike?", pictures=("layers_alike",),
         text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
         "that holds, divergence is least within a layer and grows with the distance of layers.",

@@ -14,7 +14,7 @@ from headscope.analyses.flow.methods import LABELS
 from headscope.core.dictionary import name
 from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed
-from headscope.core.wording import capital
+from headscope.core.wording import capital, percent
 from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.panel import Panel, Picture
@@ -100,8 +100,20 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
 
 
 FIGURES = (Picture("flow", "Where representations come from", ("flow",), _panels, _caption),)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    flow = needed(tree, "flow")
+    variant = _present(flow)[-1:]
+    own = estimate(flow, "share", variant=variant[0], target="self").value[-1] if variant else 0
+    if not own:
+        return ""
+    return f"By {_name(variant[0])}, {percent(float(own))} of the last layer is the own token."
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="flow", title="Where representations come from",
         text="Layer by layer tokens take from each other, so that a vector high up need not say "
         "much about its own word. Following every path back to the input tells what is left of "

@@ -11,11 +11,15 @@ function unitOf(place) {
 
 // The place of the address: a head, or a part of the page.
 function showPlace(place) {
-  before.place = place;
   const unit = unitOf(place) ?? data.card ?? null;
+  if (unit !== null && card.hidden) before.from = before.place;
+  before.place = place;
   if (unit !== null) showCard(unit);
-  else if (!card.hidden) hideCard();
-  else if (location.hash.includes("=")) document.getElementById(place)?.scrollIntoView();
+  else {
+    const back = !card.hidden && place === before.from;
+    if (!card.hidden) hideCard();
+    if (!back) unfold(place);
+  }
   return true;
 }
 
@@ -40,9 +44,7 @@ function hideCard() {
   card.replaceChildren();
   document.body.classList.remove("one-head");
   document.title = before.title;
-  const goal = before.place && document.getElementById(before.place);
-  if (goal) goal.scrollIntoView();
-  else scrollTo(0, before.scroll);
+  scrollTo(0, before.scroll);
 }
 
 function cardParts(unit) {
@@ -59,7 +61,7 @@ function cardParts(unit) {
 function walk(unit) {
   const total = data.layers * data.heads;
   const step = (to, words) => (to >= 0 && to < total ? [element("a", { href: `#${cardId(to)}` }, words(headName(to)))] : []);
-  const back = data.card === undefined ? [element("a", { href: "#table" }, "Table of heads")] : [];
+  const back = data.card === undefined ? [element("a", { href: "#grid" }, "All heads"), element("a", { href: "#table" }, "Table of heads")] : [];
   const steps = [...step(unit - 1, (name) => `‹ ${name}`), ...step(unit + 1, (name) => `${name} ›`)];
   return element("nav", { class: "walk", "aria-label": "Cards" }, ...back, ...steps);
 }

@@ -64,6 +64,7 @@ function look(button, unit, example, view = "") {
   frame.srcdoc = viewPage(example, startOf(unit, example));
   const holder = element("div", { class: "look" }, close, frame);
   (button.closest("li") ?? button.parentElement).append(holder);
+  unfoldAround(holder);
   button.setAttribute("aria-expanded", "true");
   Object.assign(open, { button, holder });
 }
