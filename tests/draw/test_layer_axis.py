@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -20,7 +22,7 @@ def test_numbers_of_layers_do_not_touch_in_a_third_of_a_page(layers):
     canvas.draw()
     labels = figure.axes[0].get_xticklabels()
     boxes = [label.get_window_extent(canvas.get_renderer()) for label in labels]
-    gaps = [right.x0 - left.x1 for left, right in zip(boxes, boxes[1:], strict=False)]
+    gaps = [right.x0 - left.x1 for left, right in pairwise(boxes)]
     assert np.min(gaps, initial=9) * 72 / figure.dpi >= 1.5  # points
     assert labels[0].get_text() == "1"
     assert len(labels) >= min(layers, 6)
