@@ -197,7 +197,7 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     """
     heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
     unit, same = claim.layer * heads + claim.head, _same(alike(tree, claim), heads)
-    further = [label.sentence for label in labels if label != claim]
+    further = [label.sentence for label in labels if label.label != claim.label]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
