@@ -1,6 +1,7 @@
 """Does every public function take what a user has at hand, and say all that can be asked?"""
 
 import inspect
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import get_type_hints
@@ -10,7 +11,11 @@ import pytest
 
 import headscope as hs
 from headscope.errors import InputError, ModelError
+from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
+from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
+from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
 from headscope.run.settings import SettingsFields
+from headscope.tasks.task_request import Loading, TaskRequest
 
 QUICK = {"analyses": ["entropy"], "control": "none"}
 
@@ -47,19 +52,24 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "kind", "typed"),
+    ("function", "kinds", "typed"),
     [
-        (hs.atlas, hs.Settings, SettingsFields), (hs.zoo, hs.Settings, SettingsFields),
-        (hs.compare, hs.Settings, SettingsFields),
+        (hs.atlas, [hs.Settings], SettingsFields), (hs.zoo, [hs.Settings], SettingsFields),
+        (hs.compare, [hs.Settings], SettingsFields),
+        (hs.ablate, [AblationSettings, TaskRequest, Loading], AblateFields),
+        (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
+        (hs.probe, [ProbeSettings, Loading], ProbeFields),
     ],
 )  # fmt: skip
-def test_every_option_is_in_signature_types_and_help(function, kind, typed) -> None:
+def test_every_option_is_in_signature_types_and_help(function, kinds, typed) -> None:
     parameters = inspect.signature(function).parameters
     assert not [p for p in parameters.values() if p.kind is p.VAR_KEYWORD]
-    for each in fields(kind):
-        assert parameters[each.name].kind is inspect.Parameter.KEYWORD_ONLY
-        assert f"\n{each.name}  " in function.__doc__ or f"\n{each.name} " in function.__doc__
-    assert set(get_type_hints(typed)) == {each.name for each in fields(kind)}
+    names = {each.name for kind in kinds for each in fields(kind)}
+    assert set(get_type_hints(typed)) == names
+    told = "\n".join(line[:22] for line in function.__doc__.splitlines())
+    for name in names | parameters.keys():
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY or name not in names
+        assert re.search(rf"\b{name}\b", told), name
 
 
 def test_settings_show_what_is_not_as_usual_and_a_notebook_shows_all() -> None:

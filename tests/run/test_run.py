@@ -385,7 +385,7 @@ def test_objects_show_themselves_in_a_notebook(short, tiny, demo):
 def test_settings_and_keywords_together_are_refused(tiny):
     with pytest.raises(InputError, match="found settings="):
         hs.atlas(tiny, hs.demo_corpus(), settings=hs.Settings(), limit=3)
-    with pytest.raises(InputError, match="no setting called 'sharding'; did you mean shard_tokens"):
+    with pytest.raises(InputError, match="no setting called 'sharding'; did you mean 'shard"):
         hs.atlas(tiny, hs.demo_corpus(), sharding=3)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _AblateOptions(Options):
-    checkpoint: str = argument()
+    checkpoint: options.ModelName = argument()
     task: TaskDataOptions = group("The task")
     replacement: Literal["uniform", "zero", "mean"] = option(
         "What a head gives instead: even attention, nothing, or its mean output.",
@@ -35,7 +35,9 @@ class _AblateOptions(Options):
     )  # fmt: skip
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "ablate-{checkpoint}", metavar="RUN"
+    )
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, all variants included.", 2048
     )

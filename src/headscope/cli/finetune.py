@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class _FinetuneOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
-    )
+        "Folder of the checkpoint; a killed training goes on.", "{model}-{task}",
+        metavar="CKPT", heading="The result",
+    )  # fmt: skip
     quiet: bool = flag("No progress bar.")
     as_json: bool = options.json_flag("The record on stdout.")
     task: TaskDataOptions = group("The task")
@@ -55,10 +56,10 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
+    train, dev = _both(given)
     from headscope.experiments.finetune.finetune import finetune
     from headscope.tasks.task_model import load_for_task
 
-    train, dev = _both(given)
     start = load_for_task(
         given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
         **asdict(given.loading),

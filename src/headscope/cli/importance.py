@@ -28,7 +28,7 @@ class _MaskedIntervalOptions(IntervalOptions):
 
 
 class _ImportanceOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     task: TaskOptions = group("The examples of a task")
     corpus: CorpusOptions = group("Or any text")
     methods: str | None = option(
@@ -47,7 +47,9 @@ class _ImportanceOptions(Options):
     lengths: options.LengthOptions = group("Lengths")
     chance: _MaskedIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "importance-{model}", metavar="RUN"
+    )
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, copies of an input included.", 2048
     )

@@ -52,7 +52,7 @@ def patterns_command() -> None:
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
     output: Path = options.output_option(
-        "Folder of the session; one that exists is resumed.",
+        "Folder of the session; one that exists is resumed.", "session",
         metavar="SESSION", heading="The session",
     )  # fmt: skip
     annotator: str = option("Name of the person who labels; each has a file.", "a")

@@ -18,7 +18,6 @@ from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.experiments.probes.probe_plan import ProbeSettings
-    from headscope.model.model import Model
     from headscope.run.store import Run
 
 
@@ -77,13 +76,15 @@ class _FeatureOptions(Options):
 
 
 class _ProbeOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     data: _ProbeDataOptions = group("The data")
     training: _TrainingOptions = group("The probes")
     features: _FeatureOptions = group("Features")
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "probe-{model}", metavar="RUN"
+    )
     batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)
     how: RunOptions = group()
 
@@ -114,7 +115,7 @@ def probe_command(given: _ProbeOptions) -> None:
             model, data.train, data.test, dev=data.dev, words=data.words, output=given.output,
             settings=settings,
             place=FeaturePlace(features.features, features.features_limit, features.keep_features),
-            labels=None if atlas is None else _labels(atlas, model),
+            atlas=atlas,
             execution=options.execution_of(progress, given.how),
             tell=lambda text: None if given.how.quiet else complain(text),
         )  # fmt: skip
@@ -142,21 +143,6 @@ def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...]:
             f"found {option} {text}; wanted numbers from {least}, say {option} 100,300"
         )
     return tuple(int(part) for part in parts)
-
-
-def _labels(folder: Path, model: Model) -> list[list[str]]:
-    """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    from headscope.core.head_labels import run_labels
-    from headscope.run.store import open_run
-
-    atlas = open_run(folder)
-    of = atlas.manifest["model"]
-    if of["sha256"] != model.sha256:
-        raise InputError(
-            f"{folder} is an atlas of {of['name']}, and {model.name} has other weights; wanted "
-            "an atlas of the same model"
-        )
-    return run_labels(atlas.tree)
 
 
 def _lines(run: Run) -> Iterator[str]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _PruneOptions(Options):
-    checkpoint: str = argument()
+    checkpoint: options.ModelName = argument()
     task: TaskDataOptions = group("The task")
     orders: str = option(
         "Orders of removal, comma-separated.",
@@ -51,7 +51,7 @@ class _PruneOptions(Options):
     chance: IntervalOptions = group()
     loading: ModelOptions = group("The model")
     output: Path = options.output_option(
-        "Folder of the checkpoint without the heads.", metavar="CKPT2"
+        "Folder of the checkpoint without the heads.", "{checkpoint}-pruned", metavar="CKPT2"
     )
     run: Path | None = option(
         "Keep the curves as a run folder, with report; re-running resumes.", metavar="RUN"

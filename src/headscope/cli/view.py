@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import ModelOptions, Positive, comma_separated, heads_given, json_flag
+from headscope.cli.options import (
+    ModelName,
+    ModelOptions,
+    Positive,
+    check_parent,
+    comma_separated,
+    heads_given,
+    json_flag,
+)
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, group, option, typed_command
 from headscope.errors import InputError
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _ViewOptions(Options):
-    model: str = argument()
+    model: ModelName = argument()
     text: str = argument()
     text_b: str | None = argument(default=None)
     output: Path | None = option("The page; without it, a browser opens one.", names="-o --output")
@@ -77,6 +85,7 @@ def view_command(given: _ViewOptions) -> None:
     """
     if not given.text.strip():
         raise click.UsageError("found an empty TEXT; wanted something to read")
+    check_parent(given.output, given.svg, given.png)
     chosen = heads_given("--heads", *comma_separated(given.heads))
     named = given.detail not in ("auto", "all", "none")
     heads = comma_separated(given.detail) if named else ()

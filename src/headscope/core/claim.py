@@ -45,7 +45,7 @@ class Claim:
     reference  on the same scale: what is ordinary, a baseline, or chance
     n          documents behind it
     analysis   the group that holds the number
-    about      the relation, of a claim about one; the tokens, of a claim about a sink
+    about      of a claim about one: the relation, the kind of mention, the tokens of a sink
     replaces   kind of claim about the same head that this one says better
     brief      for where there is little room, instead of the name
     counted    whether its number is added there

@@ -22,7 +22,6 @@ from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
-    DEMO_PACKAGE,
     Checkpoint,
     check_tokenizer,
     device_of,
@@ -31,6 +30,7 @@ from headscope.model.checkpoint import (
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.request import DEMO_PACKAGE
 from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.results import with_token_names
+from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
@@ -29,13 +30,7 @@ from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
-from headscope.run.settings import (
-    Settings,
-    SettingsFields,
-    SettingsTable,
-    documented,
-    settings_of,
-)
+from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process

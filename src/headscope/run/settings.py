@@ -1,36 +1,20 @@
 """Settings of a run, and the fingerprint of a spec: the same fingerprint gives the same numbers."""
 
 import hashlib
-import inspect
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypedDict, TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypedDict
 
 from headscope.core.accumulators import REPLICATES
-from headscope.core.display import Displayed
+from headscope.core.settings_table import SettingsTable
 from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
-from headscope.errors import InputError, did_you_mean, unknown
+from headscope.errors import InputError, did_you_mean
 from headscope.run.analysis import Scope, choose, measured_questions
 
 BATCH_TOKENS = 2048
 SHARD_TOKENS = 32_768
 MOST = 2**63 - 1  # that files of results and random generators take
-
-
-class SettingsTable(Displayed):
-    """Settings that show which of them are not the usual ones; in notebooks all of them."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def facts(self) -> dict[str, object]:
-        """Every field with its value."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    def __repr__(self) -> str:
-        own = self.facts()
-        told = [f"{f.name}={own[f.name]!r}" for f in fields(self) if own[f.name] != _usual(f)]
-        return f"{type(self).__name__}({', '.join(told)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,58 +92,6 @@ class SettingsFields(TypedDict, total=False):
     limit: int | None
     seed: int
     replicates: int
-
-
-Kind = TypeVar("Kind", bound=SettingsTable)
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-def settings_of(kind: type[Kind], settings: Kind | None, more: Mapping[str, Any]) -> Kind:
-    """Settings given whole or by their fields; InputError for both at once or an unknown field."""
-    known = [each.name for each in fields(kind)]
-    for name in more:
-        if name not in known:
-            raise unknown("setting", name, known)
-    if settings is None:
-        return kind(**more)
-    if more:
-        raise InputError(
-            f"found settings={kind.__name__}(...) and {', '.join(more)} beside it; "
-            "give one or the other, or dataclasses.replace(settings, ...)"
-        )
-    if not isinstance(settings, kind):
-        wanted = f"headscope.{kind.__name__}(...)"
-        raise InputError(f"settings is a {type(settings).__name__}; wanted {wanted}")
-    return settings
-
-
-def documented(kind: type[SettingsTable]) -> Callable[[Call], Call]:
-    """Decorates a function whose further keywords are the fields of a settings class.
-
-    `help` and signature show each with its default and its meaning, as the class says.
-    """
-
-    def made(function: Call) -> Call:
-        signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(
-                each.name, inspect.Parameter.KEYWORD_ONLY, default=_usual(each),
-                annotation=each.type,
-            )
-            for each in fields(kind) if each.name not in signature.parameters
-        ]  # fmt: skip
-        vars(function)["__signature__"] = signature.replace(parameters=[*own, *more])
-        table = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[1]
-        text = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = f"{text}\n\nThe fields of {kind.__name__}, as keywords:\n\n{table}"
-        return function
-
-    return made
-
-
-def _usual(each: Field[Any]) -> Any:
-    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 def _names(given: Any) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
 """A run folder on disk: its manifest, its shards and its results; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
-    RUN/shards/         one file per finished shard; its name holds the hash of its content; gone
-                        once the results are written, unless they are to be kept
+    RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
@@ -344,9 +343,7 @@ class Run:
         return name in self.tree.children
 
     def heads(self, *numbers: str) -> pd.DataFrame:
-        """One row per head: layer, head, name, labels, the strongest label's numbers; and more
-        numbers by their names, say "entropy.entropy.all". See `headscope.head_frame`.
-        """
+        """One row per head, as `headscope.head_frame`; `numbers` say "entropy.entropy.all"."""
         frame: pd.DataFrame = headscope.head_frame(self.tree, *numbers)
         return frame
 

@@ -8,8 +8,7 @@ PAPER = f"{CLARK}, §4.3"
 QUESTION = Question(
     name="coreference", package=__name__, title="Coreference", place=110,
     summary="which head finds the antecedent of a mention, beside rule systems",
-    source="Clark et al. 2019, §4.3",
-    needs=frozenset({"attention", "words", "mentions"}),
+    source="Clark et al. 2019, §4.3", needs=frozenset({"attention", "words", "mentions"}),
     options={"pieces": PIECES, "measure": MEASURE},
     measure="measure:Coreference", figures="figure:FIGURES",
     terms={

@@ -11,8 +11,7 @@ PAPER = f"{CLARK}, §4.2"
 QUESTION = Question(
     name="dependency", package=__name__, title="Words whose syntactic head is found", place=100,
     summary="which head finds the syntactic head, for every relation",
-    source="Clark et al. 2019, §4.2",
-    needs=frozenset({"attention", "words", "trees"}),
+    source="Clark et al. 2019, §4.2", needs=frozenset({"attention", "words", "trees"}),
     options={
         "relations": Option(""), "subtypes": Option("keep", ("keep", "fold")),
         "possessive": Option("stanford", ("stanford", "universal", "off")),

@@ -41,8 +41,7 @@ TERMS = {
 QUESTION = Question(
     name="divergence", package=__name__, slow=True, place=80, measure="measure:Divergence",
     summary="which heads behave alike: divergence of all pairs, a map, clusters",
-    source="Clark et al. 2019, §6",
-    needs=frozenset({"attention", "whole_rows"}),
+    source="Clark et al. 2019, §6", needs=frozenset({"attention", "whole_rows"}),
     options={
         "smoothing": Option(0.0, check_value=some_left),
         "reduction": Option("mean", ("mean", "sum")),

@@ -8,8 +8,7 @@ from headscope.core.terms import KOVALEVA, terms_of
 QUESTION = Question(
     name="features", package=__name__, title="To kinds of words", place=130,
     summary="attention to nouns, verbs, subjects, negation and other kinds",
-    source="Kovaleva et al. 2019, §4.4",
-    needs=frozenset({"attention", "words", "tags"}),
+    source="Kovaleva et al. 2019, §4.4", needs=frozenset({"attention", "words", "tags"}),
     options={
         "absent": Option("skip", ("skip", "zero")), "language": LANGUAGE,
         "negation": Option("", deep=True), "measure": MEASURE,
@@ -34,8 +33,7 @@ QUESTION = Question(
 )  # fmt: skip
 CLS_QUESTION = Question(
     name="cls_attention", package=__name__, place=140, measure="measure:ClsAttention",
-    summary="what [CLS] attends to in the last layer",
-    source="Kovaleva et al. 2019, §4.5",
+    summary="what [CLS] attends to in the last layer", source="Kovaleva et al. 2019, §4.5",
     needs=frozenset({"attention", "words", "tags"}),
     options={"language": LANGUAGE, "negation": Option("", deep=True), "measure": MEASURE},
     figures="figure:CLS_FIGURES",
@@ -43,8 +41,7 @@ CLS_QUESTION = Question(
 PAIRS_QUESTION = Question(
     name="pairs", package=__name__, title="Between words", place=150, measure="measure_pairs:Pairs",
     summary="attention between subject and verb, noun and pronoun",
-    source="Kovaleva et al. 2019, §4.5",
-    needs=frozenset({"attention", "words", "tags"}),
+    source="Kovaleva et al. 2019, §4.5", needs=frozenset({"attention", "words", "tags"}),
     options={"pairing": Option("product", ("product", "zip")), "measure": MEASURE},
     figures="figure:PAIRS_FIGURES",
     terms=terms_of(f"{KOVALEVA}, §4.5", {

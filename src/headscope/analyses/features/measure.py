@@ -32,7 +32,6 @@ from headscope.run.analysis import Analysis, Scope, bounds_of
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
-ABSENT = ("skip", "zero")
 
 
 class Features(Analysis, question=QUESTION):

@@ -21,7 +21,6 @@ from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, bounds_of
 
-PAIRING = ("product", "zip")
 Tokens = list[tuple[int, int]]  # pairs of tokens
 
 

@@ -7,8 +7,7 @@ from headscope.core.terms import KOVALEVA, OURS, terms_of
 QUESTION = Question(
     name="frames", package=__name__, title="Frames", place=120, measure="measure:Frames",
     summary="which head links frame elements and the word that evokes the frame",
-    source="Kovaleva et al. 2019, §4.2",
-    needs=frozenset({"attention", "frames"}),
+    source="Kovaleva et al. 2019, §4.2", needs=frozenset({"attention", "frames"}),
     options={
         "pairing": Option("product", ("product", "zip")), "measure": MEASURE,
         "permutations": Option(200, check_value=some),

@@ -18,7 +18,6 @@ from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope, bounds_of
 
 PERMUTATIONS = 200
-STATISTIC = ("standardised", "score")
 WAYS = ("", "_reversed")  # from the frame element to the target, and back
 TIE = 1e-5  # relative: what float32 rounds apart is equal, and counts against the head
 GRID = ("layer", "head")

@@ -52,9 +52,10 @@ def paper_head(best: xr.Dataset) -> str:
     return f"{layer + first():.0f}-{head + first():.0f}"
 
 
-def paper_percent(share: float) -> str:
-    """A share in per cent with one decimal."""
-    return f"{100 * share:.1f}" if np.isfinite(share) else MISSING
+def paper_percent(share: float, low: float = np.nan, high: float = np.nan) -> str:
+    """A share in per cent with one decimal, and its interval where there is one."""
+    between = f" [{100 * low:.1f}, {100 * high:.1f}]" if np.isfinite([low, high]).all() else ""
+    return f"{100 * share:.1f}{between}" if np.isfinite(share) else MISSING
 
 
 def paper_measure(dataset: xr.Dataset) -> str:

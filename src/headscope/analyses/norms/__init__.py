@@ -4,8 +4,7 @@ from headscope.core.question import Option, Question, some
 
 QUESTION = Question(
     name="norms", package=__name__, title="Norms", place=30, measure="measure:Norms",
-    summary="vector norms ‖αf(x)‖ beside attention weights",
-    source="Kobayashi et al. 2020",
+    summary="vector norms ‖αf(x)‖ beside attention weights", source="Kobayashi et al. 2020",
     needs=frozenset({"attention", "values", "projection"}),
     options={
         "layer_norms": Option(True), "cancellation": Option("sampled", ("sampled", "all")),

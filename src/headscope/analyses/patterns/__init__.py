@@ -5,8 +5,7 @@ from headscope.core.question import Option, Question, some
 QUESTION = Question(
     name="patterns", package=__name__, title="Classes of maps", place=70,
     summary="classes of maps: vertical, diagonal, both, block, heterogeneous",
-    source="Kovaleva et al. 2019, §4.1",
-    needs=frozenset({"attention"}),
+    source="Kovaleva et al. 2019, §4.1", needs=frozenset({"attention"}),
     options={
         "columns": Option("special", ("special", "any")), "classifier": Option("", deep=True),
         "least_tokens": Option(10, check_value=some),

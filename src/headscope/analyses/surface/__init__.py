@@ -5,8 +5,7 @@ from headscope.core.question import Option, Question
 QUESTION = Question(
     name="surface", package=__name__, title="Attention", place=10, measure="measure:Surface",
     summary="attention to self, neighbours, special tokens and punctuation",
-    source="Clark et al. 2019, §3.1-3.2",
-    needs=frozenset({"attention"}),
+    source="Clark et al. 2019, §3.1-3.2", needs=frozenset({"attention"}),
     options={"edge_tokens": Option("count", ("count", "leave_out"))},
     figures="figure:FIGURES", section="figure:SECTIONS", terms="claims:TERMS",
     labels="claims:LABELS",

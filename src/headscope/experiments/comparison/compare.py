@@ -16,6 +16,7 @@ import xarray as xr
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
+from headscope.core.settings_table import documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
@@ -37,7 +38,7 @@ from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
-from headscope.run.settings import Settings, SettingsFields, documented, settings_of
+from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run
 
 STORED = 4  # inputs that are stored with their maps

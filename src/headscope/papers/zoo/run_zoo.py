@@ -19,6 +19,7 @@ from typing import Any, Unpack
 import pandas as pd
 
 from headscope.core.results import keeping_draws
+from headscope.core.settings_table import documented, settings_of
 from headscope.core.whole_file import held
 from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.contents import annotations_of
@@ -34,13 +35,7 @@ from headscope.run.atlas import Execution, atlas
 from headscope.run.control import NONE, RANDOM
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
-from headscope.run.settings import (
-    Settings,
-    SettingsFields,
-    documented,
-    fingerprint,
-    settings_of,
-)
+from headscope.run.settings import Settings, SettingsFields, fingerprint
 from headscope.run.store import MANIFEST, Run, RunFolder
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
