@@ -150,7 +150,7 @@ def run_of(model, folder, **more):
     import headscope as hs
     from commands import WHOLE
 
-    execution = hs.Execution(linears="stock", threads=1)
+    execution = hs.Execution(linears="stock", threads=1, keep_shards=True)
     return hs.atlas(model, hs.demo_corpus(), output=folder, **WHOLE, **more, execution=execution)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from headscope.model.checkpoint import demo_place, quietly
+from headscope.model.checkpoint import quietly
+from headscope.model.request import demo_place
 
 LAYERS, HEADS, NEURONS = 2, 4, 32
 

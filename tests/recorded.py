@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from headscope.run.netcdf import FORMER
+
 FILE = Path(__file__).with_name("recorded.npz.xz")
 ENCODER, ALONE, DECODER = "encoder", "alone", "decoder"
 DOCUMENTS, TOKENS = 14, 6408  # of the encoder's run
@@ -227,7 +229,8 @@ def _filled(arrays, start, plan):
     for part in ("coords", "data_vars"):
         for name, one in plan[part].items():
             one["data"] = arrays[start + name]
-    return xr.Dataset.from_dict(plan)
+    dataset = xr.Dataset.from_dict(plan)
+    return dataset.rename({old: new for old, new in FORMER.items() if old in dataset.dims})
 
 
 def write(runs: dict[str, xr.DataTree]) -> None:

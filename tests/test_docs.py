@@ -18,7 +18,7 @@ from experiments.alignment.made import gold_folder, saved
 from experiments.importance.made import language_model
 from headscope.cli.main import group
 from headscope.core.head_labels import label_rules
-from headscope.model.checkpoint import demo_place
+from headscope.model.request import demo_place
 from headscope.papers.zoo.claims import CLAIMS
 from headscope.papers.zoo.page import bound_words
 from headscope.run.analysis import known_analyses
@@ -230,6 +230,13 @@ def test_the_python_of_the_readme_runs(desk: Path) -> None:
     assert set(names["run"]) == set(known_analyses()) - {"frames"}  # type: ignore[call-overload]
 
 
+def test_the_python_of_the_python_page_runs(desk: Path) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(ROOT / "docs/python.md", "python"):
+        exec(compile(block, "python.md", "exec"), names)
+    assert (desk / "page.html").is_file()
+
+
 def test_the_python_of_the_view_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/view.md", "python"):
@@ -304,6 +311,16 @@ def pages_of_analyses() -> dict[str, Path]:
     text = (ROOT / "docs/README.md").read_text("utf-8")
     rows = re.findall(r"^\| .+ \| `(\w+)` \| \[[^]]+\]\((\S+)\) \|$", text, re.MULTILINE)
     return {name: ROOT / "docs" / page for name, page in rows}
+
+
+def test_the_index_has_a_row_for_every_page_and_no_page_twice() -> None:
+    rows = [
+        line for line in (ROOT / "docs/README.md").read_text("utf-8").splitlines() if "|" in line
+    ]
+    linked = [page for row in rows for page in re.findall(r"\]\(([\w-]+\.md)\)", row)]
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(linked) == sorted(set(linked))
+    assert pages - set(linked) <= {"language.md", "python.md"}  # linked from running text
 
 
 def test_every_analysis_has_a_page_and_the_readme_links_to_it() -> None:
@@ -404,7 +421,7 @@ def test_the_python_of_the_importance_page_runs(desk: Path) -> None:
     names: dict[str, object] = {}
     for block in blocks(ROOT / "docs/importance.md", "python"):
         exec(compile(block, "importance.md", "exec"), names)
-    assert names["run"]["importance"].sizes["method"] == 6  # type: ignore[index]
+    assert names["run"]["importance"].sizes["variant"] == 6  # type: ignore[index]
 
 
 def test_the_python_of_the_probes_page_runs(desk: Path) -> None:

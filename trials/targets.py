@@ -311,7 +311,8 @@ def _run(folder: Path) -> None:
     store.owner = str(run.manifest.get("fingerprint", ""))
     for number in store.finished_shards():
         store.shard(number)
-    if zlib.crc32((folder / "manifest.json").read_bytes()) % CARDS == 0:
+    manifest = folder / "manifest.json"
+    if manifest.is_file() and zlib.crc32(manifest.read_bytes()) % CARDS == 0:
         with contextlib.redirect_stdout(io.StringIO()):
             group.main(["head", str(folder), "L1H2"], "headscope", standalone_mode=False)
 

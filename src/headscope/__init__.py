@@ -1,7 +1,7 @@
 """headscope tells what every attention head of a transformer does.
 
     import headscope as hs
-    run = hs.atlas(hs.load("demo"), hs.demo_corpus())
+    run = hs.atlas("demo", ["The cat sat on the mat.", "It slept."])
     run["flow"]
 
 This page lists what is public; each name is imported when it is first used.
@@ -44,15 +44,22 @@ _WHERE = {
     "TextCorpus": "headscope.corpus",
     "TreebankCorpus": "headscope.corpus",
     "Variable": "headscope.core.results",
+    "ablate": "headscope.experiments.ablation.ablate",
     "atlas": "headscope.run.atlas",
     "check_analysis": "headscope.run.check_analysis",
     "compare": "headscope.experiments.comparison.compare",
+    "corpus_of": "headscope.corpus",
     "demo_corpus": "headscope.corpus",
+    "find_heads": "headscope.heads.frames",
     "flow": "headscope.analyses.flow.measure_one_text",
+    "head_frame": "headscope.heads.frames",
+    "importance": "headscope.experiments.importance.importance",
     "known_analyses": "headscope.run.analysis",
     "labelled": "headscope.core.results",
     "load": "headscope.model.model",
     "open_run": "headscope.run.store",
+    "options": "headscope.core.head_names",
+    "probe": "headscope.experiments.probes.probe",
     "register": "headscope.run.analysis",
     "run_summary": "headscope.report.run_facts",
     "view": "headscope.views.view_text",

@@ -13,7 +13,7 @@ Every message gives what was found, what was wanted and what to do, in one to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 LONGEST = 2000  # characters of a message, whatever it quotes
@@ -58,6 +58,21 @@ class RunFolderError(InputError):
 
 class UnwrittenError(RunFolderError):
     """A file or folder that cannot be written: the place refuses, or has no space left (code 1)."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What was perhaps meant, as a half sentence after what was found; "" where nothing is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is none of those known; `what` it should be one of."""
+    names = list(known)
+    meant = did_you_mean(name, names) or ";"
+    return InputError(f"no {what} called {name!r}{meant} there are {', '.join(names)}")
 
 
 @contextmanager

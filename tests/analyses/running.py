@@ -43,6 +43,7 @@ def run(
     vocabulary: Vocabulary = VOCABULARY,
     special: Mapping[str, str] = SPECIAL,
     rank: np.ndarray | None = RANK,
+    first_token: bool = False,
 ) -> dict[str, xr.Dataset]:
     """The results of the wanted analyses, {name: options}, over the examples in batches."""
     network = tiny_network(torch.float64) if network is None else network
@@ -59,7 +60,7 @@ def run(
             neurons = 0 if views[0].queries is None else views[0].queries.shape[-1]
             scope = Scope(
                 len(views), heads, documents, special, rank, relations, replicates=20,
-                neurons=neurons,
+                neurons=neurons, first_token=first_token,
             )  # fmt: skip
             running = [known_analyses()[name](scope, **o) for name, o in wanted.items()]
         with torch.no_grad():

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from cli.conftest import refused
-from headscope.cli.options import head_named
 from headscope.core.head_labels import head_labels
+from headscope.core.head_names import counting_from, head_named, in_both
 from headscope.errors import InputError
 from headscope.heads.head_card import card_text, head_card
 from recorded import ALONE, BOTH, DECODER, LANGUAGE, hostile, recorded, with_maps
@@ -45,17 +45,61 @@ def test_heads_are_named_from_1_as_papers_do(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["0-3", "3-0", "L0H1", "8.10", "8", "L8", "", "8-10-2", "-8-10", "H10L8", "8–10", "٨-١"]
+    "name",
+    ["0-3", "3-0", "L0H1", "8.", "8", "L8", "", "8-10-2", "-8-10", "H10L8", "8–10", "٨-١", "L8.10"],
 )
 def test_any_other_name_is_refused_and_says_what_is_wanted(name):
-    with pytest.raises(InputError, match=r"from 1, as papers count: L8H10, L8·H10 or 8-10"):
+    with pytest.raises(InputError) as refusal:
         head_named(name)
+    says = f"found the head {name!r}; wanted layer and head from 1, as papers count: L8H10"
+    assert str(refusal.value).startswith(says)
+    assert "--zero-based" in str(refusal.value)
 
 
-def test_view_counts_the_same_way():
-    from headscope.cli.view import _heads
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_name_with_a_dot_counts_from_0_however_others_count(start):
+    with counting_from(start):
+        assert [head_named("7.9"), head_named("0.0")] == [(7, 9), (0, 0)]
 
-    assert _heads("--heads", "3-9") == [head_named("3-9")]
+
+@pytest.mark.parametrize("name", ["L7H9", "L7·H9", "7-9", "7.9"])
+def test_where_names_count_from_0_every_name_does(name):
+    with counting_from(0):
+        assert head_named(name) == (7, 9)
+        assert head_named(name.replace("7", "0")) == (0, 9)
+    assert (head_named(name) == (7, 9)) == (name == "7.9")
+
+
+def test_a_refusal_where_names_count_from_0_says_so():
+    with counting_from(0), pytest.raises(InputError) as refusal:
+        head_named("head 3")
+    told = str(refusal.value)
+    assert "wanted layer and head from 0, as TransformerLens counts: L7H9" in told
+    assert "without --zero-based (headscope.options.zero_based), L8H10 and 8-10 count" in told
+
+
+def test_both_ways_of_counting_name_one_head():
+    """What is echoed reads back as the same head, in either way."""
+    one, other = in_both(7, 9).rstrip(")").split(" (")
+    assert head_named(one) == head_named(other.removesuffix(" from 0")) == (7, 9)
+    with counting_from(0):
+        one, other = in_both(7, 9).rstrip(")").split(" (")
+        assert head_named(one.removesuffix(" from 0")) == (7, 9)
+    assert head_named(other.removesuffix(" from 1")) == (7, 9)
+
+
+def test_an_option_that_is_misspelt_is_an_error():
+    import headscope as hs
+
+    with pytest.raises(AttributeError):
+        hs.options.zerobased = True
+    assert hs.options.zero_based is False
+
+
+def test_the_global_option_counts_from_0_for_one_command_wherever_it_stands(headscope, run):
+    for line in (("--zero-based", "head", run, "L2H0"), ("head", run, "L2H0", "--zero-based")):
+        assert headscope(*line).out.startswith("L2·H0 from 0 (L3·H1 from 1) of demo: n = 14")
+    refused(headscope("head", run, "L2H0"), "found the head 'L2H0'", "from 1")
 
 
 # --- the command ----------------------------------------------------------------------------
@@ -65,7 +109,7 @@ def test_the_card_tells_labels_numbers_relations_maps_and_near_heads(headscope, 
     done = headscope("head", run, "L3H1")
     assert (done.code, done.err) == (0, "")
     tree = with_maps(recorded(6, 12, groups=BOTH))
-    assert done.out.startswith("L3·H1 of demo: n = 14 documents\n\n1. ")
+    assert done.out.startswith("L3·H1 (2.0 from 0) of demo: n = 14 documents\n\n1. ")
     for label in head_labels(tree)[2, 0].labels:
         assert label.label in done.out
     for words in (
@@ -84,7 +128,10 @@ def test_json_holds_the_same_and_counts_from_0(headscope, run):
 
 def test_page_and_figures_are_written_instead(headscope, small, tmp_path):
     done = headscope("head", small, "L2H3", "-o", "a.html", "--svg", "b.svg", "--png", "c.png")
-    assert (done.code, done.out) == (0, "svg: b.svg\npng: c.png\ncard: a.html\n")
+    assert (done.code, done.out) == (
+        0,
+        "head: L2·H3 (1.2 from 0)\nsvg: b.svg\npng: c.png\ncard: a.html\n",
+    )
     assert "default-src &#39;none&#39;" in (tmp_path / "a.html").read_text("utf-8")
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(headscope("head", small, "L2H3", "--json", "-o", "d.html").out)
@@ -141,7 +188,7 @@ def test_a_card_of_little_is_short_and_not_wrong(size, options):
     tree = recorded(*size, **options)
     text = card_text(tree, head_card(tree, 0, 0))
     assert "nan" not in text
-    assert text.startswith(f"L1·H1 of {tree.attrs['model']}")
+    assert text.startswith(f"L1·H1 (0.0 from 0) of {tree.attrs['model']}")
 
 
 def test_an_unlabelled_head_says_so():

@@ -81,6 +81,36 @@ def test_a_zoo_whose_models_are_named_twice_is_refused_without_torch(tmp_path):
     assert imported == {" ".join(lines[0]): []}
 
 
+WRONG = """
+atls | atlas demo --demo --limt 3 | patterns anotate | reproduce clark209
+atlas demo --demo --device cud | atlas demo --demo --device cpu:x
+atlas demo --demo --limit -3 | atlas demo --demo --seed -1
+atlas demo --demo --analyses surfce | atlas demo --demo --analyses surface --relations nsubj
+atlas demo --demo --set entropy.smoothing=2 | atlas demo --demo --set entropy.smoothin=0.1
+atlas demo --demo --set flow.methods=rolout | atlas demo --demo --set features.language=xx
+atlas demo --demo --relations nsubj,nsbj | atlas demo --text missing.txt
+zoo demo --demo --analyses surfce | zoo demo --demo --device cud | zoo demo --demo --relations nsbj
+compare demo demo --demo --limit 0 | compare demo demo --demo --relations nsbj
+view demo TEXT --device cud | view demo TEXT --measure looks | view demo TEXT --heads 3
+ablate demo --task rte --data missing | prune demo --task rte --data missing
+importance demo --task rte --data missing | head missing L1H1 | report missing
+finetune demo --task rte --data missing | finetune ./missing --task rte
+"""
+
+
+def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_imported(tmp_path):
+    heavy = ["torch", "transformers", "numba", "sklearn", "matplotlib", "scipy"]
+    lines = [line.split() for line in WRONG.replace("\n", "|").split("|") if line.strip()]
+    places = {"atlas", "zoo", "compare", "reproduce", "ablate", "prune", "importance", "finetune"}
+    lines = [[*line, *(["-o", "out"] if line[0] in places else [])] for line in lines]
+    imported = imported_by(lines, heavy, tmp_path, ends=2)
+    assert len(imported) == len(lines)
+    assert not {line: names for line, names in imported.items() if names}
+    imported = imported_by([["analyses"], ["analyses", "--json"]], [*heavy, "xarray"], tmp_path)
+    assert imported == {"analyses": [], "analyses --json": []}
+    assert not list(tmp_path.iterdir())
+
+
 def test_importing_headscope_imports_nothing_heavy(tmp_path):
     code = CODE.format(module="headscope", name="__version__, __all__", call="", heavy=HEAVY)
     done = headscope(cwd=tmp_path, code=code)

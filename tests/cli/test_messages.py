@@ -32,8 +32,25 @@ def file(tmp_path):
     ("arguments", "says"),
     [
         (["nosuch"], ["No such command 'nosuch'", "see headscope --help"]),
+        (["atls"], ["No such command 'atls'; did you mean 'atlas'?"]),
+        (["patterns", "anotate"], ["'anotate'; did you mean 'annotate'?"]),
+        (["atlas", "demo", "--demo", "-o", "x", "--limt", "3"], ["Did you mean", "--limit"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--relations", "nsbj"],
+            ["no relation 'nsbj' in this corpus; did you mean 'nsubj'? there are"],
+        ),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--set", "entropy.smoothin=0.1"],
+            ["no option 'smoothin'; did you mean 'smoothing'?"],
+        ),
+        (["atlas", "demo", "--demo", "-o", "x", "--device", "cud"], ["did you mean 'cuda'?"]),
         (["atlas"], ["Missing argument 'MODEL'", "see headscope atlas --help"]),
-        (["atlas", "demo", "--demo"], ["Missing option '-o'"]),
+        (["atlas", "demo"], ["headscope: --output atlas-demo", "no corpus; give one or more of"]),
+        (
+            ["view", "demo", "A cat.", "-o", "no/such/x.html"],
+            ["there is no folder no/such for"],
+        ),
+        (["atlas", "weights.gguf", "--demo"], ["cannot load 'weights.gguf'"]),
         (["atlas", "demo", "-o", "x"], ["no corpus; give one or more of --text FILE"]),
         (["atlas", "demo", "--demo", "-o", "x", "--colour"], ["No such option", "--colour"]),
         (["atlas", "demo", "--demo", "-o", "x", "--workers", "0"], ["--workers"]),
@@ -44,7 +61,10 @@ def file(tmp_path):
             ["atlas", "demo", "--demo", "-o", "x", "--max-length", "9999"],
             ["to 512 (what the model"],
         ),
-        (["atlas", "demo", "--demo", "-o", "x", "--analyses", "entropi"], ["'entropi'; there are"]),
+        (
+            ["atlas", "demo", "--demo", "-o", "x", "--analyses", "entropi"],
+            ["'entropi'; did you mean 'entropy'? there are"],
+        ),
         (["atlas", "demo", "--demo", "-o", "x", "--analyses", ","], ["leave analyses out to run"]),
         (["atlas", "demo", "--demo", "-o", "x", "--set", "smoothing=1"], ["ANALYSIS.OPTION=VALUE"]),
         (
@@ -63,6 +83,23 @@ def file(tmp_path):
 def test_a_wrong_request_is_two_and_a_few_lines(headscope, tmp_path, arguments, says):
     refused(headscope(*arguments), *says)
     assert not os.listdir(tmp_path)
+
+
+def test_a_model_in_gguf_is_refused_with_the_calls_that_convert_it(headscope, file, tmp_path):
+    (tmp_path / "llama").mkdir()
+    (tmp_path / "llama/config.json").write_text("{}")
+    (tmp_path / "llama/q4.gguf").write_bytes(b"GGUF")
+    call = "AutoModelForCausalLM.from_pretrained('llama', gguf_file='q4.gguf').save_pretrained(FOL"
+    refused(headscope("atlas", "llama", "--demo"), "weights in GGUF alone (q4.gguf)", call)
+    refused(headscope("atlas", "llama/q4.gguf", "--demo"), "is a file; wanted a folder", call)
+
+
+def test_corpora_beside_the_demo_are_said_to_be_read_too(headscope, file):
+    file("a.txt", "A cat sat on a mat.")
+    done = headscope("atlas", "demo", "--demo", "--text", "a.txt", "-o", "a.txt")
+    said = "headscope: --demo and --text: all of them are read, as one corpus\n"
+    assert done.err.startswith(said)
+    assert "a.txt is a file; wanted a folder for the run" in done.err
 
 
 def test_no_arguments_show_the_help(headscope):

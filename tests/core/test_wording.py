@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headscope.core.wording import by_unit, number, percent
+from headscope.core.wording import by_unit, number, percent, plain, with_ends
+from headscope.page.tabulate import measured
 
 NAN = float("nan")
 
@@ -46,3 +47,14 @@ def test_a_unit_follows_its_number_and_pure_numbers_have_none():
     assert by_unit(3.94, 3.87, 4.01, "nats") == "3.94 [3.87, 4.01] nats"
     assert by_unit(0.3, 0.29, 0.31, "1") == "0.30 [0.29, 0.31]"
     assert by_unit(0.3, 0.29, 0.31, "probability") == "30 % [29, 31]"
+
+
+def test_what_would_be_written_as_nothing_keeps_two_figures():
+    assert number(0.00012, 0.00008, 0.00016) == "0.00012 [0.00008, 0.00016]"
+    assert with_ends(0.00012, 0.00008, 0.00016, 3) == "0.00012 [0.00008, 0.00016]"
+    assert measured(-0.00012, -0.0002, 0.0001).small == "[−0.00020, 0.00010]"
+    assert percent(0.00002, 0.00001, 0.00003) == "0.0020 % [0.0010, 0.0030]"
+    assert plain(0.00012, "1") == "0.00012"
+    # A larger end is enough, and nothing is nothing.
+    assert with_ends(0.0001, -0.4, 0.4, 2) == "0.00 [−0.40, 0.40]"
+    assert with_ends(1e-17, 0.0, 0.0, 3) == "0.000 [0.000, 0.000]"

@@ -163,7 +163,7 @@ def test_importance_is_of_the_models_numbers(folder: Path, ablated: hs.Run) -> N
     assert set(named) <= set(NAMES)
     found = open_run(folder / "important")["importance"]
     assert found["layer"].values.tolist() == [1, 3]
-    most = found["head_importance"].sel(method="michel").stack(unit=("layer", "head"))
+    most = found["head_importance"].sel(variant="michel").stack(unit=("layer", "head"))
     layer, head = most["unit"].values[int(most.values.argmax())]
     assert named[0] == f"L{layer + 1}·H{head + 1}"
 

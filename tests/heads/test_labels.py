@@ -165,6 +165,55 @@ def test_a_decoder_has_its_first_token_and_no_special_ones():
     assert texts(with_cls) == []
 
 
+def resting(weight, first, other, *, previous=0.1):
+    """A decoder whose first head gives so much to its first token, and the rest of it so."""
+    tree = quiet_tree(kind=DECODER)
+    plant(tree, "surface", "attention", weight, weight - 0.01, weight + 0.01,
+          layer=0, head=0, target="first")  # fmt: skip
+    dataset = tree["norms"].to_dataset()
+    more = dataset.isel(category=[0]).assign_coords(category=["first"])
+    tree["norms"].dataset = xr.concat([dataset, more], "category", data_vars="minimal")
+    for category, value in (("first", first), ("punctuation", 0.0), ("other", other)):
+        plant(tree, "norms", "weighted_norm", value, value, value, category=category)
+    rest = np.full((4, 4, 1), 0.1)
+    rest[0, 0] = previous
+    ends = {"": 0.0, "_ci_low": -0.02, "_ci_high": 0.02}
+    surface = tree["surface"].to_dataset().assign_coords(rest_target=["previous"])
+    for end, apart in ends.items():
+        surface[f"rest_attention{end}"] = (("layer", "head", "rest_target"), rest + apart)
+    for target in ("self", "punctuation"):
+        there = surface[[f"rest_attention{end}" for end in ends]].sel(rest_target=["previous"])
+        surface = xr.concat(
+            [surface, there.assign_coords(rest_target=[target]) * 0], "rest_target",
+            data_vars="minimal",
+        )  # fmt: skip
+    tree["surface"].dataset = surface
+    return tree
+
+
+def test_a_decoders_head_that_gathers_nothing_from_its_first_token_rests_there():
+    assert texts(resting(0.83, 0.05, 1.20)) == [
+        "rests on first token: weight 0.83 [0.82, 0.84], norm 0.05 [0.05, 0.05], "
+        "4.0 % [4.0, 4.0] of all"
+    ]
+    (label,) = head_labels(resting(0.83, 0.05, 1.20))[0, 0].labels
+    assert (label.kind, label.short) == ("sink", "rests on first token 83 %")
+
+
+def test_a_decoders_head_that_gathers_from_its_first_token_says_so_and_is_no_sink():
+    assert texts(resting(0.83, 0.90, 1.10)) == [
+        "first token 83 % [82, 84], 45 % [45, 45] of the norm"
+    ]
+
+
+def test_what_a_sink_does_with_the_rest_is_its_further_label_where_there_is_a_rest():
+    told = texts(resting(0.83, 0.05, 1.20, previous=0.7))
+    assert told[-1] == "of the rest, previous token 70 % [68, 72]"
+    assert len(told) == 2
+    assert len(texts(resting(0.95, 0.05, 1.20, previous=0.7))) == 1  # too little is left
+    assert len(texts(resting(0.83, 0.05, 1.20, previous=0.51))) == 1  # its lower end is not 0.5
+
+
 # --- words ----------------------------------------------------------------------------------
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import entropy
 
 from headscope.core.head_attention import CLARK_BROAD_NATS, head_roles
-from headscope.core.head_labels import all_claims, telling_heads, unclaimed_words
+from headscope.core.head_labels import alike, all_claims, telling_heads, unclaimed_words
 from headscope.core.head_metrics import head_metrics
 from headscope.core.results import head_name
-from recorded import ALONE, DECODER, changed, recorded
+from headscope.report.heads import telling
+from recorded import ALONE, BOTH, DECODER, changed, recorded, with_maps
 
 QUIET = ("surface", "entropy", "norms")
 
@@ -64,7 +68,8 @@ def test_a_wide_interval_counts_less_than_a_narrow_one():
     tree = quiet_tree()
     plant(tree, "surface", "attention", 0.80, 0.60, 0.95, layer=0, head=0, target="next")
     plant(tree, "surface", "attention", 0.75, 0.73, 0.77, layer=3, head=3, target="next")
-    assert [(claim.layer, claim.head) for claim in telling_heads(tree)] == [(3, 3), (0, 0)]
+    (row,) = telling_heads(tree)
+    assert [(claim.layer, claim.head) for claim in alike(tree, row)] == [(3, 3), (0, 0)]
 
 
 def test_a_broad_head_is_told_against_uniform_attention():
@@ -111,17 +116,55 @@ def test_no_head_is_told_twice():
     assert len(told) == len(set(told))
 
 
-def test_each_further_head_of_a_kind_counts_less():
+def test_heads_with_the_same_label_share_a_row_and_a_rare_label_stands_before_a_common_one():
     tree = quiet_tree()
     for layer in range(4):
         for head in range(2):
             plant(
-                tree, "surface", "attention", 0.9, 0.89, 0.91, layer=layer, head=head, target="sep"
-            )
+                tree, "surface", "attention", 0.9 + layer / 100, 0.89, 0.95,
+                layer=layer, head=head, target="sep",
+            )  # fmt: skip
     plant(tree, "surface", "attention", 0.55, 0.54, 0.56, layer=3, head=3, target="previous")
-    # A sink has the effect 0.79, the other 0.50: between 0.85^2 and 0.85^3 of it.
-    assert [claim.kind for claim in telling_heads(tree, count=3)] == ["sink"] * 3
-    assert [claim.kind for claim in telling_heads(tree, count=4)] == ["sink"] * 3 + ["previous"]
+    rare, common = telling_heads(tree)
+    assert (rare.kind, common.kind) == ("previous", "sink")
+    assert common.effect > rare.effect  # by effect, eight sinks stood before it
+    assert len(alike(tree, common)) == 8
+    assert {(one.layer, one.head) for one in alike(tree, common)} == {
+        (layer, head) for layer in range(4) for head in range(2)
+    }
+    assert alike(tree, common)[0] == common
+    last = alike(tree, common)[-1]
+    assert alike(tree, last)[0] == last  # the claim itself first
+    row = telling(tree)[1]
+    assert row["same"].startswith("8 heads have this label, 90 % to 93 %: ")
+    assert row["same"] == row["more"][0]
+    assert telling(tree)[0]["same"] == ""
+
+
+def test_surprise_is_rarity_and_departure_in_bits():
+    tree = quiet_tree()
+    for head in (0, 1):
+        plant(tree, "surface", "attention", 0.8, 0.75, 0.85, layer=1, head=head, target="next")
+    (claim,) = telling_heads(tree)
+    ordinary = (14 * 0.04 + 2 * 0.8) / 16
+    apart = entropy([0.75, 0.25], [ordinary, 1 - ordinary], base=2)  # scipy's, of distributions
+    assert claim.surprise == pytest.approx(np.log2(16 / 2) + apart)
+    held = replace(claim, control=0.6)  # a head without training does so too
+    assert held.departure == pytest.approx(entropy([0.75, 0.25], [0.6, 0.4], base=2))
+    assert replace(claim, control=0.01).departure == claim.departure
+    assert replace(claim, reference=0.9).departure == 0  # nearly all heads do
+    assert np.isfinite(replace(claim, reference=0.0).departure)
+
+
+def test_at_most_two_rows_of_a_kind_stand_before_each_other_kind_had_one():
+    shares = {(0, 4): {"vertical": (0.9, 0.88, 0.92)}}
+    tree = with_maps(recorded(groups=BOTH), shares=shares)
+    told = [claim.kind for claim in telling_heads(tree, count=100)]
+    kinds = set(told)
+    whole = next(at for at in range(len(told)) if set(told[: at + 1]) == kinds)
+    assert max(map(told[:whole].count, kinds)) == 2
+    assert max(map(told.count, kinds)) > 2
+    assert told[whole] == "vertical"  # what says least of a head comes last
 
 
 def test_an_unremarkable_model_has_nothing_to_tell():

@@ -20,8 +20,8 @@ from headscope.core.whole_file import sha256_of
 from headscope.corpus.document import Example
 from headscope.errors import ModelError
 from headscope.model.batch import Batch
-from headscope.model.checkpoint import demo_place
 from headscope.model.model import DEMO_PACKAGE, DEMO_SHA256, Model, file_sha256, forward, load
+from headscope.model.request import demo_place
 from headscope.model.weights import refuse_not_finite
 from model.families.tiny import FAMILIES, UNLISTED, make, sharpened, tiny
 from model.families.tokenizers_made import bytes_bpe, wordpiece

@@ -200,7 +200,7 @@ def test_the_frequency_effect_is_that_of_kobayashi_2020(twenty: Any) -> None:
 def test_mixing_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
     found, oracles = twenty
     percent = oracles["2021"]["unmasked"]["layer_mean_percent"][METHODS[method]]
-    ours = found["mixing"].ratio.sel({"method": method})
+    ours = found["mixing"].ratio.sel({"variant": method})
     _agree(ours, np.array(percent) / 100, atol=MIXING_TOLERANCE)
 
 
@@ -208,5 +208,5 @@ def test_mixing_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
 def test_the_frequency_of_what_is_mixed_is_that_of_kobayashi_2021(twenty: Any, method: str) -> None:
     found, oracles = twenty
     rho = oracles["2021"]["spearman_rank_all_full_precision"][METHODS[method]]
-    ours = found["mixing"].spearman_frequency.sel({"method": method})
+    ours = found["mixing"].spearman_frequency.sel({"variant": method})
     _agree(ours, rho, atol=RATIO_RANK_TOLERANCE)

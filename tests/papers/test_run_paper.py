@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
+from counting import names_in
 from headscope.cli.main import group
 from headscope.papers.run_paper import PAPERS, is_own
 from headscope.papers.workspace import KEYS
@@ -162,3 +163,20 @@ def test_the_papers_own_model_is_known_by_name_shape_and_vocabulary(
         network=SimpleNamespace(config=SimpleNamespace(vocab_size=tokens)),
     )  # fmt: skip
     assert is_own(PAPERS["kobayashi2020"], model) is own
+
+
+def test_names_on_the_page_count_from_0_if_asked(done, desk):
+    """What a paper prints stays as it is; the page is written anew of the finished runs."""
+
+    def page(*first: str) -> str:
+        words = ["reproduce", "kobayashi2020", "--model", str(desk / HOSTILE), "--data",
+                 f"text={desk / HOSTILE}.txt", "--replicates", "10", "--threads", "1",
+                 "--no-report", "-o", str(desk / "out")]  # fmt: skip
+        result = CliRunner().invoke(group, [*first, *words])
+        assert result.exit_code == 0, result.output
+        return (desk / "out/report.html").read_text("utf-8")
+
+    before, after = page(), page("--zero-based")
+    assert names_in(before)
+    assert names_in(after) == [(layer - 1, head - 1) for layer, head in names_in(before)]
+    assert "from 0, as TransformerLens does: L7·H9 is\ntheir 8-10" in after

@@ -24,8 +24,8 @@ def report(hostile_report):
 def opened(watched, report):
     """Opens the report."""
 
-    def start(width=1280, **options):
-        return watched(report.as_uri(), width=width, offline=True, **options)
+    def start(at="", *, width=1280, **options):
+        return watched(report.as_uri() + at, width=width, offline=True, **options)
 
     return start
 
@@ -122,18 +122,18 @@ def test_focus_goes_into_the_frame_and_back_to_the_button(opened):
 def test_the_head_kept_in_the_grid_can_be_looked_at(opened, tree):
     page = opened()
     button = page.locator("#look-here")
-    page.locator("#cells [role=gridcell]").nth(40).click()
+    page.locator("#cells a").nth(40).press(" ")
     assert button.text_content().startswith("Look at L4·H5 in “")
     button.click()
     frame = frame_of(page)
     assert frame.locator("#head-name").text_content() == "L4·H5"
-    page.locator("#cells [role=gridcell]").nth(41).click()
+    page.locator("#cells a").nth(41).press(" ")
     assert page.locator("iframe").count() == 0
     assert button.text_content().startswith("Look at L4·H6")
 
 
 def test_an_input_opens_with_all_heads(opened, tree):
-    page = opened()
+    page = opened("#examples")
     page.get_by_role("button", name="All heads").first.click()
     frame = frame_of(page)
     assert frame.locator("#tab-model").get_attribute("aria-selected") == "true"
@@ -163,7 +163,7 @@ def test_the_frame_is_as_high_as_what_it_holds(opened):
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_scrolls_sideways(opened, width):
-    page = opened(width)
+    page = opened(width=width)
     page.locator(".telling button.look-at").first.click()
     frame = frame_of(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -180,7 +180,7 @@ def test_the_views_are_light_or_dark_with_the_report(opened):
 
 
 def test_hostile_tokens_stay_text(opened):
-    page = opened()
+    page = opened("#examples")
     page.get_by_role("button", name="All heads").last.click()
     frame = frame_of(page)
     frame.locator("#tab-head").click()
@@ -203,6 +203,7 @@ def test_a_page_outside_the_frame_cannot_change_its_height(opened):
 
 def test_without_scripts_the_inputs_are_listed(opened, tree):
     page = opened(java_script_enabled=False)
+    page.locator("#examples summary").click()
     listed = page.locator(".inputs li").all_text_contents()
     assert len(listed) == len(stored_inputs(tree))
     assert page.locator("#examples noscript").is_visible()

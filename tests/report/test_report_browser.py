@@ -30,8 +30,9 @@ def pictured(tmp_path_factory, whole_page):
 def opened(watched, report):
     """Opens the report without pictures, or another."""
 
-    def start(width=1280, scheme="light", page=report):
-        return watched(page.as_uri(), width=width, color_scheme=scheme, offline=True)
+    def start(width=1280, scheme="light", page=report, at="", height=900):
+        address = page.as_uri() + at
+        return watched(address, width=width, height=height, color_scheme=scheme, offline=True)
 
     return start
 
@@ -41,7 +42,7 @@ def names(page):
 
 
 def test_sorting_a_column_orders_its_numbers(opened):
-    page = opened()
+    page = opened(at="#table")
     page.get_by_role("button", name="to previous token").click()
     values = page.locator("#heads tbody td:nth-child(3)").evaluate_all(
         "cells => cells.map((cell) => Number(cell.dataset.order))"
@@ -55,7 +56,7 @@ def test_sorting_a_column_orders_its_numbers(opened):
 
 
 def test_filtering_finds_a_layer_and_a_label(opened):
-    page = opened()
+    page = opened(at="#table")
     page.fill("#search", "L1")
     assert page.locator("#heads tbody tr:visible").count() == 12
     page.fill("#search", "few tokens")
@@ -66,7 +67,7 @@ def test_filtering_finds_a_layer_and_a_label(opened):
 
 
 def test_filtering_finds_what_a_head_knows_of_language(opened):
-    page = opened()
+    page = opened(at="#table")
     page.fill("#search", "case marker")
     shown = page.locator("#heads tbody tr:visible .words").all_text_contents()
     assert len(shown) == 1
@@ -74,7 +75,7 @@ def test_filtering_finds_what_a_head_knows_of_language(opened):
 
 
 def test_sorting_by_labels_brings_the_heads_that_have_some(opened):
-    page = opened()
+    page = opened(at="#table")
     page.get_by_role("button", name="Labels").click()
     words = page.locator("#heads tbody .words").all_text_contents()
     known = [text for text in words if text != "unlabelled"]
@@ -86,18 +87,20 @@ def test_sorting_by_labels_brings_the_heads_that_have_some(opened):
 
 
 def test_the_panel_tells_what_a_head_knows_of_language(opened):
-    page = opened()
+    page = opened(at="#table")
     row = page.locator("#heads tbody tr").filter(has_text="case marker → noun")
     row.locator("td").nth(1).click()
     assert "case marker → noun, 79" in page.locator("#panel").text_content()
     page.select_option("#metric", label="case marker → noun")
     name = row.locator("th").text_content()
-    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith(f"{name}, 79")
+    assert (
+        page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(f"{name}, 79")
+    )
 
 
 def test_wide_tables_scroll_within_themselves(opened):
     width = 360
-    page = opened(width)
+    page = opened(width, at="#syntax")
     sheet = page.locator("#syntax .sheet")
     inside, seen = sheet.evaluate("sheet => [sheet.scrollWidth, sheet.clientWidth]")
     assert inside > seen
@@ -108,19 +111,19 @@ def test_wide_tables_scroll_within_themselves(opened):
 def test_the_grid_answers_to_keys_and_shows_the_number_with_its_interval(opened):
     page = opened()
     page.select_option("#metric", "entropy.entropy.all")
-    page.locator("#cells [role=gridcell]").first.focus()
+    page.locator("#cells a").first.focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
         page.keyboard.press(key)
     assert page.locator("#panel h3").text_content().startswith("L3·H2")
-    assert "[" in page.locator("#panel tr.now td").first.text_content()
-    page.keyboard.press("Enter")
-    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith("L3·H2")
+    assert "[" in page.locator("#panel .number").text_content()
+    page.keyboard.press(" ")
+    assert page.locator("#cells [aria-current]").get_attribute("aria-label").startswith("L3·H2")
     assert page.locator("#heads tr.chosen th").text_content() == "L3·H2"
     assert page.locator("#places .chosen").get_attribute("aria-label").startswith("L3·H2")
 
 
 def test_the_map_can_be_coloured_by_layer(opened):
-    page = opened()
+    page = opened(at="#map")
     assert page.locator("#places .place").count() == 72
     before = page.locator("#places .place").first.evaluate("mark => getComputedStyle(mark).fill")
     page.check("input[value=layer]")
@@ -137,7 +140,7 @@ def test_a_telling_head_leads_to_its_card_and_is_kept_in_the_grid(opened):
     page.locator("#card-title", has_text=name).wait_for()
     page.go_back()
     page.locator("#card").wait_for(state="hidden")
-    assert page.locator("#cells .chosen").get_attribute("aria-label").startswith(name)
+    assert page.locator("#cells [aria-current]").get_attribute("aria-label").startswith(name)
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
@@ -158,3 +161,77 @@ def test_plots_are_drawn_in_the_ink_of_the_page(opened, pictured):
     page = opened(scheme="dark", page=pictured)
     fill = page.locator(".plot text").first.evaluate("text => getComputedStyle(text).fill")
     assert fill == "rgb(228, 230, 234)"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_the_first_screen_holds_findings_and_the_grid_of_all_heads(opened, pictured, width, height):
+    page = opened(width, height=height, page=pictured)
+    foot = """node => node.getBoundingClientRect().bottom"""
+    assert page.locator("h1").evaluate(foot) < page.locator(".findings li").first.evaluate(foot)
+    assert page.locator(".findings li").last.evaluate(foot) < height
+    assert page.locator("#cells a").last.evaluate(foot) < height
+    assert page.locator("#run").evaluate("node => node.getBoundingClientRect().top") > height
+
+
+def test_the_page_is_at_most_twelve_screens_long_and_prints_all_of_itself(opened, pictured):
+    page = opened(page=pictured)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 12 * 900
+    shut = page.locator("details:not([open])").count()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == shut > 10
+
+
+def test_a_link_into_a_folded_section_opens_it(opened, pictured):
+    page = opened(page=pictured)
+    assert not page.locator("#surface .plot").first.is_visible()
+    page.get_by_role("link", name="Where each layer looks").click()
+    page.locator("#surface .plot").first.wait_for()
+    page.locator("#surface summary").first.click()
+    page.get_by_role("link", name="Where each layer looks").click()
+    page.locator("#surface .plot").first.wait_for()
+
+
+def test_a_cell_tells_of_its_head_by_key_pointer_and_touch_and_leads_to_it(opened):
+    page = opened()
+    cell = page.locator("#cell-L3H9")
+    cell.focus()
+    told = page.locator("#panel").text_content()
+    assert told.startswith("L3·H9")
+    assert "case marker → noun, 79 % [" in told
+    page.locator("#cell-L1H3").hover()
+    assert page.locator("#panel").text_content().startswith("L1·H3")
+    cell.evaluate("""cell => {
+      cell.dispatchEvent(new PointerEvent("pointerdown", { pointerType: "touch", bubbles: true }));
+      cell.dispatchEvent(new MouseEvent("click", { detail: 1, bubbles: true, cancelable: true }));
+    }""")
+    assert page.locator("#panel").text_content() == told
+    assert page.locator("#card").is_hidden()
+    cell.press("Enter")
+    page.locator("#card-title", has_text="L3·H9").wait_for()
+
+
+def test_the_menu_of_numbers_is_searched(opened):
+    page = opened()
+    page.fill("#find-number", "cls attention")
+    names = page.locator("#metric option").all_text_contents()[1:]
+    assert names
+    assert len(names) == len(set(names))
+    assert all("[CLS]" in name for name in names)
+    page.press("#find-number", "Enter")
+    assert names[0] in page.locator("#panel .number").text_content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_report_passes_axe_and_nothing_is_below_nine_pixels(opened, axe, scheme, width):
+    page = opened(width, scheme)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+    small = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility()
+      && [...one.childNodes].some((part) => part.nodeType === 3 && part.textContent.trim())
+      && parseFloat(getComputedStyle(one).fontSize) < 9).map((one) => one.outerHTML)"""
+    assert page.evaluate(small) == []

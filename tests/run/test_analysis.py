@@ -10,11 +10,21 @@ import torch
 import xarray as xr
 
 from headscope.core.accumulators import Sums
+from headscope.core.question import Question
 from headscope.core.results import Variable, labelled
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, choose, known_analyses, options_of, register
+from headscope.run.analysis import (
+    NEEDS,
+    Analysis,
+    Scope,
+    choose,
+    known_analyses,
+    measured_questions,
+    options_of,
+    register,
+)
 from headscope.run.check_analysis import check_analysis
 from headscope.run.contract_bench import Bench
 
@@ -30,6 +40,28 @@ OTHER_OPTIONS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("name", known_analyses())
 def test_every_registered_analysis_keeps_the_contract(name: str) -> None:
     check_analysis(known_analyses()[name])
+
+
+@pytest.mark.parametrize("question", measured_questions(), ids=lambda question: question.name)
+def test_what_a_question_announces_is_what_its_measure_is(question: Question) -> None:
+    kind = question.part("measure")
+    assert (kind.name, kind.summary, kind.source) == (
+        question.name,
+        question.summary,
+        question.source,
+    )
+    assert kind.needs == question.needs <= NEEDS
+    assert {name: option.default for name, option in question.options.items()} == options_of(kind)
+    scope = Scope(layers=1, heads=1, replicates=0)
+    for name, option in question.options.items():
+        option.check(name, option.default)
+        for value in option.one_of:
+            kind(scope, **{name: value})
+        if option.one_of:
+            with pytest.raises(ValueError, match=f"{name} is 'neither'; wanted one of "):
+                option.check(name, "neither")
+            with pytest.raises(ValueError, match=f"{name} is 'neither'; wanted one of "):
+                kind(scope, **{name: "neither"})
 
 
 @pytest.mark.parametrize(("name", "options"), OTHER_OPTIONS)
@@ -285,7 +317,10 @@ def test_an_unknown_need_raises_and_says_what_there_is() -> None:
 
 
 def test_an_unknown_analysis_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InputError, match=r"no analysis called 'entropie'; there are .*entropy"):
+    with pytest.raises(
+        InputError,
+        match=r"no analysis called 'entropie'; did you mean 'entropy'\? there are .*entropy",
+    ):
         choose(("entropie",))
 
 

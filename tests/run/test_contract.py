@@ -33,8 +33,8 @@ CONTRACT = {
         "spearman_frequency": (("quantity",), "1", True),
     },
     "mixing": {
-        "ratio": (("layer", "method"), "1", True),
-        "spearman_frequency": (("method",), "1", True),
+        "ratio": (("layer", "variant"), "1", True),
+        "spearman_frequency": (("variant",), "1", True),
     },
     "divergence": {
         "js": (("unit", "unit_other"), "nats", True),
@@ -46,10 +46,10 @@ CONTRACT = {
         **dict.fromkeys(["medoid", "cluster_size", "jaccard"], (("cluster_number",), "1", False)),
         "cluster_silhouette": (("cluster_number",), "1", True),
         **dict.fromkeys(["cluster_count", "cluster_p", "method_agreement"], ((), "1", False)),
-        "silhouette_by_k": (("method", "k"), "1", True),
+        "silhouette_by_k": (("variant", "k"), "1", True),
         "reference_silhouette": (("draw", "k"), "1", False),
         "k_share": (("k",), "probability", False),
-        "stability": (("method",), "1", False),
+        "stability": (("variant",), "1", False),
         "layer_js": (("pairs",), "nats", True),
         "layer_js_ratio": ((), "1", True),
         "layer_js_p": ((), "1", False),
@@ -70,9 +70,9 @@ CONTRACT = {
     },
     "flow": {
         **dict.fromkeys(
-            ["share", "cls_share"], (("method", "layer", "target"), "probability", True)
+            ["share", "cls_share"], (("variant", "layer", "target"), "probability", True)
         ),
-        "effective_tokens": (("method", "layer"), "tokens", True),
+        "effective_tokens": (("variant", "layer"), "tokens", True),
     },
     "neurons": {
         **dict.fromkeys(["effective", "position_overlap", "relative_score"], (GRID, "1", True)),
@@ -139,16 +139,16 @@ COORDS = {
     ("entropy", "query"): ["all", "cls"],
     ("norms", "category"): CATEGORIES,
     ("norms", "quantity"): ["value_norm", "attention"],
-    ("mixing", "method"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
+    ("mixing", "variant"): ["attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n"],
     ("divergence", "axis"): ["x", "y"],
     ("divergence", "unit"): list(range(LAYERS * HEADS)),
     ("divergence", "k"): list(range(2, LAYERS * HEADS // 2 + 1)),
-    ("divergence", "method"): ["k_medoids", "average"],
+    ("divergence", "variant"): ["k_medoids", "average"],
     ("divergence", "pairs"): ["same_layer", "other_layers"],
     ("divergence", "where"): ["same_layer", "neighbouring_layer", "farther_layer"],
     ("divergence", "layer_gap"): list(range(LAYERS)),
     ("patterns", "pattern"): list(NAMES),
-    ("flow", "method"): ["rollout", "weighted_norm_residual", "globenc"],
+    ("flow", "variant"): ["rollout", "weighted_norm_residual", "globenc"],
     ("flow", "target"): ["self", "previous", "next", *CATEGORIES],
     ("neurons", "k"): [1, 4, 16],
     ("neurons", "contrast"): ["sep", "same_segment", "next", "own_segment"],

@@ -40,6 +40,12 @@ def test_a_run_as_it_was_written_is_trusted_line_by_line(run):
     assert "there is none: headscope report" in lines[-1]
 
 
+def test_a_run_that_keeps_no_shards_is_trusted_too(run):
+    shutil.rmtree(run / "shards")
+    assert bad(run) == []
+    assert "none is kept: the run is finished" in checked(run).stdout
+
+
 def flip(file):
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1

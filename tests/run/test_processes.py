@@ -31,7 +31,7 @@ from headscope.run.gather import _end, run_workers
 from headscope.run.plan import Shard
 
 # On the demo: a tiny model would be ready before it is stopped.
-QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "-o", "run")
+QUICK_RUN = ("atlas", "demo", *QUICK, "--no-report", "--keep-shards", "-o", "run")
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +40,7 @@ def uninterrupted(demo, tmp_path_factory):
     run = hs.atlas(
         demo, hs.demo_corpus(), output=tmp_path_factory.mktemp("uninterrupted") / "run",
         analyses=("surface", "entropy"), replicates=20, shard_tokens=800,
-        execution=hs.Execution(linears="stock", threads=1),
+        execution=hs.Execution(linears="stock", threads=1, keep_shards=True),
     )  # fmt: skip
     assert len(shard_files(run.path)) == SHARDS
     return (run.path / "atlas.nc").read_bytes()

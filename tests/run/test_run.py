@@ -97,10 +97,10 @@ def copy(short, tmp_path):
     return shutil.copytree(short.path, tmp_path / "run")
 
 
-def again(tiny, path, settings=SHORT, **more):
+def again(tiny, path, settings=SHORT, *, keep_shards=True, **more):
     return hs.atlas(
         tiny, hs.demo_corpus(), output=path, settings=settings,
-        execution=hs.Execution(linears="stock", threads=1, **more),
+        execution=hs.Execution(linears="stock", threads=1, keep_shards=keep_shards, **more),
     )  # fmt: skip
 
 
@@ -126,6 +126,7 @@ def test_a_damaged_shard_is_computed_again_and_no_other(tiny, copy, short, damag
     file.write_bytes(content if damage == "flip" else content[:99])
     if damage == "remove":
         file.unlink()
+    (copy / "atlas.nc").unlink()  # whole results need no shards
     again(tiny, copy)
     after = shard_files(copy)
     assert after.pop(name) != before.pop(name)  # the same content under the same name
@@ -143,6 +144,43 @@ def test_damaged_results_are_merged_again_from_the_shards(tiny, copy, short, con
             hs.open_run(copy)
     again(tiny, copy)
     assert shard_files(copy) == before
+    assert (copy / "atlas.nc").read_bytes() == results(short)
+
+
+def test_a_finished_run_keeps_no_shards_unless_asked(tiny, copy, short, tmp_path):
+    assert shard_files(short.path)  # asked
+    run = again(tiny, tmp_path / "new", keep_shards=False)
+    assert not (run.path / "shards").exists()
+    assert results(run) == results(short)
+    # One that was killed after its results were written: the same command removes the rest.
+    sorted((copy / "shards").iterdir())[0].unlink()
+    again(tiny, copy, keep_shards=False)
+    assert not (copy / "shards").exists()
+    assert hs.open_run(copy).report().is_file()
+
+
+def test_shards_stay_until_the_manifest_names_the_results(tiny, copy, short, monkeypatch):
+    before, written = shard_files(copy), RunFolder.write_manifest
+    (copy / "atlas.nc").unlink()
+
+    def torn(folder, manifest):
+        assert (folder.path / "atlas.nc").is_file()
+        raise OSError("the power fails")
+
+    monkeypatch.setattr(RunFolder, "write_manifest", torn)
+    with pytest.raises(OSError, match="the power fails"):
+        again(tiny, copy, keep_shards=False)
+    assert shard_files(copy) == before
+    monkeypatch.setattr(RunFolder, "write_manifest", written)
+    again(tiny, copy, keep_shards=False)
+    assert not shard_files(copy)
+    assert results(short) == (copy / "atlas.nc").read_bytes()
+
+
+def test_damaged_results_without_shards_are_computed_again_to_the_same_bits(tiny, copy, short):
+    again(tiny, copy, keep_shards=False)
+    (copy / "atlas.nc").write_bytes(b"torn")
+    again(tiny, copy, keep_shards=False)
     assert (copy / "atlas.nc").read_bytes() == results(short)
 
 
@@ -347,14 +385,14 @@ def test_objects_show_themselves_in_a_notebook(short, tiny, demo):
 def test_settings_and_keywords_together_are_refused(tiny):
     with pytest.raises(InputError, match="found settings="):
         hs.atlas(tiny, hs.demo_corpus(), settings=hs.Settings(), limit=3)
-    with pytest.raises(InputError, match="no setting called 'sharding'; there are analyses"):
+    with pytest.raises(InputError, match="no setting called 'sharding'; did you mean 'shard"):
         hs.atlas(tiny, hs.demo_corpus(), sharding=3)
 
 
 def test_no_report_without_a_folder(tiny):
     run = hs.atlas(tiny, hs.demo_corpus(), analyses=["entropy"], limit=1, replicates=0)
     assert not run.has_report
-    with pytest.raises(InputError, match=r"in memory; give atlas\(..., output=FOLDER\)"):
+    with pytest.raises(InputError, match=r"in memory; give report\("):
         run.report()
 
 

@@ -4,9 +4,10 @@ import dataclasses
 
 import pytest
 
+from headscope.core.settings_table import settings_of
 from headscope.errors import InputError
 from headscope.run.atlas import Execution
-from headscope.run.settings import Settings, differences, fingerprint, settings_of
+from headscope.run.settings import Settings, differences, fingerprint
 
 
 @pytest.mark.parametrize(
@@ -52,14 +53,14 @@ def test_several_names_may_come_in_a_list():
 
 
 def test_settings_or_their_fields_but_not_both():
-    assert settings_of(None, {"limit": 3}) == Settings(limit=3)
-    assert settings_of(Settings(limit=3), {}) == Settings(limit=3)
+    assert settings_of(Settings, None, {"limit": 3}) == Settings(limit=3)
+    assert settings_of(Settings, Settings(limit=3), {}) == Settings(limit=3)
     with pytest.raises(InputError, match=r"found settings=.* and limit beside it"):
-        settings_of(Settings(), {"limit": 3})
-    with pytest.raises(InputError, match=r"no setting called 'limits'; there are .*limit"):
-        settings_of(None, {"limits": 3})
+        settings_of(Settings, Settings(), {"limit": 3})
+    with pytest.raises(InputError, match=r"no setting called 'limits'; did you mean .limit"):
+        settings_of(Settings, None, {"limits": 3})
     with pytest.raises(InputError, match="settings is a dict"):
-        settings_of({"limit": 3}, {})
+        settings_of(Settings, {"limit": 3}, {})
 
 
 OTHER = {

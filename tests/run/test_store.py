@@ -313,3 +313,12 @@ def test_what_a_killed_report_had_begun_is_cleared_by_the_next(short, tmp_path, 
     monkeypatch.setattr("headscope.write_report", lambda *_: folder / "report.html")
     store.open_run(folder).report()
     assert not draft.exists()
+
+
+def test_an_axis_of_former_runs_is_read_under_its_name_of_today(tmp_path):
+    """`.sel(method=…)` of xarray does not choose along an axis `method`: it gave all of it."""
+    old = xr.Dataset({"ratio": (("layer", "method"), np.eye(2))}, {"method": ["attn_w", "attn_n"]})
+    (tmp_path / "atlas.nc").write_bytes(tree_as_netcdf(xr.DataTree.from_dict({"mixing": old})))
+    ratio = store.open_run(tmp_path)["mixing"].ratio
+    assert ratio.dims == ("layer", "variant")
+    assert ratio.sel(variant="attn_n").values.tolist() == [0, 1]

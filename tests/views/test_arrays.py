@@ -8,6 +8,7 @@ import torch
 
 import headscope as hs
 from headscope.errors import InputError
+from headscope.views.view_page import payload
 
 TOKENS = ["[CLS]", "the", "cat", "[SEP]"]
 
@@ -108,3 +109,35 @@ def test_what_makes_no_sense_is_refused(maps, what):
     changed, words = BAD[what]
     with pytest.raises(InputError, match=words):
         hs.view_arrays(**{"tokens": TOKENS, "attention": maps, **changed})
+
+
+def resting(share, *, tokens=6):
+    """[1, 2, query, key] causal maps that give so much to the first token, the rest evenly."""
+    maps = np.zeros((1, 2, tokens, tokens))
+    maps[..., 0, 0] = 1
+    for query in range(1, tokens):
+        maps[..., query, 0], maps[..., query, 1 : query + 1] = share, (1 - share) / query
+    return maps
+
+
+@pytest.mark.parametrize(("share", "sink"), [(0.8, True), (0.4, False)])
+def test_the_first_token_of_a_decoder_is_set_aside_where_it_is_a_sink(share, sink):
+    words = ["the", "cat", "sat", "on", "a", "mat"]
+    shown = hs.view_arrays(words, resting(share)).shown
+    (side,) = payload(shown)["sides"]
+    assert side["special"] == [sink, *[False] * 5]
+    assert side.get("sink", False) is sink
+    assert shown.text == " ".join(words)  # what was read stays whole
+
+
+def test_no_sink_is_set_aside_where_tokens_see_later_ones_or_one_stood_before():
+    words = ["the", "cat", "sat", "on", "a", "mat"]
+    both_ways = resting(0.8)
+    both_ways[..., 1, 1:3] = 0.1
+    window = resting(0.8)
+    window[..., 0, 0] = 0.7
+    for maps in (both_ways, window):
+        assert not any(payload(hs.view_arrays(words, maps).shown)["sides"][0]["special"])
+    marked = payload(hs.view_arrays(["<s>", *words[1:]], resting(0.8)).shown)["sides"][0]
+    assert marked["special"][0]
+    assert "sink" not in marked

@@ -7,6 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from headscope.errors import InputError
 from headscope.model.model import Model
@@ -187,3 +189,37 @@ def test_maps_that_never_look_ahead_are_causal(pair):
     maps = np.tril(np.ones((6, 12, n, n), np.float32))
     assert dataclasses.replace(stack, attention=maps).causal
     assert not stack.causal
+
+
+# --- the user's own text ------------------------------------------------------------------------
+
+
+def test_the_text_is_what_the_user_wrote(demo):
+    text = " The  Trainee unbelievably\tmisread it: café. "
+    (side,) = capture_example(demo, text).sides
+    assert side.text == "The Trainee unbelievably misread it: café."
+    assert {"##bly", "cafe"} <= set(side.tokens)  # as the model reads it
+    assert capture_example(demo, CAT, "It was tired.").text == f"{CAT} It was tired."
+    assert capture_example(demo, CAT, window=(3, 5)).text == "sat on"
+
+
+def test_what_was_written_is_told_apart_by_tokens(demo):
+    (side,) = capture_example(demo, "It was unbelievably good.").sides
+    for token, written, own in zip(side.tokens, side.written, side.special, strict=True):
+        assert written.strip().lower() == ("" if own else token.removeprefix("##"))
+    assert side.written[:4] == ("", "It", " was", " un")
+
+
+def test_a_tokenizer_of_bytes_shows_the_characters_that_they_stand_for():
+    """Ġ, Ċ and parts of characters are how such a vocabulary spells, not what anybody wrote."""
+    words = ["<s>", "a", "Ġ", "Ġa", "Ċ", "Ã", "©", "Ã©", "ä", "¸", "Ń", "b"]
+    core = Tokenizer(models.BPE({w: i for i, w in enumerate(words)}, [("Ġ", "a"), ("Ã", "©")]))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<s>")
+    text = "a a\né 中  b"
+    raw = ["a", "Ġa", "Ċ", "Ã©", "Ġ", "ä", "¸", "Ń", "Ġ", "Ġ", "b"]
+    assert tokenizer(text).tokens() == raw
+    (side,) = capture_example(model_of("GPT-2", tokenizer), text).sides
+    assert side.tokens == ("a", "a", "\n", "é", " ", "中", "⋯", "⋯", " ", " ", "b")
+    assert side.text == "a a é 中 b"
+    assert "".join(side.written) == text

@@ -17,6 +17,7 @@ from headscope.model.model import Model
 from headscope.views.view_page import payload
 from model.families.tiny import tiny
 from model.families.tokenizers_made import wordpiece
+from views.test_page import island_of
 
 CAT = "The cat sat on the mat unbelievably."
 
@@ -73,6 +74,36 @@ def test_models_that_do_not_fit_are_not_compared(demo):
         hs.view(first, "the cat", versus_model=deeper)
     with pytest.raises(InputError, match="one of the two"):
         hs.view(first, "the cat", versus_model=decoder, versus_text="a b")
+
+
+# --- what a page opens with ---------------------------------------------------------------------
+
+
+def start_of(view):
+    return json.loads(island_of(view.page.decode("utf-8")))["start"]
+
+
+def test_a_view_opens_on_all_heads_or_with_the_head_asked_for(demo):
+    assert start_of(hs.view(demo, CAT))["view"] == "model"
+    for head in ("L3H9", "L3·H9", "3-9", "2.8", (2, 8)):
+        view = hs.view(demo, CAT, head=head)
+        start = start_of(view)
+        assert (start["view"], start["layer"], start["heads"]) == ("head", 2, [8])
+    assert payload(view.shown, head=view.head)["stacks"][0]["detail"]["heads"][0] == [2, 8]
+
+
+@pytest.mark.parametrize("head", ["L7H1", "L1H13", (6, 0), (-1, 0), "6.0"])
+def test_a_head_that_is_not_there_is_not_opened(demo, head):
+    with pytest.raises(InputError, match=r"found no head .*; wanted one of 6 layers × 12 heads"):
+        hs.view(demo, CAT, head=head)
+
+
+def test_a_comparison_opens_on_the_difference(demo):
+    view = hs.view(demo, "The cat sat.", versus_text="The dog sat.")
+    measures = payload(view.shown)["stacks"][0]["measures"]
+    assert measures[start_of(view)["measure"]]["name"] == "difference"
+    assert view.shown.text == "The cat/dog sat."
+    assert start_of(hs.view(demo, "The cat sat."))["measure"] == 0
 
 
 # --- an atlas names the heads -------------------------------------------------------------------
@@ -169,6 +200,7 @@ def test_the_command_draws_the_chosen_heads(tmp_path):
     done = run(*line, "--heads", "3-9, 5-1")
     assert done.exit_code == 0, done.output
     assert "L3·H9" in svg.read_text("utf-8")
+    assert "--heads L3·H9 (2.8 from 0), L5·H1 (4.0 from 0)" in done.output
     assert "L5·H1" in svg.read_text("utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
 
@@ -180,8 +212,24 @@ def test_a_figure_that_cannot_be_drawn_leaves_no_page_behind(tmp_path):
     assert not page.exists()
 
 
+def test_the_command_opens_the_page_with_a_head_and_says_which(tmp_path):
+    path = tmp_path / "cat.html"
+    done = run("demo", CAT, "-o", str(path), "--open", "2.8")
+    assert done.exit_code == 0, done.output
+    assert "--open L3·H9 (2.8 from 0)" in done.output
+    assert '"start":{"view":"head","stack":0,"layer":2,"heads":[8]' in path.read_text("utf-8")
+
+
+def test_a_head_that_is_not_there_leaves_no_page_behind(tmp_path):
+    page = tmp_path / "c.html"
+    done = run("demo", CAT, "-o", str(page), "--open", "L9H1")
+    assert isinstance(done.exception, InputError)
+    assert "found no head L9·H1 (8.0 from 0)" in str(done.exception)
+    assert not page.exists()
+
+
 @pytest.mark.parametrize("heads", ["0-1", "3", "a-b", "3-"])
-@pytest.mark.parametrize("option", ["--heads", "--detail"])
+@pytest.mark.parametrize("option", ["--heads", "--detail", "--open"])
 def test_heads_that_are_not_layer_head_from_one_are_refused(option, heads):
     assert isinstance(run("no/such-model", CAT, option, heads).exception, InputError)
 

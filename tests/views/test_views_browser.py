@@ -114,6 +114,17 @@ def test_the_selection_stays_from_view_to_view(opened):
     assert page.locator("input[name=measure]:checked").get_attribute("value") == "1"
 
 
+def test_names_count_from_0_where_the_page_says_so(opened):
+    page = opened(given=make_payload() | {"countsFrom": 0})
+    cell(page, 1, 3).hover()
+    assert page.locator("#look-name").text_content().startswith("L1·H3")
+    headers = page.locator("#cells [role=columnheader]").all_text_contents()
+    assert headers[1:] == [str(head) for head in range(12)]
+    cell(page, 0, 0).click()
+    assert page.locator(".chip").first.text_content() == "0"
+    assert page.locator("#head-name").text_content() == "L0·H0"
+
+
 def pressed(page):
     chips = page.locator(".chip[aria-pressed=true]").all_text_contents()
     return [int(text) for text in chips]

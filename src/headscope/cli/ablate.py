@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive, RunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
-from headscope.cli.terminal_output import ProgressBar, size_of
+from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several
 
 if TYPE_CHECKING:
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 
 class _AblateOptions(Options):
-    checkpoint: str = argument()
+    checkpoint: options.ModelName = argument()
     task: TaskDataOptions = group("The task")
     replacement: Literal["uniform", "zero", "mean"] = option(
         "What a head gives instead: even attention, nothing, or its mean output.",
         default="uniform", heading="What is switched off",
     )  # fmt: skip
     together: tuple[str, ...] = several(
-        "A group of heads to be off together, say 4-1+2-12; repeatable.", metavar="HEADS"
+        "A group of heads to be off together, say 4-1+2-12 or, from 0, 3.0+1.11; repeatable.",
+        metavar="HEADS",
     )
     pairs: Natural = option(
         "Also every two of the N heads that matter most alone.",
@@ -34,7 +35,9 @@ class _AblateOptions(Options):
     )  # fmt: skip
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "ablate-{checkpoint}", metavar="RUN"
+    )
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, all variants included.", 2048
     )
@@ -45,8 +48,8 @@ class _AblateOptions(Options):
 def ablate_command(given: _AblateOptions) -> None:
     """Switch off every head and every layer of CHECKPOINT in turn, and see what becomes of a task.
 
-    CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1:
-    4-1 is head 1 of layer 4.
+    CHECKPOINT has a head for the task, as `headscope finetune` makes it. Heads count from 1,
+    and with a dot from 0: 4-1 and 3.0 are head 1 of layer 4.
 
     \b
     headscope ablate bert-rte --task rte --data glue -o ablated
@@ -64,7 +67,7 @@ def ablate_command(given: _AblateOptions) -> None:
         AblationSettings, given, given.task, given.chance, groups=groups
     )
     model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = ablate(
             model, data, output=given.output, settings=settings,
             execution=options.execution_of(progress, given.how),
@@ -74,8 +77,8 @@ def ablate_command(given: _AblateOptions) -> None:
 
 
 def group_named(text: str) -> tuple[tuple[int, int], ...]:
-    """`4-1+2-12` as ((3, 0), (1, 11)); raises InputError for what is no head."""
-    return tuple(options.head_named(part.strip()) for part in text.split("+"))
+    """`4-1+2-12` as ((3, 0), (1, 11)); see `heads_given`."""
+    return heads_given("--together", *text.split("+"))
 
 
 def _lines(run: Run) -> Iterator[str]:

@@ -15,14 +15,15 @@ class _ListingOptions(Options):
 def analyses_command(given: _ListingOptions) -> None:
     """List the analyses: what each tells, what it needs, its options, its source."""
     from headscope.core.question import refused
-    from headscope.run.analysis import known_analyses, options_of
+    from headscope.run.analysis import measured_questions
 
     rows: list[dict[str, Any]] = [
         {
-            "name": name, "summary": kind.summary, "needs": sorted(kind.needs),
-            "options": options_of(kind), "source": kind.source, "from": kind.__module__,
+            "name": one.name, "summary": one.summary, "needs": sorted(one.needs or ()),
+            "options": {name: option.default for name, option in one.options.items()},
+            "source": one.source, "from": one.place_of("measure"),
         }
-        for name, kind in known_analyses().items()
+        for one in measured_questions()
     ]  # fmt: skip
     lines = []
     for row in rows:

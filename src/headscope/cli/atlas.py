@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headscope.cli import options
+from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import argument, option, run_command
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _AtlasOptions(options.CorpusRunOptions):
-    model: str = argument()
+    model: options.ModelName = argument()
     frequency: Path | None = option(
         "File of frequency ranks, lines 'rank count token-id'.", before="chance"
     )
@@ -38,13 +39,13 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     # Everything that can be wrong with the request is found before the model is loaded.
-    corpus = options.read_corpus(given.corpus, limit=given.limit)
-    from headscope.run.plan import read_ranks
-
-    settings = options.run_settings(given)
-    if given.frequency is not None:
-        read_ranks(given.frequency, 1)
+    settings = run_settings(given)
+    corpus = asked_corpus(given)
     options.check_run_folder(given.output)
+    if given.frequency is not None:
+        from headscope.run.plan import read_ranks
+
+        read_ranks(given.frequency, 1)
     notes = annotate(corpus, quiet=given.how.quiet)
     from headscope.model.model import load
     from headscope.run.atlas import atlas

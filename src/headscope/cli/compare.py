@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions
+from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.task_options import TaskOptions, refuse_text, task_examples
 from headscope.cli.terminal_output import ProgressBar, annotate, reading_lines, size_of
 from headscope.cli.typed_command import argument, group, option, run_command
@@ -28,10 +30,13 @@ class _QuickAnalysisOptions(options.AnalysisOptions):
 
 
 class _CompareOptions(options.CorpusRunOptions):
-    base: str = argument()
-    tuned: str = argument()
+    base: options.ModelName = argument()
+    tuned: options.ModelName = argument()
     task: TaskOptions = group("The examples of a task", before="corpus")
     corpus: CorpusOptions = group("Or any text")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "compare-{base}-{tuned}"
+    )
     asked: _QuickAnalysisOptions = group("What to compute")
     padded_to: int | None = option(
         "Also compare maps padded to so many tokens; Kovaleva et al.: 200.",
@@ -56,9 +61,9 @@ def compare_command(given: _CompareOptions) -> None:
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
     # Everything that can be wrong with the request is found before a model is loaded.
-    texts, data = _asked(given)
-    settings = options.run_settings(given)
+    settings = run_settings(given)
     options.check_run_folder(given.output)
+    texts, data = _asked(given)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
     from headscope.experiments.comparison.paired_inputs import TaskCorpus
@@ -95,7 +100,7 @@ def _asked(given: _CompareOptions) -> tuple[Corpus | None, TaskData | None]:
             "FOLDER), or one or more of --text, --treebank, --coref, --segments FILE, --frames "
             "DIR, --demo"
         )
-    return options.read_corpus(given.corpus, limit=given.limit), None
+    return asked_corpus(given), None
 
 
 def _summary(run: Run) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headscope.cli.options import ModelOptions, Natural, Positive
 from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
 from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.core.head_names import first
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class _FinetuneOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     output: Path = options.output_option(
-        "Folder of the checkpoint; a killed training goes on.", metavar="CKPT", heading="The result"
-    )
+        "Folder of the checkpoint; a killed training goes on.", "{model}-{task}",
+        metavar="CKPT", heading="The result",
+    )  # fmt: skip
     quiet: bool = flag("No progress bar.")
     as_json: bool = options.json_flag("The record on stdout.")
     task: TaskDataOptions = group("The task")
@@ -54,15 +56,15 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
+    train, dev = _both(given)
     from headscope.experiments.finetune.finetune import finetune
     from headscope.tasks.task_model import load_for_task
 
-    train, dev = _both(given)
     start = load_for_task(
         given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
         **asdict(given.loading),
     )  # fmt: skip
-    with ProgressBar(quiet=given.quiet, unit="step") as bar:
+    with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
         record = finetune(
             start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
             rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
@@ -104,8 +106,9 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     steepest = max(moved, key=lambda row: row["gradient_norm"], default=None)
     if most and steepest:
         yield (
-            f"layer {most['layer'] + 1} changed most (by {100 * most['relative_change']:.2f} % of "
-            f"its weights' norm); layer {steepest['layer'] + 1} had the largest gradients"
+            f"layer {most['layer'] + first()} changed most (by "
+            f"{100 * most['relative_change']:.2f} % of its weights' norm); layer "
+            f"{steepest['layer'] + first()} had the largest gradients"
         )
 
 

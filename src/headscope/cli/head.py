@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headscope.cli.options import head_named, json_flag
+from headscope.cli.options import json_flag
 from headscope.cli.terminal_output import tell
 from headscope.cli.typed_command import Options, argument, option, typed_command
+from headscope.core.head_names import head_named, in_both
 
 if TYPE_CHECKING:
     from headscope.heads.head_card import HeadCard
@@ -29,7 +30,8 @@ class _HeadOptions(Options):
 def head_command(given: _HeadOptions) -> None:
     """Tell what head HEAD of the run folder RUN is, and all that is known of it.
 
-    HEAD counts from 1, as papers do: L8H10, L8·H10 or 8-10 is head 10 of layer 8.
+    HEAD counts from 1, as papers do: L8H10, L8·H10 or 8-10 is head 10 of layer 8. With a dot it
+    counts from 0, as TransformerLens does: 7.9 is the same head.
 
     \b
     headscope head atlas-demo L3H9
@@ -45,6 +47,7 @@ def head_command(given: _HeadOptions) -> None:
 
 
 def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
+    from headscope.core.results import layer_number
     from headscope.heads.head_card import card_json, card_text, head_card
 
     card = head_card(run.tree, layer, place)
@@ -54,7 +57,8 @@ def _tell(run: Run, layer: int, place: int, given: _HeadOptions) -> None:
         told = {"run": str(given.run), **card_json(run.tree, card), **files}
         tell((), told, ensure_ascii=False, allow_nan=False)
     elif written:
-        tell(f"{kind}: {path}" for kind, path in written.items())
+        named = in_both(layer_number(card.layer), card.head)
+        tell([f"head: {named}", *(f"{kind}: {path}" for kind, path in written.items())])
     else:
         tell([card_text(run.tree, card)])
 

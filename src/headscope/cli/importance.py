@@ -28,7 +28,7 @@ class _MaskedIntervalOptions(IntervalOptions):
 
 
 class _ImportanceOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     task: TaskOptions = group("The examples of a task")
     corpus: CorpusOptions = group("Or any text")
     methods: str | None = option(
@@ -47,7 +47,9 @@ class _ImportanceOptions(Options):
     lengths: options.LengthOptions = group("Lengths")
     chance: _MaskedIntervalOptions = group("How sure")
     loading: options.ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "importance-{model}", metavar="RUN"
+    )
     batch_tokens: Positive = option(
         "Tokens of a forward pass at most, copies of an input included.", 2048
     )
@@ -87,7 +89,7 @@ def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[R
     texts = options.read_corpus(given.corpus, limit=given.limit)
     notes = annotate(texts, quiet=given.how.quiet)
     model = load_language_model(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="inputs") as progress:
         execution = options.execution_of(progress, given.how)
         run = importance_to_text(
             model, texts, output=given.output, settings=settings, execution=execution
@@ -113,13 +115,13 @@ def _of_task(
             ablation.AblationSettings, given, given.chance,
             replacement=given.ablate, max_length=given.lengths.max_length or 128,
         )  # fmt: skip
-        with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+        with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
             against = ablation.ablate(
                 model, data, output=output, settings=settings_of_ablation,
                 execution=options.execution_of(progress, given.how),
             )  # fmt: skip
         notes.append(f"ablation: {output}")
-    with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = importance(
             model, data, output=given.output, settings=settings, ablation=against,
             execution=options.execution_of(progress, given.how),
@@ -168,8 +170,8 @@ def _lines(run: Run) -> Iterator[str]:
         if gradients.attrs.get(name):
             yield f"{gradients.attrs[name]} passages {words}"
     yield from importance_findings(run.tree)
-    values = importance["head_importance"].transpose("method", "layer", "head").values
-    for method, of_heads in zip(importance["method"].values, values, strict=True):
+    values = importance["head_importance"].transpose("variant", "layer", "head").values
+    for method, of_heads in zip(importance["variant"].values, values, strict=True):
         most = np.argsort(-of_heads.ravel(), kind="stable")[:NAMED]
         yield f"  {method}: {', '.join(head_name(int(at), values.shape[-1]) for at in most)}"
     if note := importance.attrs.get("ablation_note"):
@@ -178,10 +180,10 @@ def _lines(run: Run) -> Iterator[str]:
 
 def _summary(run: Run) -> Mapping[str, Any]:
     importance, gradients, rho = run["importance"], run["gradients"], {}
-    methods = [str(name) for name in importance["method"].values]
+    methods = [str(name) for name in importance["variant"].values]
     if "rho" in importance:
         for name in methods:
-            one = importance.sel({"method": name, "effect": "loss"})
+            one = importance.sel({"variant": name, "effect": "loss"})
             rho[name] = [float(one[f"rho{end}"]) for end in ("", "_ci_low", "_ci_high")]
     told = {"loss_name": gradients.attrs["loss_name"], "loss": float(gradients["loss"])}
     return {**told, "methods": methods, "rho": rho}

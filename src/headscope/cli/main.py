@@ -13,6 +13,8 @@ import click
 
 from headscope import __version__
 from headscope.cli.terminal_output import complain, prepare
+from headscope.cli.typed_command import SuggestingGroup
+from headscope.core.head_names import counting_from
 from headscope.errors import HeadscopeError
 
 # What each does; the module of its name is imported when it runs or is asked for help
@@ -38,7 +40,7 @@ COMMANDS = {
 LOOK_FOR_GARBAGE = (200_000, 20, 50)
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports a command's module only when that command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -62,8 +64,14 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="headscope")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def group(debug: bool) -> None:  # main reads --debug itself: it must know before anything fails
+@click.option(
+    "--zero-based", is_flag=True, help="Count layers and heads from 0: names, pages, all."
+)
+@click.pass_context
+def group(ctx: click.Context, debug: bool, zero_based: bool) -> None:
     """Tell what every attention head of a transformer does."""
+    if zero_based:  # main reads --debug itself: it must know before anything fails
+        ctx.with_resource(counting_from(0))
 
 
 def main() -> None:
@@ -72,9 +80,10 @@ def main() -> None:
     gc.set_threshold(*LOOK_FOR_GARBAGE)
     # A scheduler's or a system's request to end is answered as Ctrl-C is: with what is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    debug = "--debug" in sys.argv[1:]
-    if debug:  # wherever it stands
-        sys.argv = [sys.argv[0], "--debug", *(a for a in sys.argv[1:] if a != "--debug")]
+    name, *given = sys.argv
+    debug, everywhere = "--debug" in given, ("--debug", "--zero-based")  # wherever they stand
+    sys.argv = [name, *(a for a in everywhere if a in given)]
+    sys.argv += [a for a in given if a not in everywhere]
     try:
         code = group(prog_name="headscope", standalone_mode=False)
     except click.ClickException as error:

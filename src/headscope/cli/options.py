@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import click
 
-from headscope.cli.terminal_output import ProgressBar, tell
+from headscope.cli.terminal_output import ProgressBar, complain, tell
 from headscope.cli.typed_command import Options, flag, group, option, several
+from headscope.core.head_names import options as naming
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.atlas import Execution
-    from headscope.run.settings import Settings
     from headscope.run.store import Run
 
 Kind = TypeVar("Kind")
+
+
+class _ModelName(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
+    name = "model"
+
+    def convert(self, value: str, *_: object) -> str:
+        """The name; raises ModelError for one that can be no model, before torch is imported."""
+        from headscope.model.request import refuse_place
+
+        refuse_place(value)
+        return value
+
+
+ModelName = Annotated[str, _ModelName()]
 Natural = Annotated[int, click.IntRange(0)]
 Positive = Annotated[int, click.IntRange(1)]
-_HEAD = re.compile(r"[Ll]([0-9]{1,4})\W?[Hh]([0-9]{1,4})|([0-9]{1,4})-([0-9]{1,4})")
 CORPORA = ("demo", "text", "treebank", "coref", "frames", "segments")
 
 
@@ -37,9 +49,21 @@ def control_option(what: str, **place: Any) -> Any:
     )  # fmt: skip
 
 
-def output_option(text: str, *, metavar: str | None = None, heading: str = "How to run") -> Any:
-    """The field of `-o`, `--output`, which is required."""
-    return option(text, names="-o --output", required=True, heading=heading, metavar=metavar)
+def output_option(
+    text: str, usual: str, *, metavar: str | None = None, heading: str = "How to run"
+) -> Any:
+    """The field of `-o`, `--output`; `usual` makes its default of other fields: atlas-{model}."""
+    return option(text, names="-o --output", usual=usual, heading=heading, metavar=metavar)
+
+
+def check_parent(*files: Path | None) -> None:
+    """Raise InputError for a file in a folder that does not exist: it may be mistyped."""
+    for file in files:
+        if file is not None and not file.parent.is_dir():
+            raise InputError(
+                f"there is no folder {file.parent} for {file.name}; make it first, or choose "
+                "another place"
+            )
 
 
 def json_flag(text: str = "A machine-readable summary on stdout.") -> Any:
@@ -90,6 +114,12 @@ class ModelOptions(Options):
     )
     revision: str | None = option("Branch, tag or commit of a hub model.")
     trust_remote_code: bool = flag("Let the model's repository run its own code on this machine.")
+
+    def __post_init__(self) -> None:
+        """Raise ModelError for a device that cannot be here, before torch is imported."""
+        from headscope.model.request import refuse_device
+
+        refuse_device(self.device)
 
 
 class AnalysisOptions(Options):
@@ -154,6 +184,7 @@ class RunOptions(LinearsOption):
     """What every command that fills a run folder is asked."""
 
     overwrite: bool = flag("Replace a run with other settings in the folder.")
+    keep_shards: bool = flag("Leave the shards of a finished run beside its results.")
     no_report: bool = flag("Results only; `headscope report` makes the rest.")
     quiet: bool = flag("No progress bar.")
     as_json: bool = json_flag()
@@ -173,7 +204,7 @@ class CorpusRunOptions(Options):
     chance: ChanceOptions = group()
     lengths: LengthOptions = group("Lengths")
     loading: ModelOptions = group("The model")
-    output: Path = output_option("Run folder; re-running resumes.")
+    output: Path = output_option("Run folder; re-running resumes.", "atlas-{model}")
     batches: BatchOptions = group()
     how: RunOptions = group()
 
@@ -198,18 +229,6 @@ def comma_separated(text: str | None) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, (text or "").split(","))))
 
 
-def head_named(name: str) -> tuple[int, int]:
-    """`L8H10`, `L8·H10` or `8-10` as (7, 9); raises InputError for anything else."""
-    match = _HEAD.fullmatch(name.strip())
-    layer, head = (int(part) for part in match.groups() if part is not None) if match else (0, 0)
-    if not (layer and head):
-        raise InputError(
-            f"found the head {name!r}; wanted layer and head from 1, as papers count: L8H10, "
-            "L8·H10 or 8-10"
-        )
-    return layer - 1, head - 1
-
-
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
     """The corpus that the options name; nothing is annotated yet.
 
@@ -229,6 +248,8 @@ def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:
             f"found --annotate {given.annotate} and no plain text; wanted --text FILE or "
             "--segments FILE beside it"
         )
+    if given.demo and len(given.named) > 1:
+        complain(f"{' and '.join(given.named)}: all of them are read, as one corpus")
     parts = list(_corpora(given, limit))
     return parts[0] if len(parts) == 1 else Concatenation(parts)
 
@@ -297,70 +318,10 @@ def execution_of(progress: ProgressBar | None, *given: Options) -> Execution:
     return settings_from(Execution, *given, **own)
 
 
-def run_settings(given: CorpusRunOptions) -> Settings:
-    """The settings of a run over a corpus."""
-    from headscope.run.settings import Settings
-
-    names = None if given.asked.analyses is None else comma_separated(given.asked.analyses)
-    return settings_from(
-        Settings, given, given.batches, given.chance, given.lengths,
-        analyses=names, options=analysis_options(given.asked, names),
-    )  # fmt: skip
-
-
-def analysis_options(
-    given: AnalysisOptions, analyses: Sequence[str] | None
-) -> dict[str, dict[str, Any]]:
-    """What --set, --relations, --subtypes and --measure say together: {analysis: {option: value}}.
-
-    analyses  names of those that are run; None for all
-    raises    InputError if two of them contradict each other, or no analysis has the option
-    """
-    from headscope.run.analysis import choose, known_analyses, options_of
-
-    options = parse_options(given.options)
-    known = known_analyses()
-    names = choose(None if analyses is None else tuple(analyses))
-    for name in ("relations", "subtypes", "measure"):
-        value = getattr(given, name)
-        if value is None:
-            continue
-        takers = [analysis for analysis in known if name in options_of(known[analysis])]
-        if not set(takers) & set(names):
-            raise InputError(
-                f"found --{name} {value}, and no analysis that has it is run; add "
-                f"{' or '.join(takers)} to --analyses"
-            )
-        for analysis in filter(takers.__contains__, names):
-            if options.setdefault(analysis, {}).setdefault(name, value) != value:
-                raise InputError(
-                    f"--{name} {value} contradicts --set {analysis}.{name}="
-                    f"{options[analysis][name]}; give one of them"
-                )
-    return options
-
-
-def parse_options(given: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """`--set flow.layers=3` as {"flow": {"layers": 3}}."""
-    options: dict[str, dict[str, Any]] = {}
-    for text in given:
-        place, equals, value = text.partition("=")
-        analysis, dot, name = place.partition(".")
-        if not (equals and dot and analysis and name):
-            raise InputError(f"--set {text!r}; wanted ANALYSIS.OPTION=VALUE")
-        options.setdefault(analysis, {})[name] = _parsed(value)
-    return options
-
-
-def _parsed(text: str) -> Any:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def make_report(run: Run) -> None:
+    """The report, where it is not there; one whose names count from 0 is made in any case."""
+    if naming.zero_based or not run.has_report:
+        run.report()
 
 
 def conclude(
@@ -373,8 +334,8 @@ def conclude(
     """
     from headscope.core.results import naming_layers
 
-    if not (how.no_report or run.has_report):
-        run.report()
+    if not how.no_report:
+        make_report(run)
     report = f"{run.path}/report.html" if run.has_report else None
     with naming_layers(run.tree):
         if how.as_json:

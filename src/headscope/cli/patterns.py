@@ -19,7 +19,15 @@ from headscope.cli import options
 from headscope.cli.options import CorpusOptions, ModelOptions, Natural, Positive
 from headscope.cli.patterns_classifier import apply_command, train_command
 from headscope.cli.terminal_output import annotate, complain, say, tell
-from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.cli.typed_command import (
+    Options,
+    SuggestingGroup,
+    argument,
+    flag,
+    group,
+    option,
+    typed_command,
+)
 from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
@@ -27,7 +35,9 @@ if TYPE_CHECKING:
     from headscope.experiments.map_classifier.annotation_session import Agreement, Drawn, Session
 
 
-@click.group("patterns", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "patterns", cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]}
+)
 def patterns_command() -> None:
     """Tell of which of five classes the map of a head is (Kovaleva et al. 2019).
 
@@ -42,7 +52,7 @@ def patterns_command() -> None:
 class _AnnotateOptions(Options):
     models: tuple[str, ...] = argument(default=(), metavar="[MODEL]...")
     output: Path = options.output_option(
-        "Folder of the session; one that exists is resumed.",
+        "Folder of the session; one that exists is resumed.", "session",
         metavar="SESSION", heading="The session",
     )  # fmt: skip
     annotator: str = option("Name of the person who labels; each has a file.", "a")

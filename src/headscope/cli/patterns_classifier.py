@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 class _TrainOptions(Options):
     output: Path = options.output_option(
-        "Where weights, card and the confusion figure are written.", metavar="FOLDER", heading=""
+        "Where weights, card and the confusion figure are written.",
+        "classifier",
+        metavar="FOLDER",
+        heading="",
     )
     sessions: tuple[Path, ...] = option(
         "Labels of a session of yours, beside the bundled; repeatable.",
@@ -132,7 +135,7 @@ def _lines(scores: Scores) -> Iterator[str]:
 class _ApplyOptions(Options):
     models: tuple[str, ...] = argument(metavar="MODEL...")
     output: Path = options.output_option(
-        "A run folder for each model and file, a table and a figure.",
+        "A run folder for each model and file, a table and a figure.", "classes",
         metavar="FOLDER", heading="The result",
     )  # fmt: skip
     classifier: Path | None = option(

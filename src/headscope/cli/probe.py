@@ -13,11 +13,11 @@ from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Positive, RunOptions
 from headscope.cli.terminal_output import ProgressBar, complain, size_of
 from headscope.cli.typed_command import Options, argument, flag, group, option, run_command, several
+from headscope.core.head_names import first
 from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.experiments.probes.probe_plan import ProbeSettings
-    from headscope.model.model import Model
     from headscope.run.store import Run
 
 
@@ -76,13 +76,15 @@ class _FeatureOptions(Options):
 
 
 class _ProbeOptions(Options):
-    model: str = argument()
+    model: options.ModelName = argument()
     data: _ProbeDataOptions = group("The data")
     training: _TrainingOptions = group("The probes")
     features: _FeatureOptions = group("Features")
     chance: IntervalOptions = group("How sure")
     loading: ModelOptions = group("The model")
-    output: Path = options.output_option("Run folder; re-running resumes.", metavar="RUN")
+    output: Path = options.output_option(
+        "Run folder; re-running resumes.", "probe-{model}", metavar="RUN"
+    )
     batch_tokens: Positive = option("Tokens of a forward pass at most.", 2048)
     how: RunOptions = group()
 
@@ -108,12 +110,12 @@ def probe_command(given: _ProbeOptions) -> None:
     settings = _settings(given)
     settings.run_probes(words=data.words is not None)  # fail before the model is loaded
     model = load(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="sentence") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="sentences") as progress:
         run = probe(
             model, data.train, data.test, dev=data.dev, words=data.words, output=given.output,
             settings=settings,
             place=FeaturePlace(features.features, features.features_limit, features.keep_features),
-            labels=None if atlas is None else _labels(atlas, model),
+            atlas=atlas,
             execution=options.execution_of(progress, given.how),
             tell=lambda text: None if given.how.quiet else complain(text),
         )  # fmt: skip
@@ -123,36 +125,24 @@ def probe_command(given: _ProbeOptions) -> None:
 def _settings(given: _ProbeOptions) -> ProbeSettings:
     from headscope.experiments.probes.probe_plan import ProbeSettings
 
-    layers = _numbers("--structural-layers", given.training.structural_layers)
+    start = first()
+    layers = _numbers("--structural-layers", given.training.structural_layers, start)
     return options.settings_from(
         ProbeSettings, given, given.data, given.training, given.chance,
         probes=options.comma_separated(given.training.probes) or None,
         curve=_numbers("--curve", given.training.curve),
-        structural_layers=tuple(layer - 1 for layer in layers) or None,
+        structural_layers=tuple(layer - start for layer in layers) or None,
     )  # fmt: skip
 
 
-def _numbers(option: str, text: str | None) -> tuple[int, ...]:
-    """`100,300` as (100, 300); raises InputError for what is no number from 1."""
+def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...]:
+    """`100,300` as (100, 300); raises InputError for what is no number from `least`."""
     parts = options.comma_separated(text)
-    if any(not part.isdecimal() or int(part) < 1 for part in parts):
-        raise InputError(f"found {option} {text}; wanted numbers from 1, say {option} 100,300")
-    return tuple(int(part) for part in parts)
-
-
-def _labels(folder: Path, model: Model) -> list[list[str]]:
-    """[layer][head] what an atlas of the same model says; raises InputError for another's."""
-    from headscope.core.head_labels import run_labels
-    from headscope.run.store import open_run
-
-    atlas = open_run(folder)
-    of = atlas.manifest["model"]
-    if of["sha256"] != model.sha256:
+    if any(not part.isdecimal() or int(part) < least for part in parts):
         raise InputError(
-            f"{folder} is an atlas of {of['name']}, and {model.name} has other weights; wanted "
-            "an atlas of the same model"
+            f"found {option} {text}; wanted numbers from {least}, say {option} 100,300"
         )
-    return run_labels(atlas.tree)
+    return tuple(int(part) for part in parts)
 
 
 def _lines(run: Run) -> Iterator[str]:

@@ -37,7 +37,7 @@ class _ReproduceOptions(Options):
     )
     loading: ModelOptions = group()
     output: Path = options.output_option(
-        "Folder for the page and the runs; re-running resumes.", metavar="OUT"
+        "Folder for the page and the runs; re-running resumes.", "{paper}", metavar="OUT"
     )
     seed: Natural = option("Seed of all random draws.", 0)
     control: str = options.control_option("the lines")

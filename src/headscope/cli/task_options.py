@@ -58,27 +58,11 @@ def asked_task(
     revision    of the checkpoint
     raises      InputError for --labels or --regression with a task of GLUE, or both
     """
-    from headscope.tasks.task import find_task, known_task, own_task
+    from headscope.tasks.task_request import TaskRequest, task_named
 
-    name, labels, regression = str(given.task), given.labels, given.regression
-    if known_task(name) is not None:
-        if labels or regression:
-            raise InputError(
-                f"{name} is a task of GLUE, whose labels are known; leave out --labels and "
-                "--regression, or give the task a name of your own"
-            )
-        return find_task(name)
-    if labels and regression:
-        raise InputError("found --labels and --regression; a task has classes or numbers")
-    if regression:
-        return own_task(name, None)
-    if labels:
-        return own_task(name, [label.strip() for label in labels.split(",")])
-    if checkpoint is not None:
-        from headscope.tasks.task_model import task_of
-
-        return task_of(checkpoint, name, revision=revision)
-    return name
+    labels = None if not given.labels else given.labels.split(",")
+    request = TaskRequest(labels=labels, regression=given.regression)
+    return task_named(str(given.task), request, checkpoint, revision=revision)
 
 
 def task_examples(

@@ -9,8 +9,10 @@ is such a class is a group of options. Help shows the fields in their order; a h
 field and for those after it. The command is handed one value of the class.
 """
 
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -18,9 +20,16 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import click
 
-from headscope.errors import InputError, RunStopped
+from headscope.core.progress import Phases, begin, showing
+from headscope.errors import InputError, RunStopped, did_you_mean
 
-OTHER = "Other options"
+FIRST, OTHER = "Most used", "Other options"
+# Which stand first in a help of many options, as many as MOST_FIRST.
+USUAL = (
+    "task", "data", "demo", "text", "treebank", "coref", "annotate", "train", "test", "epochs",
+    "atlas", "versus_text", "heads", "svg", "output", "analyses", "limit", "overwrite", "device",
+)  # fmt: skip
+MOST_FIRST, MANY = 10, 15
 MOST = 2**63 - 1  # what random generators and files of results take
 FILE = click.Path(path_type=Path)
 
@@ -33,6 +42,7 @@ def option(
     required: bool = False,
     heading: str = "",
     before: str = "",
+    usual: str = "",
     **settings: Any,
 ) -> Any:
     """A field that is an option of the command line.
@@ -41,10 +51,13 @@ def option(
     names     as they are typed, say "-o --output"; by default the field's name
     heading   of the help page, from this field on
     before    the inherited field before which it stands in the help; by default it is the last
+    usual     of a path: what it is by default, made of other fields and printed: atlas-{model}
     settings  for click.Option: metavar, type, show_default
     """
     settings |= {"help": text, "param_decls": names.split()}
-    metadata = {"settings": settings, "heading": heading, "before": before}
+    if usual:
+        settings["show_default"] = re.sub(r"\{(\w+)\}", lambda field: field[1].upper(), usual)
+    metadata = {"settings": settings, "heading": heading, "before": before, "usual": usual}
     return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
@@ -98,7 +111,8 @@ def typed_command(
 
         def callback(**values: Any) -> None:
             _check_size(values)
-            given = _value(kind, values)
+            given = _value(kind, values | _usual_places(kind, values))
+            click.get_current_context().with_resource(_progress(given))
             if stopped is None:
                 function(given)
                 return
@@ -122,6 +136,16 @@ def typed_command(
     return made
 
 
+@contextmanager
+def _progress(given: Options) -> Iterator[None]:
+    """What is told of phases is shown, unless --quiet; one that can be quiet begins to load."""
+    quiet = getattr(given, "quiet", getattr(getattr(given, "how", None), "quiet", None))
+    with showing(None if quiet else Phases()):
+        if quiet is False:
+            begin("load")
+        yield
+
+
 def _check_size(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, int) and abs(value) > MOST:
@@ -129,7 +153,38 @@ def _check_size(values: Mapping[str, Any]) -> None:
             raise InputError(f"{option} is {str(value)[:20]}…; wanted a whole number below 2**63")
 
 
+def _usual_places(kind: type[Options], values: Mapping[str, Any]) -> dict[str, Path]:
+    """The paths that were not given and have a default made of other fields; each is printed."""
+    last = {
+        name: Path(value).absolute().name
+        for name, value in values.items()
+        if isinstance(value, str)
+    }
+    places = {
+        each.name: Path(each.metadata["usual"].format_map(last))
+        for each in fields(kind)
+        if each.metadata.get("usual") and values[each.name] is None
+    }
+    for name, place in places.items():
+        click.echo(f"headscope: --{name} {place}", err=True)
+    return places
+
+
 run_command = partial(typed_command, stopped="the same command goes on from what is finished")
+
+
+class SuggestingGroup(click.Group):
+    """A group of commands that says which one may have been meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; UsageError for none of them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(error.message.rstrip(".") + meant, ctx) from error
 
 
 class TypedCommand(click.Command):
@@ -146,11 +201,15 @@ class TypedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options, heading by heading."""
         other = OTHER if self.headings else "Options"
-        rows: dict[str, list[tuple[str, str]]] = {}
+        names = [str(p.name) for p in self.params if isinstance(p, click.Option)]
+        first = [name for name in USUAL if name in names][:MOST_FIRST]
+        first = first if len(names) > MANY else []
+        rows: dict[str, list[tuple[str, str]]] = {FIRST: []} if first else {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record, name = parameter.get_help_record(ctx), str(parameter.name)
             if isinstance(parameter, click.Option) and record is not None:
-                rows.setdefault(self.headings.get(str(parameter.name), other), []).append(record)
+                heading = FIRST if name in first else self.headings.get(name, other)
+                rows.setdefault(heading, []).append(record)
         for heading, records in rows.items():
             with formatter.section(heading):
                 formatter.write_dl(records)

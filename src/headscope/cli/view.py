@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from headscope.cli.options import ModelOptions, Positive, comma_separated, head_named, json_flag
-from headscope.cli.terminal_output import tell
+from headscope.cli.options import (
+    ModelName,
+    ModelOptions,
+    Positive,
+    check_parent,
+    comma_separated,
+    json_flag,
+)
+from headscope.cli.terminal_output import heads_given, tell
 from headscope.cli.typed_command import Options, argument, group, option, typed_command
 from headscope.errors import InputError
 
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _ViewOptions(Options):
-    model: str = argument()
+    model: ModelName = argument()
     text: str = argument()
     text_b: str | None = argument(default=None)
     output: Path | None = option("The page; without it, a browser opens one.", names="-o --output")
@@ -35,6 +42,10 @@ class _ViewOptions(Options):
         "page small.",
         default="auto",
     )
+    opened: str | None = option(
+        "The head that the page opens with: L3H9, 3-9, or from 0 2.8; all heads by default.",
+        names="--open", metavar="HEAD",
+    )  # fmt: skip
     flow: str | None = option(
         "Show what layers take from the input, by rollout, globenc, alti, "
         "weighted_norm_residual, value_zeroing, max_flow; comma-separated.",
@@ -43,7 +54,7 @@ class _ViewOptions(Options):
     svg: Path | None = option("A figure of --heads, vector text.")
     png: Path | None = option("The same at 300 dpi.")
     heads: str | None = option(
-        "Heads of the figure, as layer-head from 1: 3-9,5-1; by default the plainest."
+        "Heads of the figure: 3-9,5-1, or from 0 2.8,4.0; by default the plainest."
     )
     picture: Literal["lines", "matrix", "neurons"] = option(
         "What the figure shows; matrix and neurons show one head.", "lines"
@@ -73,9 +84,12 @@ def view_command(given: _ViewOptions) -> None:
     """
     if not given.text.strip():
         raise click.UsageError("found an empty TEXT; wanted something to read")
-    chosen = _heads("--heads", given.heads)
+    check_parent(given.output, given.svg, given.png)
+    chosen = heads_given("--heads", *comma_separated(given.heads))
     named = given.detail not in ("auto", "all", "none")
-    detail = _heads("--detail", given.detail) if named else given.detail
+    heads = comma_separated(given.detail) if named else ()
+    detail = heads_given("--detail", *heads) or given.detail
+    opened = None if given.opened is None else heads_given("--open", given.opened)[0]
     window = _window(given.window)
     from headscope.analyses.flow.methods import check_methods
 
@@ -89,7 +103,7 @@ def view_command(given: _ViewOptions) -> None:
     shown = view(
         load(given.model, **loading), given.text, given.text_b, atlas=given.atlas, window=window,
         detail=detail, versus_model=load(other, **loading) if other else None,
-        versus_text=given.versus_text, flow=flow,
+        versus_text=given.versus_text, flow=flow, head=opened,
     )  # fmt: skip
     _draw(shown, chosen, given)  # first: what cannot be drawn leaves no page behind
     path = shown.save(given.output or Path(tempfile.mkdtemp(prefix="headscope-"), "view.html"))
@@ -113,15 +127,6 @@ def _draw(shown: View, heads: Sequence[tuple[int, int]], given: _ViewOptions) ->
     )
     for file in files:
         save_picture(figure, file)
-
-
-def _heads(option: str, given: str | None) -> list[tuple[int, int]]:
-    """`3-9,5-1` as [(2, 8), (4, 0)]; raises InputError for anything else."""
-    try:
-        return [head_named(name) for name in comma_separated(given)]
-    except InputError:
-        wanted = "wanted layer-head from 1, say 3-9,5-1"
-        raise InputError(f"{option} {given!r}; {wanted}") from None
 
 
 def _window(given: str | None) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import click
 
 from headscope.cli import options
 from headscope.cli.options import ModelOptions
+from headscope.cli.run_request import asked_corpus, run_settings
 from headscope.cli.terminal_output import ProgressBar, annotate, complain, tell
 from headscope.cli.typed_command import argument, group, option, run_command
 
@@ -27,7 +28,7 @@ class _ZooOptions(options.CorpusRunOptions):
     asked: _ClaimAnalysisOptions = group("What to compute")
     control: str = options.control_option("the claims", before="chance")
     loading: ModelOptions = group("The models")
-    output: Path = options.output_option("Folder; re-running resumes.")
+    output: Path = options.output_option("Folder; re-running resumes.", "zoo")
 
 
 @run_command("zoo", _ZooOptions)
@@ -44,12 +45,12 @@ def zoo_command(given: _ZooOptions) -> None:
     from headscope.papers.zoo.listed_models import listed_models
 
     listed_models(given.models)
-    corpus = options.read_corpus(given.corpus, limit=given.limit)
-    settings = options.run_settings(given)
+    settings = run_settings(given)
+    corpus = asked_corpus(given)
+    options.check_run_folder(given.output)
     from headscope.papers.zoo.outcome import as_json
     from headscope.papers.zoo.run_zoo import zoo
 
-    options.check_run_folder(given.output)
     for note in annotate(corpus, quiet=given.how.quiet):
         complain(note)
 

@@ -6,6 +6,14 @@ The effect is how far the head lies above an ordinary one, as a share of how far
 
 Without an interval the value itself stands in for its lower end: such a claim may be the one that
 comes closest to a label, and is never a label.
+
+How telling a label is, is another number: its surprise, in bits,
+
+    surprise = log2(heads / heads with a label of its kind) + D(lower end ‖ reference)
+
+where D is the relative entropy of the two shares (Kullback and Leibler 1951), and the reference is
+here the largest head of the control where that lies above the claim's own. What most heads do, or
+heads without training, surprises nobody.
 """
 
 import math
@@ -14,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, surely
@@ -36,11 +45,12 @@ class Claim:
     reference  on the same scale: what is ordinary, a baseline, or chance
     n          documents behind it
     analysis   the group that holds the number
-    about      the relation, of a claim about one; the tokens, of a claim about a sink
+    about      of a claim about one: the relation, the kind of mention, the tokens of a sink
     replaces   kind of claim about the same head that this one says better
     brief      for where there is little room, instead of the name
     counted    whether its number is added there
     control    largest value of such a claim about a head of the run's control; NaN without any
+    surprise   of a label, in bits; see the module
     """
 
     layer: int
@@ -61,6 +71,7 @@ class Claim:
     brief: str = ""
     counted: bool = True
     control: float = math.nan
+    surprise: float = math.nan
 
     @property
     def departs(self) -> bool:
@@ -71,6 +82,18 @@ class Claim:
     def surely(self) -> float:
         """The lower end of the interval; the value where there is none."""
         return self.low if math.isfinite(self.low) else self.value
+
+    @property
+    def departure(self) -> float:
+        """Bits by which the lower end departs from the reference; 0 where it is not above it.
+
+        A reference is taken to be no nearer to 0 and 1 than LEAST_DEPARTURE.
+        """
+        least = np.fmax(self.reference, self.control)  # fmax knows nothing of NaN
+        least = min(max(float(least), LEAST_DEPARTURE), 1 - LEAST_DEPARTURE)
+        share = min(max(self.surely, least), 1.0)
+        nats = rel_entr(share, least) + rel_entr(1 - share, 1 - least)
+        return float(nats) / math.log(2)
 
     @property
     def row(self) -> dict[str, Any]:

@@ -4,14 +4,14 @@ Terms come from `core.terms` (of attention at large) and from every question (`Q
 """
 
 from headscope.core.question import named, parts
-from headscope.core.terms import TERMS, Term
+from headscope.core.terms import TERMS, Term, head_term
 
 UNITS = {"probability": "share", "nats": "nats", "tokens": "tokens", "1": ""}
 
 
 def terms() -> dict[str, Term]:
     """Word of the data -> its entry: of attention at large, else of the first question with one."""
-    known = dict(TERMS)
+    known = {"head": head_term(), **TERMS}
     for words in parts("terms"):
         known |= {word: term for word, term in words.items() if word not in known}
     return known
@@ -19,8 +19,8 @@ def terms() -> dict[str, Term]:
 
 def name(word: str) -> str:
     """The plain name of a word of the data; the word itself, spaced, where it has no entry."""
-    if word in TERMS:
-        return TERMS[word].name
+    if word in (known := {"head": head_term(), **TERMS}):
+        return known[word].name
     entry = next((words[word] for words in parts("terms") if word in words), None)
     return entry.name if entry is not None else word.replace("_", " ")
 

@@ -89,6 +89,22 @@ def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
     return both.map(lambda part: np.where(shared, part, np.nan))
 
 
+def norm_share(tree: xr.DataTree, category: str) -> Estimate | None:
+    """[layer, head] the share of a category in the norms ‖αf(x)‖ that all categories add.
+
+    returns  None where it was not measured; the ends of the interval are those of the category
+             against the other ends of the rest: never too narrow
+    """
+    norms = group(tree, "norms")
+    if norms is None or category not in norms["category"].values:
+        return None
+    own = estimate(norms, "weighted_norm", category=category)
+    every = estimate(norms, "weighted_norm").map(lambda part: np.nansum(part, -1))
+    low, high = every.low - own.low, every.high - own.high  # of the rest
+    ends = own.low / (own.low + high), own.high / (own.high + low)
+    return Estimate(own.value / every.value, *ends)
+
+
 def ordinary_attention(tree: xr.DataTree, target: str) -> float:
     """The mean share over heads that goes to a target; for `special`, over all heads."""
     kinds = ("cls", "sep") if target == "special" else (target,)

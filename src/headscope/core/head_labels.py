@@ -24,7 +24,7 @@ UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
 IN_VIEWS = 2  # labels of a head where there is little room
 NEARLY_NOTHING = 0.05  # of all heads: chance alone labels as many
-REPEAT = 0.85  # ours: what a label counts after one of its kind is taken
+OF_A_KIND = 2  # ours: rows of a kind before each other kind had one
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class HeadLabels:
 
     @property
     def main(self) -> Claim | None:
-        """The strongest label; where there is none, the claim that comes closest."""
-        return self.labels[0] if self.labels else self.closest
+        """The label of the greatest surprise; where there is none, the claim that comes closest."""
+        return max(self.labels, key=lambda label: label.surprise, default=self.closest)
 
 
 def label_rules() -> dict[str, LabelRule]:
@@ -80,7 +80,15 @@ def head_labels(tree: xr.DataTree) -> dict[tuple[int, int], HeadLabels]:
     }
     for claim in sorted(all_claims(tree), key=rank):
         claims[claim.layer, claim.head].append(claim)
-    return {place: _of_one(about, rules) for place, about in claims.items()}
+    found = {place: _of_one(about, rules) for place, about in claims.items()}
+    having = Counter(kind for one in found.values() for kind in {c.kind for c in one.labels})
+    rarity = {kind: math.log2(layers * heads / number) for kind, number in having.items()}
+    return {
+        place: replace(
+            one, labels=tuple(replace(c, surprise=rarity[c.kind] + c.departure) for c in one.labels)
+        )
+        for place, one in found.items()
+    }
 
 
 def run_labels(tree: xr.DataTree) -> list[list[str]]:
@@ -113,11 +121,10 @@ def untrained_words(tree: xr.DataTree) -> str:
     asked = any(question.claims for question in in_run(tree))
     if not asked or not controls(tree) or unclaimed_words(tree):
         return ""
-    found = head_labels(tree).values()
-    labelled, of = sum(bool(one.labels) for one in found), len(found)
+    labelled, of = _labelled(tree)
     does = "does" if labelled == 1 else "do"
     what = "that no head of a network without training does on a sample of the same inputs"
-    if labelled <= NEARLY_NOTHING * of:
+    if looks_untrained(tree):
         many = labelled or "none"
         return (
             f"This looks like an untrained model: {many} of its {of} heads {does} anything {what}."
@@ -125,24 +132,48 @@ def untrained_words(tree: xr.DataTree) -> str:
     return f"{labelled} of its {of} heads {does} something {what}."
 
 
-def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
-    """The strongest labels of the `count` most telling heads, most telling first; one per head,
-    fewer if fewer are labelled.
+def looks_untrained(tree: xr.DataTree) -> bool:
+    """Whether hardly a head departs from the run's control; False without one."""
+    labelled, of = _labelled(tree)
+    return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
 
-    Heads are taken one after the other, each time the one of largest effect, where each head
-    already taken with the same kind of label makes a further one count 15 % less: the sixth
-    separator sink tells less than the first head that does something else. The list is then ordered
-    by effect alone; ties go to the lower layer, then the lower head.
+
+def _labelled(tree: xr.DataTree) -> tuple[int, int]:
+    heads = head_labels(tree).values()
+    return sum(bool(one.labels) for one in heads), len(heads)
+
+
+def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
+    """The `count` most telling labels, most telling first: of every label the head of which it is
+    most surprising, each head once, by the label that tells most of it; `alike` gives the others.
+
+    Ordered by surprise (see `core.claim`), labels that say least of a head after the rest, and at
+    most OF_A_KIND of a kind before each other kind had one; ties go to the lower layer, then the
+    lower head.
     """
-    strongest = [one.labels[0] for one in head_labels(tree).values() if one.labels]
-    waiting, chosen, taken = sorted(strongest, key=rank), list[Claim](), Counter[str]()
+    rules = label_rules()
+    mains = [one.main for one in head_labels(tree).values() if one.labels and one.main]
+    mains.sort(key=lambda claim: (rules[claim.kind].last, -claim.surprise, *rank(claim)))
+    first = dict[tuple[str, str], Claim]()
+    for claim in mains:
+        first.setdefault((claim.kind, claim.name), claim)
+    waiting, chosen = list(first.values()), list[Claim]()
+    kinds = {claim.kind for claim in waiting}
     while waiting and len(chosen) < count:
-        # max keeps the first of equals.
-        claim = max(waiting, key=lambda claim: claim.effect * REPEAT ** taken[claim.kind])
+        taken = Counter(claim.kind for claim in chosen)
+        whole = taken.keys() == kinds
+        claim = next(one for one in waiting if whole or taken[one.kind] < OF_A_KIND)
         waiting.remove(claim)
         chosen.append(claim)
-        taken[claim.kind] += 1
-    return sorted(chosen, key=rank)
+    return chosen
+
+
+def alike(tree: xr.DataTree, claim: Claim) -> list[Claim]:
+    """The same label of all heads that have it: the claim itself, then the most surprising ones."""
+    labels = [label for one in head_labels(tree).values() for label in one.labels]
+    same = [one for one in labels if (one.kind, one.name) == (claim.kind, claim.name)]
+    own = claim.layer, claim.head
+    return sorted(same, key=lambda one: ((one.layer, one.head) != own, -one.surprise, *rank(one)))
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:

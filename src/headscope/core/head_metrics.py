@@ -71,7 +71,7 @@ def chosen_keys(known: Collection[str], place: str) -> list[str]:
     """Of the keys of numbers per head those that questions show in a place, in their order."""
     chosen = []
     for question in questions():
-        for key in question.shown.get(place, ()):
+        for key in question.part("shown", {}).get(place, ()):
             names = [f"{question.name}.{one}" for one in key.split("|")]
             chosen += [name for name in names if name in known][:1]
     return chosen
@@ -82,7 +82,7 @@ def first_metrics(metrics: Sequence[HeadMetric]) -> list[HeadMetric]:
     starts = tuple(
         f"{question.name}.{key.rstrip('*')}"
         for question in questions()
-        for key in question.shown.get("first", ())
+        for key in question.part("shown", {}).get("first", ())
     )
     return [metric for metric in metrics if metric.key.startswith(starts)]
 

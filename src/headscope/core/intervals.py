@@ -24,7 +24,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
 
 from headscope.core.accumulators import Float64, correlation, generator, ratio
 
@@ -220,6 +219,8 @@ def _effective(sizes: Float64) -> tuple[Float64, Float64]:
 
 def _student(error: Float64, freedom: Float64) -> Float64:
     """Half of Student's interval; NaN where nothing moves."""
+    from scipy.special import stdtrit  # not for who reads arguments only
+
     return np.where(error > 0, -stdtrit(freedom, TAIL) * error, np.nan)
 
 
@@ -256,6 +257,8 @@ def _on_scale(
 
 def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:
     """As many questions as would have this half of an interval, at most `asked`."""
+    from scipy.special import stdtrit
+
     worth = ratio(share * (1 - share) * stdtrit(np.maximum(asked - 1, 1), TAIL) ** 2, half**2)
     return np.where(np.isfinite(worth), np.minimum(worth, asked), asked)
 
@@ -263,6 +266,8 @@ def _worth(share: Float64, half: Float64, asked: Float64) -> Float64:
 def _jeffreys(share: Float64, questions: Float64, tail: float) -> Float64:
     """One end of Jeffreys's interval of a share; 0 or 1 where the share is."""
     right, wrong = (np.maximum(part * questions, 0) + 0.5 for part in (share, 1 - share))
+    from scipy.special import betaincinv
+
     end = betaincinv(right, wrong, tail)
     return np.where(share <= 0 if tail < 0.5 else share >= 1, share, end)
 

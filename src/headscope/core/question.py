@@ -7,24 +7,60 @@ Each part is given as it is, or as `module:attribute` below `package`. The secon
 nothing until the part is used, so that a report needs no torch and a list of names nothing at all.
 """
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import xarray as xr
-
-from headscope.core.claim import LabelRule
 from headscope.core.terms import Term
 from headscope.errors import HeadscopeError, InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUP = "headscope.analyses"
 OURS = "headscope"
 LAST = 1000.0  # the place of a question that names none
 _FIGURE_PARTS = ("name", "title", "needs", "panels", "caption")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a question's measure.
+
+    one_of       the values that are allowed; none: `check_value` decides
+    check_value  (name, value) -> raises ValueError or InputError for one that is not allowed
+    deep         whether only the measure itself can tell
+    """
+
+    default: Any
+    one_of: Collection[Any] = ()
+    check_value: Callable[[str, Any], object] | None = None
+    deep: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raises ValueError, or InputError, for a value that is not allowed."""
+        if self.one_of and value not in self.one_of:
+            raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(self.one_of)}")
+        if self.check_value is not None:
+            self.check_value(name, value)
+
+
+def some(name: str, value: float) -> None:
+    """Of an option that counts something: raises ValueError for less than one."""
+    if value < 1:
+        raise ValueError(f"{name} is {value!r}; wanted 1 or more")
+
+
+def some_left(name: str, share: float) -> None:
+    """Of a share that is mixed in: raises ValueError unless it leaves some of the rest."""
+    if not 0 <= share < 1:
+        raise ValueError(f"{name} is {share!r}; wanted 0 ≤ {name} < 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +72,8 @@ class Question:
     title     heading of its numbers in menus and on a head's card; the name by default
     place     its order among all questions, on every page and in every list
     measure   its class, an `Analysis`; None where a command of its own makes the results
+    summary, source, needs, options  what the class else says of itself, for who does not import it;
+              where `needs` is None, the class says it
     figures   pictures (`draw.panel.Picture`), in their order
     section   what the report's page says of it: one or several `page.sections.SectionPlan`
     terms     word of the data -> `Term`, for glossary, menus and figures
@@ -67,6 +105,10 @@ class Question:
     title: str = ""
     place: float = LAST
     measure: Any = None
+    summary: str = ""
+    source: str = ""
+    needs: frozenset[str] | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
     figures: Any = ()
     section: Any = ()
     terms: Any = None
@@ -81,7 +123,7 @@ class Question:
     card: Any = None
     looks: Any = None
     metrics: Any = None
-    shown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    shown: Any = None
     opening: Any = None
     compared: str = ""
     withheld: tuple[str, ...] = ()
@@ -96,8 +138,7 @@ class Question:
         value = getattr(self, kind)
         if not isinstance(value, str):
             return otherwise if value is None else value
-        module, _, attribute = value.partition(":")
-        place = f"{self.package}.{module}" if self.package else module
+        attribute, place = value.partition(":")[2], self.place_of(kind)
         try:
             return getattr(import_module(place), attribute)
         except (ModuleNotFoundError, AttributeError) as error:
@@ -105,6 +146,14 @@ class Question:
                 f"question {self.name!r} names {kind} {value!r}, and {place} has no {attribute!r} "
                 f"({error}); name it as module:attribute below its package"
             ) from error
+
+    def place_of(self, kind: str) -> str:
+        """The module that holds a part; nothing is imported."""
+        value = getattr(self, kind)
+        if not isinstance(value, str):
+            return str(getattr(value, "__module__", ""))
+        module = value.partition(":")[0]
+        return f"{self.package}.{module}" if self.package else module
 
     @property
     def sections(self) -> tuple[Any, ...]:
@@ -122,6 +171,8 @@ def check_question(question: Question) -> None:
         if missing := [part for part in _FIGURE_PARTS if getattr(figure, part, None) in (None, "")]:
             name = getattr(figure, "name", figure)
             raise InputError(f"{who}: its figure {name!r} has no {' and no '.join(missing)}")
+    from headscope.core.claim import LabelRule
+
     terms, rules = question.part("terms", {}), question.part("rules", {})
     for word, term in terms.items():
         if not isinstance(term, Term):

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.errors import InputError
 
@@ -167,15 +168,15 @@ def layer_place(number: int, numbers: Sequence[int]) -> int:
     """
     if numbers and number not in numbers:
         raise InputError(
-            f"layer {number + 1} has no attention; wanted one of the layers "
-            f"{', '.join(str(one + 1) for one in numbers)}"
+            f"layer {number + first()} has no attention; wanted one of the layers "
+            f"{', '.join(str(one + first()) for one in numbers)}"
         )
     return numbers.index(number) if numbers else number
 
 
 def layer_name(layer: int) -> str:
-    """What papers call a layer, from its 0-based place among those that attend: from 1."""
-    return str(layer_number(layer) + 1)
+    """What a layer is called in print, by its 0-based place among those that attend."""
+    return str(layer_number(layer) + first())
 
 
 def own_layers(dataset: xr.Dataset, numbers: Sequence[int]) -> xr.Dataset:
@@ -201,7 +202,10 @@ def best_places(dataset: xr.Dataset) -> Floats:
 
 
 def head_name(unit: int, heads: int) -> str:
-    """How papers name a head: 1-based, `L8·H10`; `unit` is layer · heads + head, 0-based."""
+    """How papers name a head: `L8·H10`; `unit` is layer · heads + head, 0-based.
+
+    Layers and heads are counted as `head_names.options` say, from 1 by default.
+    """
     return place_name(*divmod(unit, heads))
 
 
@@ -212,12 +216,12 @@ def json_number(value: float) -> float | None:
 
 def place_name(layer: int, head: int) -> str:
     """A head from its 0-based layer and place in it, as papers name it: `L8·H10`."""
-    return f"L{layer_name(layer)}·H{head + 1}"
+    return own_name(layer_number(layer), head)
 
 
 def own_name(layer: int, head: int) -> str:
     """The same from the model's own number of the layer, from 0, as data and tables have it."""
-    return f"L{layer + 1}·H{head + 1}"
+    return f"L{layer + first()}·H{head + first()}"
 
 
 def largest_first(values: Floats) -> list[tuple[int, int]]:
@@ -250,6 +254,7 @@ def title_name(model: str) -> str:
 
 
 DRAWS, SIZES = "_draws", "_sizes"
+SEL = {"indexers", "method", "tolerance", "drop"}
 _KEEP: ContextVar[bool] = ContextVar("headscope_keeps_draws", default=False)
 
 
@@ -294,7 +299,12 @@ def draws_kept() -> bool:
 def labelled(
     variables: Mapping[str, Variable], *, coords: Mapping[str, Sequence[Any]] | None = None
 ) -> xr.Dataset:
-    """A Dataset of variables; dims without a given coordinate are numbered from 0."""
+    """A Dataset of variables; dims without a given coordinate are numbered from 0.
+
+    raises  ValueError for an axis named as an argument of xarray's `sel`, which would swallow it
+    """
+    if taken := {dim for v in variables.values() for dim in v.dims} & SEL:
+        raise ValueError(f"found the axis {min(taken)!r}, an argument of xarray's sel; rename it")
     arrays: dict[str, xr.DataArray] = {}
     for name, v in variables.items():
         attrs = {"long_name": v.long_name, "units": v.units, "source": v.source}

@@ -5,6 +5,8 @@ SOURCES  the short citation → the full reference
 
 from dataclasses import dataclass
 
+from headscope.core.head_names import counted_words, first
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -107,10 +109,18 @@ SOURCES = {
         "Classification 2.", "https://doi.org/10.1007/BF01908075"),
 }  # fmt: skip
 
+
+def head_term() -> Term:
+    """The entry of the word head, whose example is counted as names are."""
+    layer, head = 7 + first(), 9 + first()
+    return Term(
+        "head", f"One of the parallel attention units of a layer; L{layer}·H{head} is head {head} "
+        f"of layer {layer}, both counted {counted_words()} (data files count from 0).", CLARK,
+    )  # fmt: skip
+
+
 # What every result speaks of; each question explains its own words beside itself.
 TERMS = {
-    "head": Term("head", "One of the parallel attention units of a layer; L8·H10 is head 10 of "
-        "layer 8, both counted from 1 as papers do (data files count from 0).", CLARK),
     "attention": Term("attention", "The share of a token’s attention that goes to another token: "
         "the weight α after the softmax, so that every row sums to 1.", CLARK),
     "first": Term("first token", "Attention to the token at the first position; decoders without a "
@@ -135,6 +145,9 @@ TERMS = {
         "go: (lower end of its interval − reference) / (ceiling − reference), where the reference "
         "is the larger of uniform attention and the mean head; for what a head knows of language, "
         "the baseline, or what chance gives.", OURS),
+    "surprise": Term("surprise", "How telling a label is, in bits: log2 of all heads over those "
+        "with a label of its kind, plus the relative entropy of the lower end of its interval and "
+        "its reference, or the highest head without training where that is higher.", OURS),
     "label": Term("label", "What a head is, by a rule with a threshold: the lower end of the 95 % "
         "interval must lie above it; the strongest label comes first, by effect, and a head that "
         "passes no rule is unlabelled.", OURS),

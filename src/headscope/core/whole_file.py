@@ -249,16 +249,17 @@ def told(folder: Path) -> Iterator[None]:
     """A write that fails (disk full, no permission) ends in HeadscopeError that says what is safe.
 
     Each library has its own name for it: Python OSError, safetensors SafetensorError, torch
-    RuntimeError of its PytorchStreamWriter.
+    RuntimeError of its PytorchStreamWriter, tokenizers Exception with "(os error".
     """
     from safetensors import SafetensorError
 
     try:
         yield
-    except (OSError, SafetensorError, RuntimeError, UnwrittenError) as error:
+    except Exception as error:
         why = error.__cause__ if isinstance(error, UnwrittenError) else error
-        of_writing = isinstance(why, OSError | SafetensorError) or any(
-            sign in str(why) for sign in ("PytorchStreamWriter", "inline_container", "No space")
+        signs = ("PytorchStreamWriter", "inline_container", "No space", "(os error ")
+        of_writing = isinstance(why, OSError | SafetensorError) or (
+            type(why) in (RuntimeError, Exception) and any(sign in str(why) for sign in signs)
         )
         if not of_writing:
             raise

@@ -1,12 +1,15 @@
 """Write a number together with its interval.
 
-Digits follow the interval: as few as show where its two ends differ, three at most.
+Digits follow the interval: as few as show where its two ends differ, three at most. What is
+below one unit of the last place gets more: see `decimals`.
 """
 
 import math
 
 MISSING = "–"
 SMALL_SHARE = 0.1  # below, a share gets a decimal
+FIGURES = 2  # of what is below one unit of the last place
+NOTHING = 1e-9  # a smaller number is 0, or rounding
 
 
 def percent(value: float, low: float = math.nan, high: float = math.nan) -> str:
@@ -33,8 +36,18 @@ def plain(value: float, unit: str) -> str:
     if not math.isfinite(value):
         return MISSING
     if unit == "probability":
-        return f"{fixed(100 * value, 0)} %"
-    return fixed(value, fewest_digits(value))
+        return f"{fixed(100 * value, decimals(0, 100 * value))} %"
+    return fixed(value, decimals(fewest_digits(value), value))
+
+
+def decimals(digits: int, *values: float) -> int:
+    """So many decimals, or as many as show FIGURES of the largest of the values, a number and its
+    ends, where all are below one unit of the last place.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest < NOTHING or largest >= 10.0**-digits:
+        return digits
+    return FIGURES - 1 - math.floor(math.log10(largest))
 
 
 def fewest_digits(value: float) -> int:
@@ -49,7 +62,9 @@ def _with_interval(
     if not math.isfinite(value):
         return MISSING
     if not (math.isfinite(low) and math.isfinite(high)):
-        return fixed(value, fewest) + suffix
+        return fixed(value, decimals(fewest, value)) + suffix
+    if (more := decimals(most, value, low, high)) > most:
+        fewest, most = more, more + 1
     digits = next(
         (d for d in range(fewest, most) if fixed(low, d) != fixed(high, d)),
         fewest if low == high else most,
@@ -67,7 +82,8 @@ def fixed(value: float, digits: int) -> str:
 
 
 def with_ends(value: float, low: float, high: float, digits: int) -> str:
-    """A number and its interval, all with so many digits: `0.12 [0.10, 0.14]`; or it alone."""
+    """A number and its interval, all with so many `decimals`: `0.12 [0.10, 0.14]`; or it alone."""
+    digits = decimals(digits, value, low, high)
     ends = f" [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else ""
     return fixed(value, digits) + ends
 

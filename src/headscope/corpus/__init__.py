@@ -22,13 +22,14 @@ from headscope.corpus.document import (
 from headscope.corpus.encoder import Encoder
 from headscope.corpus.framenet import FramesCorpus
 from headscope.corpus.framenet_exemplars import FrameFilters
+from headscope.corpus.given_corpus import CorpusLike, corpus_of
 from headscope.corpus.packing import batches
 from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
 from headscope.corpus.treebank import TreebankCorpus, demo_corpus
 
 __all__ = [
-    "AnnotatedCorpus", "Annotator", "Concatenation", "CorefCorpus", "Corpus", "Document",
-    "EncodeCounts", "Encoder", "Example", "Frame", "FrameElement", "FrameFilters", "FramesCorpus",
-    "MemoryCorpus", "Mention", "Passage", "SegmentsCorpus", "TextCorpus", "TreebankCorpus", "Word",
-    "batches", "demo_corpus",
+    "AnnotatedCorpus", "Annotator", "Concatenation", "CorefCorpus", "Corpus", "CorpusLike",
+    "Document", "EncodeCounts", "Encoder", "Example", "Frame", "FrameElement", "FrameFilters",
+    "FramesCorpus", "MemoryCorpus", "Mention", "Passage", "SegmentsCorpus", "TextCorpus",
+    "TreebankCorpus", "Word", "batches", "corpus_of", "demo_corpus",
 ]  # fmt: skip

@@ -1,11 +1,13 @@
 """Count what was read of a corpus or skipped, and which annotations it has."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any, Self
 
-from headscope.corpus.document import Example, Passage
+from headscope.corpus.document import Document, Example, Passage
+from headscope.errors import InputError, did_you_mean
 
 NAMED = 20  # ids kept for each reason; beyond that only the total grows
 
@@ -122,7 +124,41 @@ def has_tree(given: Example | Passage) -> bool:
     return any(word.relation for word in given.words or ())
 
 
-def label(example: Example, index: int) -> str:
+def check_relations(
+    corpus: Iterable[Document], wanted: str, *, fold: bool, limit: int | None = None
+) -> None:
+    """Raises InputError if one of the relations wanted is in none of the trees; reads up to them.
+
+    wanted  labels with commas between them
+    fold    whether nsubj:pass counts as nsubj
+    """
+    asked, there = set(relation_names(wanted)), dict[str, None]()
+    for document in islice(corpus, limit):
+        for passage in filter(has_tree, document.passages):
+            names = (label(passage, index) for index in range(len(passage.words or ())))
+            there |= dict.fromkeys(name.partition(":")[0] if fold else name for name in names)
+        if asked <= there.keys():
+            return
+    if there:
+        refuse_unknown(relation_names(wanted), list(there))
+
+
+def relation_names(wanted: str) -> list[str]:
+    """`nsubj, obj` as ["nsubj", "obj"]."""
+    return [name for name in map(str.strip, str(wanted).split(",")) if name]
+
+
+def refuse_unknown(asked: Iterable[str], there: Sequence[str]) -> None:
+    """Raises InputError for the first of the relations that is not there."""
+    for name in asked:
+        if name not in there:
+            meant = did_you_mean(name, there) or ";"
+            raise InputError(
+                f"no relation {name!r} in this corpus{meant} there are {', '.join(there)}"
+            )
+
+
+def label(example: Example | Passage, index: int) -> str:
     """The relation of one word to its head; ROOT for a word without head, whatever its label."""
     assert example.words is not None
     word = example.words[index]

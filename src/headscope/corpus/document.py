@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.display import Displayed
 from headscope.errors import CorpusError, InputError
 
 
@@ -83,6 +84,12 @@ class Passage:
     packable: bool = False
     fault: str | None = None
 
+    @property
+    def begin(self) -> str:
+        """Its first words, about a line of them."""
+        words = self.tokens or [word.form for word in self.words or ()]
+        return (self.text or " ".join(words[:20]))[:80]
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -140,8 +147,8 @@ class Example:
         return len(self.input_ids)
 
 
-@dataclass(frozen=True, init=False)
-class MemoryCorpus:
+@dataclass(frozen=True, init=False, repr=False)
+class MemoryCorpus(Displayed):
     """Documents, texts or pairs of texts held in memory; each text or pair is one document.
 
     documents  any mix of Document, str and (str, str); texts are named `text 0`, `text 1`, … by
@@ -161,6 +168,14 @@ class MemoryCorpus:
     def __iter__(self) -> Iterator[Document]:
         return iter(self.documents)
 
+    def facts(self) -> dict[str, object]:
+        """How many documents, and how the first ones begin."""
+        count, first = len(self.documents), self.documents[0]
+        return {
+            "documents": f"{count:,} document{'' if count == 1 else 's'}",
+            "first": first.passages[0].begin if first.passages else "",
+        }
+
     def describe(self) -> dict[str, Any]:
         """What was read: `kind`, `files` (none), and the `sha256` of the documents' content."""
         digest = hashlib.sha256()
@@ -169,8 +184,8 @@ class MemoryCorpus:
         return {"kind": "memory", "files": [], "sha256": digest.hexdigest()}
 
 
-@dataclass(frozen=True, init=False)
-class Concatenation:
+@dataclass(frozen=True, init=False, repr=False)
+class Concatenation(Displayed):
     """Several corpora read one after the other, as if they were one.
 
     Each document's id gets the place of its corpus in front: two corpora may use the same ids, and
@@ -183,6 +198,10 @@ class Concatenation:
         object.__setattr__(self, "corpora", tuple(corpora))
         if not self.corpora:
             raise CorpusError("found no corpus to read; wanted at least one")
+
+    def facts(self) -> dict[str, object]:
+        """The corpora, in their order."""
+        return {str(place): corpus for place, corpus in enumerate(self.corpora)}
 
     def __iter__(self) -> Iterator[Document]:
         for place, corpus in enumerate(self.corpora):
@@ -206,6 +225,11 @@ def _document(item: object, count: int) -> Document:
         case (str() as first, str() as second):
             return Document(name, (Passage(name, text=first, text_pair=second),))
     raise InputError(
-        f"item {count} of the corpus is a {type(item).__name__}; wanted a text, a pair of texts "
+        f"item {count} of the corpus is {_named(item)}; wanted a text, a pair of texts "
         "or a Document"
     )
+
+
+def _named(item: object) -> str:
+    missing = item is None or item != item  # noqa: PLR0124  NaN, of a table
+    return "missing (say column.dropna())" if missing else f"a {type(item).__name__}"

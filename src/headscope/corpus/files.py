@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from headscope.core.display import Displayed
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
 from headscope.errors import CorpusError, InputError
@@ -127,8 +128,8 @@ def stopped_at_faults(documents: Iterable[Document], on_error: OnError) -> Itera
         yield document
 
 
-@dataclass(frozen=True, init=False)
-class FileCorpus:
+@dataclass(frozen=True, init=False, repr=False)
+class FileCorpus(Displayed):
     """A corpus of one or more files; a subclass reads the documents of one file.
 
     on_error  what to do with a malformed part: `stop`, or `skip` it and go on (the encoder counts
@@ -157,6 +158,12 @@ class FileCorpus:
         """What was read: `kind`, `files` (name and sha256 of each), and reading options."""
         policy = described_policy(self.on_error)
         return {"kind": self.kind, "files": described(self.files), **self._options(), **policy}
+
+    def facts(self) -> dict[str, object]:
+        """Its files, and how it reads them; nothing is opened."""
+        more = self._options() | described_policy(self.on_error)
+        told = {name: f"{name}={value}" for name, value in more.items()}
+        return {"files": ", ".join(labels(self.files)), **told}
 
     def _all_documents(self) -> Iterator[Document]:
         names = UniqueNames()

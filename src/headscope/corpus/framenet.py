@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
 
+from headscope.core.display import Displayed
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Document, Passage
 from headscope.corpus.files import OnError, check_choice, described_policy, stopped_at_faults
@@ -33,8 +34,8 @@ WHOLE = (
 )
 
 
-@dataclass(frozen=True, init=False)
-class FramesCorpus:
+@dataclass(frozen=True, init=False, repr=False)
+class FramesCorpus(Displayed):
     """The exemplar sentences of a FrameNet release that pass the filters of Kovaleva et al. (2019).
 
     folder    a release folder of 1.5 or 1.7, as ICSI ships it and NLTK unpacks it
@@ -61,8 +62,8 @@ class FramesCorpus:
     filters: FrameFilters
     on_error: OnError
     absent: int
-    _units: tuple[str, ...] = field(repr=False)
-    _frames: frozenset[str] = field(repr=False)
+    _units: tuple[str, ...]
+    _frames: frozenset[str]
 
     def __init__(
         self,
@@ -91,6 +92,10 @@ class FramesCorpus:
         raises  CorpusError with file and line for what is malformed, unless on_error is `skip`
         """
         return stopped_at_faults(self._documents(), self.on_error)
+
+    def facts(self) -> dict[str, object]:
+        """The folder, and how much of it is read."""
+        return {"folder": self.folder, "lexical units": f"{len(self._units):,} lexical units"}
 
     def describe(self) -> dict[str, Any]:
         """What was read: `kind`, `files` (the folder, with one sha256 over all it holds), options.

@@ -23,7 +23,7 @@ from headscope.corpus.files import (
 SENTENCE_END = re.compile(r"[.!?]['\"”’»)\]]*\s+(?=\S)")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class TextCorpus(FileCorpus):
     """Plain UTF-8 text files, read line by line.
 
@@ -119,7 +119,7 @@ def title_of_heading(text: str) -> str:
     return "" if title[:1] == "=" or title[-1:] == "=" else title
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class SegmentsCorpus(FileCorpus):
     """JSON lines, each one model input.
 

@@ -13,7 +13,7 @@ from headscope.corpus.document import Document, Passage, Word
 from headscope.corpus.files import FileCorpus, FileLine, Files, OnError, UniqueNames, read_lines
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class TreebankCorpus(FileCorpus):
     """CoNLL-U or CoNLL-X files; every sentence is a passage of syntactic words.
 
@@ -56,7 +56,7 @@ class TreebankCorpus(FileCorpus):
 _ROW = re.compile(r"(\S+)\s+(\d{1,9})-(\S+)")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class HeadLabelCorpus(FileCorpus):
     """Trees written as a word and `head-label` per line; every sentence is a document.
 

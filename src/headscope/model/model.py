@@ -16,13 +16,13 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
 from headscope.model.checkpoint import (
-    DEMO_PACKAGE,
     Checkpoint,
     check_tokenizer,
     device_of,
@@ -31,6 +31,7 @@ from headscope.model.checkpoint import (
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
+from headscope.model.request import DEMO_PACKAGE
 from headscope.model.token_mixing import mixes_beside_attention
 from headscope.model.weights import parameters_sha256, refuse_incomplete, refuse_not_finite
 
@@ -309,8 +310,9 @@ def run_network(
     return runner(**inputs, **more)
 
 
+@phase("load")
 def load(
-    model: str | Path | PreTrainedModel = "demo",
+    model: str | Path | PreTrainedModel | Model = "demo",
     *,
     tokenizer: Any = None,
     revision: str | None = None,
@@ -320,15 +322,20 @@ def load(
 ) -> Model:
     """A model ready to be looked at, in evaluation mode.
 
-    model      "demo", a hub id, a local folder, or a loaded transformers model
+    model      "demo", a hub id, a folder, a loaded transformers model; a `Model` stays as it is
     tokenizer  needed with a loaded model; else taken from the same place
     revision   branch, tag or commit on the hub
     dtype      "float32" (default: what the numbers were checked in), "float64", "bfloat16", "auto"
     raises     ModelError: not found, no safetensors, tokenizer and model that do not fit, a demo
                model with another hash, a family that cannot be read
     """
+    if isinstance(model, Model):
+        return model
     if isinstance(model, PreTrainedModel):
         return _adopt(model, tokenizer)
+    if not isinstance(model, str | Path):
+        found = f"found a {type(model).__name__} for a model"
+        raise ModelError(f"{found}; wanted 'demo', a hub id, a folder, or a loaded one")
     name, where = str(model), device_of(device)
     source = Checkpoint(name, revision=revision, trust_remote_code=trust_remote_code)
     with quietly():

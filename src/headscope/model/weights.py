@@ -18,29 +18,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 from headscope.core.whole_file import file_sha256, sha256_of
 from headscope.errors import ModelError, told_as
 
-ADAPTER = "adapter_config.json"
 DEEP = 256  # layers; the deepest models that are published have some 120
-_PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
-
-
-def refuse_pickle(place: str) -> None:
-    """Raises ModelError for a local folder that holds no safetensors, or an adapter of a model."""
-    folder = Path(place)
-    if not folder.is_dir():
-        return
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{place!r} has no config.json; wanted the folder of a saved model")
-    if (folder / ADAPTER).exists():
-        raise ModelError(
-            f"{place!r} holds an adapter ({ADAPTER}), whose model lies elsewhere; wanted a whole "
-            "model: merge the adapter (merge_and_unload in peft) and save the result"
-        )
-    if not any(folder.glob("*.safetensors")):
-        other = sorted(p.name for p in folder.iterdir() if p.suffix in _PICKLES)
-        raise ModelError(
-            f"{place!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
-            "weights can run code and are refused: save the model again with safetensors"
-        )
 
 
 def weights_files(folder: Path, config: Any) -> list[Path]:

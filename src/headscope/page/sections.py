@@ -34,6 +34,8 @@ class SectionPlan:
     chooses           whether it names best heads: the chapter then explains held-out figures
     map_caption       of a section that holds the interactive map of heads (`Question.places`)
     place             its order on the page; that of its question by default
+    finding           tree -> what it found, a short sentence beside its heading; '' for nothing
+    opens             whether that sentence also stands among those that open the page
     """
 
     id: str
@@ -50,6 +52,8 @@ class SectionPlan:
     chooses: bool = False
     map_caption: Callable[[xr.DataTree], str] | None = None
     place: float | None = None
+    finding: Callable[[xr.DataTree], str] | None = None
+    opens: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,8 @@ class Section:
     absent: str = NOT_RUN
     map_caption: str = ""
     after_language: bool = False
+    finding: str = ""
+    opens: bool = False
 
     @property
     def figures(self) -> list[InlineFigure]:
@@ -168,8 +174,9 @@ def section(
     if plan.map_caption is not None and any(of(tree) is not None for of in parts("places")):
         caption = plan.map_caption(tree)
     return Section(
-        plan.id, plan.title, plan.text, blocks, notes, plan.absent, caption, after_language(plan)
-    )
+        plan.id, plan.title, plan.text, blocks, notes, plan.absent, caption, after_language(plan),
+        plan.finding(tree) if plan.finding is not None else "", plan.opens,
+    )  # fmt: skip
 
 
 def inline_figure(

@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from headscope.core import head_names
+from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
+_CUT = re.compile(r"(?<!\bal\.)(?<=[.;:,])\s+(?=\S)")
+MOST_WORDS = 58  # of a caption, which its number makes 60
+_HEAD = re.compile(r"\bL\d+·H\d+\b")
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
 
@@ -41,7 +46,10 @@ def template(name: str, *packages: str) -> jinja2.Template:
     )  # fmt: skip
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "linked": linked, "split": split_caption}
+    environment.globals.update(
+        first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
+    )
     return environment.get_template(name)
 
 
@@ -74,6 +82,36 @@ def unbroken(text: str) -> str:
     """The text with no line break inside an interval or before a unit."""
     spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
     return spaced.replace(" %", "\u00a0%")
+
+
+def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
+    """What of a caption is shown, so many words at most, and the rest, behind “how to read”.
+
+    It is cut after a sentence, else after a part of one, outside brackets; where none of the cuts
+    fits, after the first.
+    """
+    if len(text.split()) <= most:
+        return text, ""
+    cuts = [
+        cut.start()
+        for cut in _CUT.finditer(text)
+        if text.count("(", 0, cut.start()) == text.count(")", 0, cut.start())
+        and text.count("[", 0, cut.start()) == text.count("]", 0, cut.start())
+    ]
+    fits = [at for at in cuts if len(text[:at].split()) <= most]
+    whole = [at for at in fits if text[at - 1] in ".;"]
+    at = max(whole or fits or cuts[:1] or [len(text)])
+    return text[:at].rstrip(".;:,") + ".", text[at:].strip()
+
+
+def linked(text: str, ids: Collection[str]) -> Markup:
+    """The text, escaped and `unbroken`, with links on the heads that the page has by these ids."""
+
+    def link(found: re.Match[str]) -> str:
+        goal = found[0].replace("·", "")
+        return f'<a class="head" href="#{goal}">{found[0]}</a>' if goal in ids else found[0]
+
+    return Markup(_HEAD.sub(link, str(escape(unbroken(text)))))
 
 
 def content_policy(*, style: str, script: str, framed: Collection[tuple[str, str]] = ()) -> str:
@@ -118,8 +156,9 @@ def style_of(*names: str, package: str = "headscope.report") -> str:
 
 
 def script_of(names: Iterable[str], package: str = "headscope.report") -> str:
-    """One script of these files among the assets of a package, in their order."""
-    return "\n".join(asset(name, package) for name in names)
+    """One script of these files among the assets of a package, in their order, after address.js."""
+    address = asset("address.js", "headscope.page")
+    return "\n".join([address, *(asset(name, package) for name in names)])
 
 
 def theme_css() -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.results import own_name
-from headscope.core.wording import MISSING, fixed
+from headscope.core.wording import MISSING, decimals, fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,8 @@ def _cell(
 ) -> Cell:
     if not math.isfinite(value):
         return Cell(MISSING)
+
+    digits = decimals(digits, value, low, high)
 
     def written(number: float) -> str:
         text = fixed(number, digits)

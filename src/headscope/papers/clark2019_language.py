@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from headscope.core.results import best_places, layer_name, own_name, place_name
+from headscope.core.results import best_places, layer_number, own_name, place_name
 from headscope.core.wording import capital
 from headscope.papers import quantities
 from headscope.papers.claim_engine import ClaimGroup, PaperClaim, PaperFigure, Published
@@ -252,7 +252,7 @@ def _structural(run: PaperRun) -> Measured:
         raise Unmeasured("needs more sentences to train and score on")
     layer = int(np.nanargmax(values))
     number = quantities.stored(results.isel(layer=layer), "structural_uuas")
-    return Measured(*number, _tested(results), detail=f"layer {layer_name(layer)}")
+    return Measured(*number, _tested(results), detail=f"layer {layer_number(layer) + 1}")
 
 
 def _tested(results: xr.Dataset) -> str:

@@ -255,17 +255,17 @@ FREQUENCY = ClaimGroup(
 
 @quantities.reads("norms")
 def _mixing(run: PaperRun, method: str, above: str) -> Measured:
-    ratios = run.draws("mixing", "ratio", method=method).mean(1)
+    ratios = run.draws("mixing", "ratio", variant=method).mean(1)
     holds = None
     if above:
-        holds = run.surely_above(run.draws("mixing", "ratio", method=above).mean(1) - ratios)
+        holds = run.surely_above(run.draws("mixing", "ratio", variant=above).mean(1) - ratios)
     return run.measured(ratios, holds=holds)
 
 
 @quantities.reads("norms")
 def _rank_of_mixing(run: PaperRun, method: str) -> Measured:
     _check_ranks(run)
-    number = run.stored("mixing", "spearman_frequency", method=method)
+    number = run.stored("mixing", "spearman_frequency", variant=method)
     return Measured(*number, run.counted, holds=quantities.upper_end(number) < 0)
 
 

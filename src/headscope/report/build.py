@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import ExitStack
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -19,11 +23,12 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.terms import SOURCES
+from headscope.core.terms import SOURCES, Term
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
 from headscope.draw.style import house_style
+from headscope.errors import RunFolderError
 from headscope.heads.tables import write_tables
 from headscope.page import sections
 from headscope.page.sections import FINDINGS, OpeningPlan, Section, SectionPlan, after_language
@@ -31,13 +36,17 @@ from headscope.page.shell import island, render_page, script_of, style_of, templ
 from headscope.page.svg import Styles
 from headscope.page.tabulate import Table
 from headscope.report import heads, run_facts
+from headscope.report.answer import Finding, findings
 from headscope.report.card_page import cards
 from headscope.report.example_views import example_views
 from headscope.report.run_facts import Manifest
-from headscope.run.store import RunFolder
+from headscope.run.store import Run, RunFolder
 
 # The files make one script: each may use only what stands before it.
-SCRIPTS = ("page.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js")
+SCRIPTS = (
+    "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
+)  # fmt: skip
+_TAG = re.compile(r"<[^>]*>")
 STYLES = ("report.css", "card.css")
 
 
@@ -67,19 +76,31 @@ class LanguageChapter:
     notes: list[str]
 
 
-def write_report(tree: xr.DataTree, manifest: Manifest, folder: Path) -> Path:
-    """Writes tables, figures and report.html of a run into its folder; `Run.report` calls it.
+def write_report(run: Run, path: str | Path) -> Path:
+    """Writes the report of a run, whether it has a folder or is in memory; returns the page.
 
-    raises  HeadscopeError if the folder cannot be written
+    path    ends in .html: the page alone, which holds its figures; or a folder, that gets tables/
+            and figures/ beside report.html: the run's own, or one without a run
+    raises  RunFolderError for a folder of another run, UnwrittenError where nothing can be written
     """
-    panels = PanelStore(tree)
-    with RunFolder(folder).listing(), derived_once(), naming_layers(tree):
-        write_tables(tree, folder / "tables")
+    folder, panels = Path(path), PanelStore(run.tree)
+    alone = folder.suffix.lower() in (".html", ".htm")
+    if not alone and run.path != folder and RunFolder(folder).manifest() is not None:
+        raise RunFolderError(
+            f"{folder} holds another run; wanted a name like page.html, or a folder"
+        )
+    begin("report")
+    with derived_once(), naming_layers(run.tree), ExitStack() as stack:
+        if not alone:
+            stack.enter_context(RunFolder(folder).listing())
+            write_tables(run.tree, folder / "tables")
         for picture in pictures().values():  # some measure text as it is outside the style
             panels.of(picture)
         with house_style():
-            save_figures(tree, folder / "figures", panels=panels)
-            return build_report(tree, manifest, folder, panels=panels)
+            if alone:
+                return write_page(folder, render(run.tree, run.manifest, panels=panels))
+            save_figures(run.tree, folder / "figures", panels=panels)
+            return build_report(run.tree, run.manifest, folder, panels=panels)
 
 
 def build_report(
@@ -112,13 +133,24 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     opening = _opening(tree, manifest, plans, made)
     examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
+    told = (
+        findings(tree, list(made.values()))
+        if opening is None
+        else [Finding("", words) for words in opening.findings]
+    )
     return render_page(
-        template("report.html.j2"), style="\n".join([style_of(*STYLES), styles.css()]),
+        template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, sections=_by_themselves(plans, made, whole=whole),
+        opening=opening, whole=whole, findings=told,
+        sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
         island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
     )  # fmt: skip
+
+
+def _size(tree: xr.DataTree) -> str:
+    layers, per_layer = shape(tree)
+    return f":root{{--layers:{layers};--heads:{per_layer}}}"
 
 
 # --- sections, in their order -----------------------------------------------------------------
@@ -167,6 +199,16 @@ def _opening(
     )  # fmt: skip
 
 
+def _used_terms(body: str) -> dict[str, Term]:
+    """The terms that a page uses, by its markup: those that it links to, or whose names it says."""
+    text = unescape(_TAG.sub(" ", body)).lower()
+    return {
+        word: term
+        for word, term in terms().items()
+        if f'href="#term-{word}"' in body or term.name.lower() in text
+    }
+
+
 def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
@@ -175,9 +217,10 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "counted": counted(tree), "layers": layers, "heads": per_layer,
         "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
         "telling": heads.telling(tree),
-        "label_counts": heads.label_counts(tree), "nothing": heads.nothing(tree),
+        "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
-        "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
+        "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

@@ -1,16 +1,16 @@
 """What the page tells of every head: its numbers, its labels, its place on the map."""
 
 import math
-from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from headscope.core import head_names
 from headscope.core.claim import Claim
 from headscope.core.dictionary import unit_label
-from headscope.core.head_attention import ROLES, head_roles
-from headscope.core.head_labels import UNLABELLED, head_labels, label_rules, telling_heads
+from headscope.core.head_labels import UNLABELLED, alike, head_labels, label_rules, telling_heads
 from headscope.core.head_metrics import (
     HeadMetric,
     chosen_metrics,
@@ -19,33 +19,49 @@ from headscope.core.head_metrics import (
     head_metrics,
 )
 from headscope.core.question import in_run, parts, title_of
-from headscope.core.results import Floats, counted, head_name, layer_numbers, shape
-from headscope.core.wording import by_unit, fixed, plain
-from headscope.draw.caption_words import role_name
-from headscope.draw.style import MARKS, RAMP_STEPS, layer_step
+from headscope.core.results import (
+    Floats,
+    counted,
+    head_name,
+    layer_name,
+    layer_numbers,
+    shape,
+)
+from headscope.core.wording import by_unit, decimals, fixed, percent, plain
+from headscope.draw.label_kinds import LabelKind, label_kinds
+from headscope.draw.style import RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
 
-GLYPHS = {"<": "◀", ">": "▶", "D": "◆", "s": "■", "^": "▲", "v": "▼", "o": "●"}
+# Outlines of the markers, about as large as a circle of radius 1.
+OUTLINES = {
+    "<": "M-1.1 0L.8-1V1Z", ">": "M1.1 0L-.8-1V1Z", "D": "M0-1.2L1.2 0L0 1.2L-1.2 0Z",
+    "s": "M-.9-.9H.9V.9H-.9Z", "^": "M0-1.1L1 .8H-1Z", "v": "M0 1.1L1-.8H-1Z",
+    "o": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z", "d": "M0-1.2L.7 0L0 1.2L-.7 0Z",
+    "H": "M-1.1 0L-.55-.95H.55L1.1 0L.55 .95H-.55Z", "h": "M0-1.1L.95-.55V.55L0 1.1L-.95 .55V-.55Z",
+    "p": "M0-1.1L1.05-.34L.65 .9H-.65L-1.05-.34Z",
+    "8": "M-.42-1H.42L1-.42V.42L.42 1H-.42L-1 .42V-.42Z",
+    "*": "M0-1.25L.35-.42L1.2-.37L.54 .2L.75 1.02L0 .56L-.75 1.02L-.54 .2L-1.2-.37L-.35-.42Z",
+    "P": "M-.38-1.05H.38V-.38H1.05V.38H.38V1.05H-.38V.38H-1.05V-.38H-.38Z",
+    "X": "M-.95-.5L-.5-.95L0-.45L.5-.95L.95-.5L.45 0L.95 .5L.5 .95L0 .45L-.5 .95L-.95 .5L-.45 0Z",
+    "": "M-.3 0A.3 .3 0 1 1 .3 0A.3 .3 0 1 1-.3 0Z",
+}  # fmt: skip
 MOST = 12  # numbers of an experiment in the table
 SMALL = 0.1
+NAMED = 8  # heads that a row names
 
 
 def data(tree: xr.DataTree) -> dict[str, object]:
     """The data of the page's scripts; NaN becomes null."""
     layers, heads = shape(tree)
-    roles = head_roles(tree).reshape(-1).tolist()  # [unit]
+    kinds = kinds_of(tree)
     first = first_metrics(head_metrics(tree))
-    # The number that the grid opens with; '' for roles, where some head has one.
-    shown = first[0].key if first and set(roles) == {"other"} else ""
+    # The number that the grid opens with; '' for labels, where some head has one.
+    shown = first[0].key if first and not any(kind.claims for kind in kinds) else ""
     told = telling_heads(tree, count=1)  # the head that is shown before any is chosen
-    kinds = [
-        {"role": role, "name": role_name(tree, role), "hue": hue, "glyph": GLYPHS[marker]}
-        for role, (hue, marker) in ((role, MARKS[role]) for role in ROLES if role in roles)
-    ]
     return {
-        "layers": layers, "heads": heads, "rampSteps": RAMP_STEPS,
+        "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
-        "roles": roles, "roleKinds": kinds,
+        "kind": kind_of(tree), "kinds": data_kinds(tree),
         "first": told[0].layer * heads + told[0].head if told else 0,
         "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
@@ -73,13 +89,7 @@ def labels(tree: xr.DataTree) -> dict[str, object]:
 
 def telling(tree: xr.DataTree, *, count: int = 20) -> list[dict[str, Any]]:
     """The most telling heads, the list that opens the report; `_telling` says what of each."""
-    heads, labelled = shape(tree)[1], head_labels(tree)
-    return [
-        _telling(
-            claim, heads, [one.sentence for one in labelled[claim.layer, claim.head].labels[1:]]
-        )
-        for claim in telling_heads(tree, count=count)
-    ]
+    return [_telling(tree, claim) for claim in telling_heads(tree, count=count)]
 
 
 def nothing(tree: xr.DataTree) -> str:
@@ -103,15 +113,45 @@ def remarks(tree: xr.DataTree) -> list[list[str]]:
     return words
 
 
-def label_counts(tree: xr.DataTree) -> tuple[list[str], int]:
-    """The labels with their counts, most frequent first ("attention sink (20)"), and the number of
-    unlabelled heads; a head may have several labels.
-    """
-    heads = head_labels(tree).values()
-    count = Counter(label.kind for one in heads for label in one.labels)
-    rules = label_rules()
-    phrases = [f"{rules[kind].title} ({number})" for kind, number in count.most_common()]
-    return phrases, sum(not one.labels for one in heads)
+def kinds_of(tree: xr.DataTree) -> list[LabelKind]:
+    """`label_kinds`, the heads without labels by the page's word for them."""
+    return [
+        kind if kind.claims else replace(kind, title=nothing(tree)) for kind in label_kinds(tree)
+    ]
+
+
+def kind_of(tree: xr.DataTree) -> list[int]:
+    """[unit] the place of its kind in `kinds_of`."""
+    place = {unit: at for at, kind in enumerate(kinds_of(tree)) for unit in kind.units}
+    return [place[unit] for unit in range(math.prod(shape(tree)))]
+
+
+def cells(tree: xr.DataTree) -> list[list[dict[str, str]]]:
+    """[layer][head] a cell of the grid: the head's id and name, its kind and what it is told of."""
+    heads, kinds, remarked = shape(tree)[1], kinds_of(tree), remarks(tree)
+    of, labelled = kind_of(tree), list(head_labels(tree).values())
+    row = [
+        {
+            "id": card_id(unit, heads), "name": head_name(unit, heads), **_kind(kinds[of[unit]]),
+            "layer": layer_name(unit // heads),
+            "text": "; ".join([*(one.label for one in labelled[unit].labels), *remarked[unit]])
+            or nothing(tree),
+        }
+        for unit in range(len(of))
+    ]  # fmt: skip
+    return [row[at : at + heads] for at in range(0, len(row), heads)]
+
+
+def data_kinds(tree: xr.DataTree) -> list[dict[str, Any]]:
+    """The kinds of labels for template and script: title, hue, outline, look, and how many."""
+    return [_kind(kind) for kind in kinds_of(tree)]
+
+
+def _kind(kind: LabelKind) -> dict[str, Any]:
+    return {
+        "title": kind.title, "hue": kind.hue, "outline": OUTLINES[kind.marker],
+        "look": kind.look if kind.claims else "none", "count": kind.count,
+    }  # fmt: skip
 
 
 def columns(tree: xr.DataTree) -> list[HeadMetric]:
@@ -138,27 +178,46 @@ def card_id(unit: int, heads: int) -> str:
     return head_name(unit, heads).replace("·", "")
 
 
+def card_ids(tree: xr.DataTree) -> set[str]:
+    """The addresses of all heads."""
+    return {card_id(unit, shape(tree)[1]) for unit in range(math.prod(shape(tree)))}
+
+
 def _label(claim: Claim) -> list[object]:
     sentence = "" if claim.sentence == claim.label else claim.sentence
     effect, n = f"{claim.effect:.2f}", claim.n
     return [claim.label, sentence, claim.kind, effect, n, claim.analysis, claim.short]
 
 
-def _telling(claim: Claim, heads: int, further: list[str]) -> dict[str, Any]:
-    """A head: where its card is, what its labels say, and its interval in percent of the scale."""
-    unit = claim.layer * heads + claim.head
+def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
+    """A head: where its card is, what its labels say, and its interval in percent of the scale.
+
+    same  which heads have the label too, in words; '' where none has
+    more  that, and the further labels of the head
+    """
+    heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
+    unit, same = claim.layer * heads + claim.head, _same(alike(tree, claim), heads)
+    further = [label.sentence for label in labels if label.label != claim.label]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
-    # Colours stand for kinds of tokens; labels about words have none.
-    kind = claim.about if claim.kind == "sink" else claim.kind
-    plain_hue = "ink" if label_rules()[claim.kind].words else "grey"
     return {
         "unit": unit, "id": card_id(unit, heads), "name": head_name(unit, heads),
-        "sentence": claim.sentence, "more": further,
-        "hue": MARKS[kind][0] if kind in MARKS else plain_hue, "effect": f"{claim.effect:.2f}",
-        **shares,
+        "sentence": claim.sentence, "same": same, "more": [*filter(None, [same]), *further],
+        "hue": kinds_of(tree)[kind_of(tree)[unit]].hue, "effect": f"{claim.effect:.2f}",
+        "surprise": f"{claim.surprise:.1f}", **shares,
     }  # fmt: skip
+
+
+def _same(claims: list[Claim], heads: int) -> str:
+    """`3 heads have this label, 51 % to 79 %: L3·H1, L5·H2, L9·H9`; '' for one head."""
+    if len(claims) == 1:
+        return ""
+    values = [claim.value for claim in claims]
+    ends = f", {percent(min(values))} to {percent(max(values))}" * claims[0].counted
+    names = [head_name(claim.layer * heads + claim.head, heads) for claim in claims]
+    rest = f" and {len(names) - NAMED} more" * (len(names) > NAMED)
+    return f"{len(names)} heads have this label{ends}: {', '.join(names[:NAMED])}{rest}"
 
 
 def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
@@ -171,8 +230,9 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     untrained = control_ranges(tree).get(metric.key)
     share = metric.unit == "probability"
     unit = "" if share else unit_label(metric.unit)
-    # The text at the end of a key; small differences have three decimals.
-    end = fixed(top, 3) if 0 < top < SMALL and not share else plain(top, metric.unit)
+    # The text at the end of a key; small differences have three decimals or more.
+    small = 0 < top < SMALL and not share
+    end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),

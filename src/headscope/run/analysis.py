@@ -9,8 +9,8 @@ docs/your-own-analysis.md; `run.check_analysis` says whether one keeps the contr
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from headscope.core.intervals import (
 )
 from headscope.corpus.contents import ANNOTATIONS
 from headscope.corpus.document import Example
-from headscope.errors import HeadscopeError, InputError
+from headscope.errors import HeadscopeError, InputError, unknown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,6 +65,7 @@ class Scope:
     seed            of every random choice
     neurons         size of a head's query vector; 0 where queries cannot be read
     sinks           rows of attention leave a weight for no token
+    first_token     no special token opens the inputs of a decoder: its first token may be a sink
     control         a network without training is read: only what claims compare is wanted
     """
 
@@ -81,6 +82,7 @@ class Scope:
     seed: int = 0
     neurons: int = 0
     sinks: bool = False
+    first_token: bool = False
     control: bool = False
 
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
@@ -96,6 +98,8 @@ class AnalysisPart:
 class Analysis:
     """A measurement of every head.
 
+    What a question says of its measure is not said again: `class Entropy(Analysis, question=…)`.
+
     name     the group's name in the results, and the word on the command line
     needs    what the instrument and the corpus must provide: a subset of NEEDS
     summary  one line for `headscope analyses`
@@ -109,8 +113,23 @@ class Analysis:
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
 
+    _question: ClassVar[question.Question | None] = None
+
+    def __init_subclass__(cls, *, question: question.Question | None = None) -> None:
+        if question is not None:
+            cls._question, cls.name = question, question.name
+            cls.needs, cls.summary = question.needs or cls.needs, question.summary
+            cls.source = question.source
+
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
+
+    def checked(self, **given: Any) -> dict[str, Any]:
+        """The options given; raises ValueError unless the question allows each value."""
+        assert self._question is not None
+        for name, value in given.items():
+            self._question.options[name].check(name, value)
+        return given
 
     @classmethod
     def needs_with(cls, options: Mapping[str, Any]) -> frozenset[str]:
@@ -225,18 +244,34 @@ def register(announced: Announced) -> Announced:
 
 def known_analyses() -> dict[str, type[Analysis]]:
     """The measures of all questions by name; one of a plug-in that is impossible is left out."""
-    known = {}
+    return {asked.name: asked.part("measure") for asked in measured_questions()}
+
+
+def measured_questions() -> list[question.Question]:
+    """The questions that have a measure, with what they say of it; likewise.
+
+    Only the measure of one that says nothing of it is imported.
+    """
+    measured = []
     for asked in question.questions():
-        kind = asked.part("measure")
-        if kind is None:
+        if asked.measure is None:
             continue
         try:
-            _check_needs(kind)
+            measured.append(_with_what_its_measure_says(asked))
         except InputError as error:
             question.refuse_measure(asked.name, f"{error}; it is left out")
-        else:
-            known[asked.name] = kind
-    return known
+    return measured
+
+
+def _with_what_its_measure_says(asked: question.Question) -> question.Question:
+    if asked.needs is not None:
+        return asked
+    kind = asked.part("measure")
+    _check_needs(kind)
+    options = {name: question.Option(value, deep=True) for name, value in options_of(kind).items()}
+    return replace(
+        asked, summary=kind.summary, source=kind.source, needs=kind.needs, options=options
+    )
 
 
 def _check_needs(kind: type[Analysis]) -> None:
@@ -252,29 +287,10 @@ def options_of(kind: type[Analysis]) -> dict[str, Any]:
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
-def check_option(name: str, value: object, allowed: Collection[str]) -> None:
-    """Raises ValueError unless the value of an option is one of those allowed."""
-    if value not in allowed:
-        raise ValueError(f"{name} is {value!r}; wanted one of {', '.join(allowed)}")
-
-
-def check_smoothing(share: float) -> None:
-    """Raises ValueError unless it is a share of uniform attention that leaves some of the own."""
-    if not 0 <= share < 1:
-        raise ValueError(f"smoothing is {share!r}; wanted 0 ≤ smoothing < 1")
-
-
-def checked_options(**given: tuple[str, Collection[str]]) -> dict[str, str]:
-    """The values of options by their names; raises ValueError unless each is one of its allowed."""
-    for name, (value, allowed) in given.items():
-        check_option(name, value, allowed)
-    return {name: value for name, (value, _) in given.items()}
-
-
 def choose(names: tuple[str, ...] | None) -> list[str]:
     """The names asked for, checked; all known ones when None."""
-    known = known_analyses()
+    known = [asked.name for asked in measured_questions()]
     for name in names or ():
         if name not in known:
-            raise InputError(f"no analysis called {name!r}; there are {', '.join(known)}")
+            raise unknown("analysis", name, known)
     return list(dict.fromkeys(names)) if names else list(known)

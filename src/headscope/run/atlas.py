@@ -4,17 +4,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
+from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
-from headscope.corpus import Corpus, Example, batches
+from headscope.core.settings_table import SettingsTable, documented, settings_of
+from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
-from headscope.model.model import Model, evaluating
+from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
     CORPUS_NEEDS,
     MODEL_NEEDS,
@@ -29,15 +31,15 @@ from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
 from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
-from headscope.run.settings import Settings, settings_of
+from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
-@dataclass(frozen=True)
-class Execution:
+@dataclass(frozen=True, repr=False)
+class Execution(SettingsTable):
     """How to run; nothing here changes a result beyond the last bits of float32.
 
     workers    processes; each holds a copy of the model. A script that calls atlas(...) with
@@ -45,6 +47,7 @@ class Execution:
     threads    of each process; None: the workers share all cores (or OMP_NUM_THREADS)
     linears    "auto", "onednn" or "stock"; a continued run keeps its first choice
     overwrite  replace a run of another spec in the same folder
+    keep_shards  leave the shards of a finished run in its folder
     progress   called as progress(shards_done, shards)
     command    the command line, for the report
 
@@ -57,6 +60,7 @@ class Execution:
     threads: int | None = None
     linears: str = "auto"
     overwrite: bool = False
+    keep_shards: bool = False
     progress: Progress | None = None
     command: Sequence[str] = ()
 
@@ -80,33 +84,35 @@ class Execution:
         return self.threads or max(1, cores // self.workers)
 
 
+@documented(Settings)
 def atlas(
-    model: Model,
-    corpus: Corpus,
+    model: Model | str | Path,
+    corpus: CorpusLike,
     *,
     output: str | Path | None = None,
     settings: Settings | None = None,
     execution: Execution | None = None,
     frequency: str | Path | None = None,
     control: str | Path | None = RANDOM,
-    **more: Any,
+    **more: Unpack[SettingsFields],
 ) -> Run:
     """Run all analyses over a corpus in one pass.
 
+    model      a loaded model, or what `load` takes: "demo", a hub id, a folder
+    corpus     texts, files, a column of a table, or a corpus: see `corpus_of`
     output     run folder; an unfinished run of the same spec there is continued. None: in memory
-    settings   what to compute; its fields may be given as keywords instead: atlas(..., limit=10)
+    settings   what to compute, whole; or its fields as keywords: atlas(..., limit=10)
     execution  how to run it
     frequency  file of lines "rank count token-id"; None: ranks are counted in the corpus
     control    networks without training that read a sample of the inputs, so that nothing is said
                of heads that is true of these: "random", or a model of the same shape; "none"
     raises     InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    settings, execution = settings_of(settings, more), execution or Execution()
+    settings, execution = settings_of(Settings, settings, more), execution or Execution()
+    corpus, folder = corpus_of(corpus), folder_of(output, execution)
+    model = load(model)
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
-    folder = RunFolder(output) if output is not None else None
-    if folder is not None:
-        folder.check()
     plan = make_plan(model, corpus, settings)
     names = annotated_analyses(names, plan, settings)
     scope = replace(
@@ -136,6 +142,15 @@ def atlas(
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
+
+
+def folder_of(output: str | Path | None, execution: Execution) -> RunFolder | None:
+    """The run folder that is named, checked; None for a run in memory."""
+    if output is None:
+        return None
+    folder = RunFolder(output, keep_shards=execution.keep_shards)
+    folder.check()
+    return folder
 
 
 def possible_analyses(model: Model, settings: Settings) -> list[str]:
@@ -191,6 +206,7 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
         relations=plan.annotations.labels, seed=settings.seed, neurons=model.shape.neurons,
         replicates=len(plan.listed) if few else settings.replicates,
         listed=plan.listed if few else {}, sinks=model.shape.sinks,
+        first_token=model.shape.stack == "decoder" and "cls" not in model.special_tokens,
     )  # fmt: skip
 
 
@@ -205,14 +221,20 @@ def _computed(
     control: Control | None,
 ) -> Run:  # fmt: skip
     meter = Meter(len(plan.shards), execution.progress)
-    meter.advance(len(run.done))
-    if (finished := run.finished()) is not None:
+    finished = run.finished()
+    meter.advance(len(run.done) if finished is None else meter.total)
+    if finished is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
-    results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
+    results = {
+        a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
+        for a in one_by_one(merged, "intervals", "analyses", len(merged))
+    }
     if control is not None:
         tokens = control.tokens(plan.counts.tokens)
-        results |= control_results(control, job, plan.sample.within(tokens))
+        sample = plan.sample.within(tokens)
+        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+            results |= control_results(control, job, sample, advance)
     return run.finish(results, title="headscope atlas")
 
 

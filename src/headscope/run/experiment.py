@@ -23,7 +23,7 @@ from headscope.core.whole_file import sha256_of
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.document import Example
 from headscope.model.model import Model, evaluating
-from headscope.run.atlas import Execution
+from headscope.run.atlas import Execution, folder_of
 from headscope.run.compute import fastest_linears
 from headscope.run.life_cycle import RunInProgress, run_in_progress
 from headscope.run.manifest import (
@@ -34,7 +34,7 @@ from headscope.run.manifest import (
     training_history,
 )
 from headscope.run.settings import BATCH_TOKENS
-from headscope.run.store import Run, RunFolder
+from headscope.run.store import Run
 from headscope.tasks.task_data import TaskData
 
 
@@ -83,8 +83,8 @@ def run_experiment(
                threads as torch has; "auto" linear maps are chosen when a run begins
     raises     RunFolderError where the folder holds something else; RunStopped on Ctrl-C
     """
-    folder = None if output is None else RunFolder(output)
     spec, execution = _spec(request), execution or Execution()
+    folder = folder_of(output, execution)
     begin = partial(_manifest, request, spec, execution)
     with (
         evaluating(request.model.network),

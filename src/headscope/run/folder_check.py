@@ -94,9 +94,10 @@ def _shards(folder: RunFolder, manifest: dict[str, Any]) -> Line:
             f"{len(damaged)} damaged or of another run ({names}); run the command again: they are "
             "computed anew"
         )  # fmt: skip
-    if not wanted:
-        return OK, "shards", "the run has none"
-    verdict = OK if len(whole) == wanted or manifest.get("results_sha256") else NOTE
+    finished = manifest.get("results_sha256")
+    if not (wanted and (whole or not finished)):
+        return OK, "shards", "none is kept: the run is finished" if wanted else "the run has none"
+    verdict = OK if len(whole) == wanted or finished else NOTE
     return verdict, "shards", f"{len(whole)} of {wanted} there, each of this run and whole"
 
 

@@ -70,11 +70,12 @@ class RunInProgress:
         return str(self.manifest["linears"])
 
     def finished(self) -> Run | None:
-        """The run if nothing is left to do: its results are whole, and so is every shard."""
+        """The run if nothing is left to do: its results are whole."""
         digest = self.manifest.get("results_sha256")
-        if self.folder is None or len(self.done) < self.manifest["shards"]:
+        if self.folder is None or not self.folder.has_results(digest):
             return None
-        return open_run(self.folder.path) if self.folder.has_results(digest) else None
+        self.folder.drop_shards()  # of a run that was killed when its results were written
+        return open_run(self.folder.path)
 
     def part(self, number: int, make: Callable[[], State]) -> State:
         """Named arrays: what was kept under this number, else what `make` gives, then kept."""
@@ -106,6 +107,7 @@ class RunInProgress:
             return Run(tree, self.manifest)
         self.manifest["results_sha256"] = self.folder.put_results(tree_as_netcdf(tree))
         self.save_manifest()
+        self.folder.drop_shards()  # results and manifest are synced: power may fail from here on
         return Run(tree, self.manifest, self.folder.path)
 
     def note_versions(self) -> None:

@@ -10,6 +10,8 @@ import h5py
 import xarray as xr
 from xarray.backends import H5NetCDFStore
 
+FORMER = {"method": "variant"}  # dimensions of runs before 2026-11-23: `.sel` has a `method`
+
 
 class _OpenedOnce(h5py.File):  # type: ignore[misc]  # h5py has no types
     """An HDF5 file that remembers its objects: h5netcdf opens each of them anew forty times."""
@@ -43,9 +45,12 @@ def tree_of_netcdf(path: Path) -> xr.DataTree:
         _OpenedOnce(path, "r") as opened,
         h5netcdf.File(opened, "r", decode_vlen_strings=True) as file,
     ):
-        return xr.DataTree.from_dict(
-            {group.name: xr.open_dataset(H5NetCDFStore(group)).load() for group in _groups(file)}
-        )
+        return xr.DataTree.from_dict({group.name: _dataset(group) for group in _groups(file)})
+
+
+def _dataset(group: h5netcdf.Group) -> xr.Dataset:
+    dataset = xr.open_dataset(H5NetCDFStore(group)).load()
+    return dataset.rename({old: new for old, new in FORMER.items() if old in dataset.dims})
 
 
 def _groups(group: h5netcdf.Group) -> Iterator[h5netcdf.Group]:

@@ -3,21 +3,22 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypedDict
 
 from headscope.core.accumulators import REPLICATES
+from headscope.core.settings_table import SettingsTable
 from headscope.corpus.encoder import LONG, SEGMENT_IDS, WORD_TOKENS
-from headscope.errors import InputError
-from headscope.run.analysis import Scope, choose, known_analyses, options_of
+from headscope.errors import InputError, did_you_mean
+from headscope.run.analysis import Scope, choose, measured_questions
 
 BATCH_TOKENS = 2048
 SHARD_TOKENS = 32_768
 MOST = 2**63 - 1  # that files of results and random generators take
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, repr=False)
+class Settings(SettingsTable):
     """How a corpus is read and run; everything here may change numbers, or their last bits.
 
     analyses      names, in any order; None for all that the model allows
@@ -77,22 +78,20 @@ _LEAST = {
 }  # fmt: skip
 
 
-def settings_of(settings: Settings | None, more: Mapping[str, Any]) -> Settings:
-    """Settings given whole or by their fields; InputError for both at once or an unknown field."""
-    known = [f.name for f in fields(Settings)]
-    for name in more:
-        if name not in known:
-            raise InputError(f"no setting called {name!r}; there are {', '.join(known)}")
-    if settings is None:
-        return Settings(**more)
-    if more:
-        raise InputError(
-            f"found settings=Settings(...) and {', '.join(more)} beside it; "
-            "give one or the other, or dataclasses.replace(settings, ...)"
-        )
-    if not isinstance(settings, Settings):
-        raise InputError(f"settings is a {type(settings).__name__}; wanted headscope.Settings(...)")
-    return settings
+class SettingsFields(TypedDict, total=False):
+    """The fields of `Settings`, as keywords."""
+
+    analyses: tuple[str, ...] | list[str] | None
+    options: Mapping[str, Mapping[str, Any]]
+    max_length: int | None
+    long: str
+    segment_ids: str
+    word_tokens: str
+    batch_tokens: int
+    shard_tokens: int
+    limit: int | None
+    seed: int
+    replicates: int
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -104,16 +103,21 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 def _check_options(options: Any, names: list[str]) -> None:
+    asked = {each.name: each for each in measured_questions()}
     for name, given in options.items():
         if name not in names:
             raise InputError(f"options for {name!r}, which is not run; run are {', '.join(names)}")
-        known = options_of(known_analyses()[name])
+        known = asked[name].options
         for option in given:
             if option not in known:
                 there = ", ".join(known) or "none"
-                raise InputError(f"{name} has no option {option!r}; there are: {there}")
+                meant = did_you_mean(str(option), known) or ";"
+                raise InputError(f"{name} has no option {option!r}{meant} there are: {there}")
         try:
-            known_analyses()[name](Scope(layers=1, heads=1, replicates=0), **given)
+            for option, value in given.items():
+                known[option].check(option, value)
+            if any(known[option].deep for option in given):
+                asked[name].part("measure")(Scope(layers=1, heads=1, replicates=0), **given)
         except (TypeError, ValueError) as error:
             raise InputError(f"options of {name}: {error}") from error
 

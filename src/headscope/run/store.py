@@ -1,7 +1,7 @@
 """A run folder on disk: its manifest, its shards and its results; and a finished run.
 
     RUN/manifest.json   the spec, versions, model and corpus; written before the first shard
-    RUN/shards/         one file per finished shard; its name holds the hash of its content
+    RUN/shards/         one file per finished shard, by the hash of its content; gone at the end
     RUN/atlas.nc        the labelled results, written last
 
 Every file is written beside its place, synced and renamed: readers, and a crash, see all of it or
@@ -19,13 +19,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 import headscope
-from headscope.core.control import CONTROL
 from headscope.core.whole_file import (
     DRAFT,
     file_sha256,
@@ -35,7 +33,12 @@ from headscope.core.whole_file import (
     write_whole,
 )
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
-from headscope.run.netcdf import tree_of_netcdf
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
@@ -57,11 +60,13 @@ class RunFolder:
     """A run folder on disk.
 
     parts  the name of its folder of shards, or of whole runs
+    keep_shards  whether shards stay once the results are written
     owner  fingerprint of the run whose shards are written and taken; set when the run begins
     """
 
-    def __init__(self, path: Path | str, *, parts: str = SHARDS) -> None:
+    def __init__(self, path: Path | str, *, parts: str = SHARDS, keep_shards: bool = False) -> None:
         self.path, self.parts, self.owner = Path(path), parts, ""
+        self.keep_shards = keep_shards
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest; None without a run; RunFolderError if it is damaged or was changed."""
@@ -213,6 +218,13 @@ class RunFolder:
         content = self._seal + pack(state)
         write_whole(self.path / SHARDS / f"{number:05d}-{_digest(content)}.shard", content)
 
+    def drop_shards(self) -> None:
+        """Delete all shards that need not stay, as far as the system lets."""
+        with suppress(OSError):
+            for file in [] if self.keep_shards else self._shard_files():
+                file.unlink(missing_ok=True)
+            (self.path / SHARDS).rmdir()
+
     def shard(self, number: int) -> State:
         """The state of a finished shard; HeadscopeError if it is gone or was changed since."""
         for file in (self.path / SHARDS).glob(f"{number:05d}-*.shard"):
@@ -290,9 +302,11 @@ def open_run(path: str | Path) -> Run:
         raise RunFolderError(
             f"{folder.path / MANIFEST} is no manifest of a run with results ({error})"
         ) from error
-    again = "run the run's command again: finished shards are kept"
+    again = "run the run's command again"
     if digest is not None and not folder.has_results(digest):
         raise RunFolderError(f"{file} is damaged (its content is not what was written); {again}")
+    from headscope.run.netcdf import tree_of_netcdf  # not for who only looks at the folder
+
     with told_as(lambda said: RunFolderError(f"{file} is damaged ({said[:100]}); {again}")):
         tree = tree_of_netcdf(file)
     return Run(tree, manifest or {}, folder.path)
@@ -318,6 +332,8 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
+        from headscope.core.control import CONTROL
+
         return (str(name) for name in self.tree.children if name != CONTROL)
 
     def __len__(self) -> int:
@@ -326,10 +342,27 @@ class Run:
     def __contains__(self, name: object) -> bool:
         return name in self.tree.children
 
-    def report(self) -> Path:
-        """(Re)build tables, figures and report.html from the results; returns report.html."""
+    def heads(self, *numbers: str) -> pd.DataFrame:
+        """One row per head, as `headscope.head_frame`; `numbers` say "entropy.entropy.all"."""
+        frame: pd.DataFrame = headscope.head_frame(self.tree, *numbers)
+        return frame
+
+    def find(self, what: str) -> pd.DataFrame:
+        """The heads that do something, say "direct object"; see `headscope.find_heads`."""
+        found: pd.DataFrame = headscope.find_heads(self.tree, what)
+        return found
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """(Re)build tables, figures and report.html from the results; returns report.html.
+
+        path  writes the page there instead, with `headscope.write_report`; a run in memory needs it
+        """
+        if path is not None:
+            return Path(headscope.write_report(self, path))
         if self.path is None:
-            raise InputError("this run is in memory; give atlas(..., output=FOLDER) for a report")
+            raise InputError(
+                "this run is in memory; give report('report.html'), or atlas(..., output=FOLDER)"
+            )
         with held(self.path, instead="wait until it has finished"):
             digest = self.manifest.get("results_sha256")
             if digest is not None and not RunFolder(self.path).has_results(digest):
@@ -340,8 +373,7 @@ class Run:
                 draft.unlink(missing_ok=True)
             # As it was read or is read later: its parts stand in another order in memory.
             manifest = RunFolder(self.path).manifest() or self.manifest
-            page: Path = headscope.write_report(self.tree, manifest, self.path)
-        return page
+            return Path(headscope.write_report(Run(self.tree, manifest, self.path), self.path))
 
     @property
     def has_report(self) -> bool:

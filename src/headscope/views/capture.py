@@ -24,6 +24,9 @@ MAX_FLOW = "max_flow"
 FLOW_OF = "rollout"  # its layer matrices carry the maximum flow (Abnar & Zuidema 2020)
 MOST_TOKENS = 512  # that are shown at once
 AGREED = 1e-2  # largest difference between a weight and the softmax of its scores
+# What byte-level and SentencePiece vocabularies write for characters that are seen as space.
+SPACES = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n", "ĉ": "\t"})
+REST = "⋯"  # a token of further bytes of a character that stands in the token before
 SIDES = {"encoder": (0, 0), "decoder": (1, 1), "cross": (1, 0)}  # queries, keys
 
 
@@ -49,7 +52,7 @@ def capture_example(
     flows = check_methods(flow, also=[MAX_FLOW]) if flow else ()
     decodes = model.network.config.is_encoder_decoder
     example = encoded(model, text, None if decodes else text_pair)
-    sides = [_side(model, example, _words(model, text, None if decodes else text_pair, example))]
+    sides = [_side(model, example, *_words(model, text, None if decodes else text_pair, example))]
     decoder_ids: Ints | None = None
     if decodes:
         if text_pair:
@@ -69,13 +72,25 @@ def capture_example(
     return captured_example.ExampleMaps(model.name, shown, stacks, " ".join(filter(None, left_out)))
 
 
-def _side(model: Model, example: Example, word: Ints) -> TokenSide:
+def _side(model: Model, example: Example, word: Ints, written: Sequence[str]) -> TokenSide:
     batch = model.batch([example])
     flags = (batch.is_cls, batch.is_sep, batch.is_punctuation)
     cls, sep, punctuation = (flag[0, : len(example)].cpu().numpy() for flag in flags)
-    tokens = model.tokens(example.input_ids)
-    special, segment = example.special, example.segment_ids
-    return TokenSide(tokens, special, segment, word, cls, sep, punctuation)
+    tokens, special = model.tokens(example.input_ids), example.special
+    if written:
+        named = zip(tokens, written, special, strict=True)
+        tokens = tuple(name if own else _readable(name, piece) for name, piece, own in named)
+    return TokenSide(
+        tokens, special, example.segment_ids, word, cls, sep, punctuation, written=tuple(written)
+    )
+
+
+def _readable(name: str, written: str) -> str:
+    """A token, where bytes or signs for spaces stand for characters: the characters themselves."""
+    if name.isascii() or name.startswith("##"):
+        return name
+    blank = name.translate(SPACES)
+    return written.strip() or written or (REST if blank.strip() else blank)
 
 
 def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
@@ -83,7 +98,7 @@ def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
     config = model.network.config
     start = getattr(config, "decoder_start_token_id", None)
     start = config.pad_token_id if start is None else start  # T5's way, where none is named
-    encoded = model.tokenizer(text_target=text, verbose=False)
+    encoded = model.tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
     labels = encoded.input_ids
     if start is None or len(labels) < 2:
         raise InputError(
@@ -95,17 +110,33 @@ def _decoder_side(model: Model, text: str) -> tuple[Ints, TokenSide]:
     example = Example("decoder", "text", ids, np.zeros_like(ids), special)
     places = [None, *encoded.word_ids(0)[:-1]]
     word = _counted([None if s else p for s, p in zip(special, places, strict=True)])
-    return ids, replace(_side(model, example, word), name="decoder")
+    written = ["", *_written([text], encoded)[:-1]]
+    return ids, replace(_side(model, example, word, written), name="decoder")
 
 
-def _words(model: Model, text: str, text_pair: str | None, example: Example) -> Ints:
-    """[token] the word of each token, as the tokenizer cut them, counted through both texts."""
+def _words(
+    model: Model, text: str, text_pair: str | None, example: Example
+) -> tuple[Ints, list[str]]:
+    """[token] the word of each token, as the tokenizer cut them, counted through both texts; and
+    what was written for it, see `TokenSide`."""
     texts = (text,) if not text_pair else (text, text_pair)
-    encoded = model.tokenizer(*texts, verbose=False)
+    encoded = model.tokenizer(*texts, return_offsets_mapping=True, verbose=False)
     if list(encoded.input_ids) != example.input_ids.tolist():
-        return np.full(len(example), -1, np.int64)
+        return np.full(len(example), -1, np.int64), []
     pairs = zip(encoded.sequence_ids(0), encoded.word_ids(0), strict=True)
-    return _counted([None if None in pair else pair for pair in pairs])
+    return _counted([None if None in pair else pair for pair in pairs]), _written(texts, encoded)
+
+
+def _written(texts: Sequence[str], encoded: Any) -> list[str]:
+    """[token] the characters from the end of the token before to its own end; '' if special."""
+    ends, written = [0] * len(texts), []
+    for place, (_, end) in zip(encoded.sequence_ids(0), encoded.offset_mapping, strict=True):
+        before = 0 if place is None else ends[place]
+        space = " " if place and not before else ""  # between two texts
+        written.append("" if place is None else space + texts[place][before:end])
+        if place is not None:
+            ends[place] = max(before, end)
+    return written
 
 
 def _counted(places: Sequence[Any]) -> Ints:

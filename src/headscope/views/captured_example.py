@@ -11,19 +11,23 @@ from headscope.core.accumulators import Bools, Float64, Ints
 from headscope.errors import InputError
 
 Floats = npt.NDArray[np.float32]
+SINK = 0.25  # ours: of what uniform attention leaves, what a first token gets that is a sink
 
 
 @dataclass(frozen=True)
 class TokenSide:
     """The tokens of one input: of the text, or of what an encoder or a decoder reads.
 
-    tokens       as the vocabulary has them, without the sign for a space before them
+    tokens       as the vocabulary has them, without the sign for a space before them; where it
+                 spells bytes, the characters that they stand for
     special      [token] the tokens that the tokenizer added
     segment      [token] 0 or 1
     word         [token] the word, counted through the side; -1 for special tokens
     cls, sep     [token] opening, and separating or closing tokens
     punctuation  [token] exactly "." or ","
     name         "encoder" or "decoder"; "" where there is one side
+    written      [token] what the user wrote for it, with the spaces before it; "" for special
+                 tokens; none where that is not known
     """
 
     tokens: tuple[str, ...]
@@ -34,6 +38,7 @@ class TokenSide:
     sep: Bools
     punctuation: Bools
     name: str = ""
+    written: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -46,12 +51,15 @@ class TokenSide:
 
     @property
     def text(self) -> str:
-        """The tokens that are not special, with spaces between them."""
-        return " ".join(t for t, s in zip(self.tokens, self.special, strict=True) if not s)
+        """As written, on one line; else the tokens that are not special, pieces of words joined."""
+        if self.written:
+            return " ".join("".join(self.written).split())
+        ordinary = (t for t, s in zip(self.tokens, self.special, strict=True) if not s)
+        return " ".join(ordinary).replace(" ##", "")
 
     def part(self, window: slice) -> Self:
         """The tokens of a window alone."""
-        names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation")
+        names = ("tokens", "special", "segment", "word", "cls", "sep", "punctuation", "written")
         return replace(self, **{name: getattr(self, name)[window] for name in names})
 
 
@@ -123,6 +131,17 @@ class StackMaps:
         return not any(np.triu(layer, 1).any() for layer in self.attention)
 
     @property
+    def rests_on_first(self) -> bool:
+        """Whether the first token is a sink: in a decoder, on the mean over heads and later tokens,
+        well above uniform attention to what each token sees.
+        """
+        count = self.attention.shape[-1]
+        if count < 3 or not self.causal or (self.attention[:, :, 0, 0] < 0.999).any():
+            return False  # its row is 1, or another token stood before the window
+        uniform = float(np.mean(1 / np.arange(2, count + 1)))
+        return float(self.attention[:, :, 1:, 0].mean()) > uniform + SINK * (1 - uniform)
+
+    @property
     def weighted_norm(self) -> Floats | None:
         """[layer, head, query, key] ‖αf(x)‖ (Kobayashi et al. 2020)."""
         if self.value_norm is None:
@@ -147,8 +166,24 @@ class ExampleMaps:
     left_out: str = ""
 
     @property
+    def sinks(self) -> set[int]:
+        """The places of the sides whose first token, no special one, is a sink."""
+        return {
+            s.keys for s in self.stacks if not self.sides[s.keys].special[0] and s.rests_on_first
+        }
+
+    @property
+    def sides_for_views(self) -> tuple[TokenSide, ...]:
+        """The sides, with the sinks among the special tokens: dimmed or removed if they are."""
+        sides = list(self.sides)
+        for place in self.sinks:
+            first = np.arange(len(sides[place])) == 0
+            sides[place] = replace(sides[place], special=sides[place].special | first)
+        return tuple(sides)
+
+    @property
     def text(self) -> str:
-        """The ordinary tokens of all sides."""
+        """The texts of all sides."""
         return " → ".join(side.text for side in self.sides)
 
 
@@ -203,9 +238,12 @@ def _with(shown: ExampleMaps, other: ExampleMaps, label: str) -> ExampleMaps:
 def _joined(side: TokenSide, other: TokenSide) -> TokenSide:
     pairs = zip(side.tokens, other.tokens, strict=True)
     tokens = tuple(a if a == b else f"{a}/{b}" for a, b in pairs)
+    both = zip(side.written, other.written, strict=False)
+    written = tuple(a if a == b else f"{a}/{b.strip()}" for a, b in both)
     # A word is one of both texts only where it ends at the same token in both.
     same = np.array_equal(side.word, other.word)
-    return replace(side, tokens=tokens, word=side.word if same else np.full_like(side.word, -1))
+    word = side.word if same else np.full_like(side.word, -1)
+    return replace(side, tokens=tokens, word=word, written=written)
 
 
 def _first(side: TokenSide) -> str:

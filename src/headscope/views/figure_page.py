@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headscope.core.head_names import counted_words, first
 from headscope.core.results import head_name, layer_name
 from headscope.draw.style import DOUBLE, SINGLE
 from headscope.draw.token_axes import Floats, Sides, fitted
@@ -52,8 +53,9 @@ def check_heads(maps: Floats, heads: Sequence[Head]) -> None:
     for layer, head in heads:
         if not (0 <= layer < layers and 0 <= head < count):
             raise InputError(
-                f"found layer {layer_name(layer)}, head {head + 1}; wanted layers {layer_name(0)} "
-                f"to {layer_name(layers - 1)} and heads 1 to {count}"
+                f"found layer {layer_name(layer)}, head {head + first()}; wanted layers "
+                f"{layer_name(0)} to {layer_name(layers - 1)} and heads {first()} to "
+                f"{count - 1 + first()}, counted {counted_words()}"
             )
 
 

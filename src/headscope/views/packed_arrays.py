@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.core.accumulators import Array
-from headscope.core.results import layer_number, place_name
+from headscope.core.head_names import Head, in_both
+from headscope.core.results import layer_number
 from headscope.errors import InputError
 from headscope.views.captured_example import Floats, StackMaps, TokenSide
 
@@ -118,16 +119,25 @@ def _signed(rows: Floats, bits: int) -> tuple[Floats, npt.NDArray[np.signedinteg
 
 
 def detail_of(
-    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, room: int, least: int
+    stack: StackMaps,
+    sides: Sequence[TokenSide],
+    asked: Detail,
+    *,
+    room: int,
+    least: int,
+    opened: Head | None = None,
 ) -> dict[str, Any]:
     """The heads that a page shows with exact weights and vectors, as plain values for JSON.
 
     asked   heads (layer, head); "all", "none", or "auto": as many as fit, see `plainest`
     room    characters that they may take, where "auto"; `least` heads are there in any case
+    opened  the head that comes first of as many as fit
     raises  InputError for heads that are not there, or another word
     """
     bits = _bits(stack, asked)
-    heads, blocks = _chosen(stack, sides, asked, bits=bits, room=room, least=least)
+    order = plainest(stack, sides)
+    order.sort(key=lambda place: place != opened)
+    heads, blocks = _chosen(stack, order, asked, bits=bits, room=room, least=least)
     layers, count = stack.attention.shape[:2]
     vectors = stack.vectors
     why = "" if vectors else stack.why_none
@@ -152,7 +162,7 @@ def detail_of(
 
 
 def _chosen(
-    stack: StackMaps, sides: Sequence[TokenSide], asked: Detail, *, bits: int, room: int, least: int
+    stack: StackMaps, order: Heads, asked: Detail, *, bits: int, room: int, least: int
 ) -> tuple[list[tuple[int, int]], list[str]]:
     layers, count = stack.attention.shape[:2]
     if not isinstance(asked, str):
@@ -160,8 +170,8 @@ def _chosen(
         for layer, head in given:
             if not (0 <= layer < layers and 0 <= head < count):
                 raise InputError(
-                    f"found detail for {place_name(layer, head)} (layer {layer_number(layer)}, "
-                    f"head {head} from 0); there are {layers} layers × {count} heads"
+                    f"found detail for {in_both(layer_number(layer), head)}; there are {layers} "
+                    f"layers × {count} heads"
                 )
         return given, [_block(stack, head, bits) for head in given]
     if asked not in ("auto", "all", "none"):
@@ -169,7 +179,7 @@ def _chosen(
     if asked == "none":
         return [], []
     heads, blocks, size = list[tuple[int, int]](), list[str](), 0
-    for place in plainest(stack, sides):
+    for place in order:
         block = _block(stack, place, bits)
         size += len(block)
         if asked == "auto" and size > room and len(heads) >= least:

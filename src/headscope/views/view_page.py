@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from headscope.core.head_names import Head, counting_note, first
 from headscope.page.shell import island, render_page, script_of, style_of, template
 from headscope.views import packed_arrays
 from headscope.views.captured_example import ExampleMaps, NamedMaps, StackMaps
@@ -22,12 +23,14 @@ def payload(
     *,
     labels: Sequence[Sequence[Sequence[str]]] | None = None,
     detail: Detail = "auto",
+    head: Head | None = None,
 ) -> dict[str, Any]:
     """Everything that the page draws, as plain values for JSON.
 
     labels  [stack][layer][head] what a head does, '' where nothing is telling
     detail  heads (layer, head) that come with exact weights and vectors; "all", "none", or "auto":
             as many as fit, those with the largest weights between ordinary tokens first
+    head    (layer, head) of the first stack that the page opens with; None: with all heads
     raises  InputError for a head that is not there
     """
     tokens = max(len(side) for side in shown.sides)
@@ -36,11 +39,13 @@ def payload(
     coded = [_measures(stack, levels) for stack in shown.stacks]
     taken = sum(len(text) for measures in coded for one in measures for text in one.get("data", ()))
     left = max(room - taken, 0) // len(shown.stacks)
-    stacks = []
+    stacks, among, sinks = [], shown.sides_for_views, shown.sinks
     for place, (stack, measures) in enumerate(zip(shown.stacks, coded, strict=True)):
         layers, heads = stack.attention.shape[:2]
         names = labels[place] if labels else [[""] * heads] * layers
-        chosen = packed_arrays.detail_of(stack, shown.sides, detail, room=left, least=least)
+        chosen = packed_arrays.detail_of(
+            stack, among, detail, room=left, least=least, opened=None if place else head
+        )
         stacks.append({
             "name": stack.name, "label": stack.name.capitalize(), "layers": layers, "heads": heads,
             "causal": stack.causal, "queries": stack.queries, "keys": stack.keys,
@@ -52,26 +57,34 @@ def payload(
         {
             "name": side.name, "tokens": list(side.tokens), "special": side.special.tolist(),
             "segment": side.segment.tolist(), "word": side.word.tolist(), "boundary": side.boundary,
+            "written": list(side.written),
+            **({"sink": True} if place in sinks else {}),
         }
-        for side in shown.sides
+        for place, side in enumerate(among)
     ]  # fmt: skip
-    layer, head = plainest(shown.stacks[0], shown.sides)[0]
+    layer, place = head or plainest(shown.stacks[0], among)[0]
     return {
         "version": VERSION, "title": shown.text, "model": {"name": Path(shown.model).name},
-        "left_out": shown.left_out, "precision": _precision(levels, detail=exact),
+        "countsFrom": first(), "precision": _precision(levels, detail=exact),
+        "left_out": " ".join(filter(None, [shown.left_out, counting_note()])),
         "sides": sides, "stacks": stacks,
-        # The page opens on all heads, with the plainest of the first stack chosen.
-        "start": {"view": "model", "stack": 0, "layer": layer, "heads": [head], "query": None},
+        # The page opens on all heads, with the plainest of the first stack chosen; on the
+        # difference, where there is one.
+        "start": {
+            "view": "head" if head else "model", "stack": 0, "layer": layer, "heads": [place],
+            "query": None, "measure": _opening_measure(shown.stacks[0], coded[0]),
+        },
     }  # fmt: skip
 
 
+def _opening_measure(stack: StackMaps, measures: list[dict[str, Any]]) -> int:
+    return 0 if stack.versus is None else len(measures) - 1  # the difference stands last
+
+
 def _precision(levels: float, *, detail: bool) -> str:
-    """How exact the weights are: at ¼ the root is ½, so the error is that of one step."""
-    sentence = (
-        f"Weights are stored in {int(np.ceil(levels))} steps of their square root "
-        f"(± {1 / (2 * levels):.1g} at ¼)"
-    )
-    return f"{sentence}; those of the heads with vectors to 5 digits." if detail else f"{sentence}."
+    """How exact the weights are: the root of 0.25 is ½, so the error is that of one step."""
+    exact = "; the heads of the neuron view have 5 digits" if detail else ""
+    return f"Weights on this page are rounded: 0.25 may be off by {1 / (2 * levels):.1g}{exact}."
 
 
 def _measures(stack: StackMaps, levels: float) -> list[dict[str, Any]]:
@@ -120,7 +133,8 @@ SCRIPTS = (
     "core.js", "places.js", "values.js", "colours.js", "sentences.js", "choices.js", "heads.js",
     "thumbnails.js", "model.js", "lines.js", "head.js", "matrix.js", "neuron_data.js",
     "neuron_why.js", "neuron_paint.js", "neuron.js", "figure_paper.js",
-    "figure_lines.js", "figure_maps.js", "figure_neurons.js", "figure.js", "page.js",
+    "figure_lines.js", "figure_maps.js", "figure_neurons.js", "figure.js", "in_address.js",
+    "page.js",
 )  # fmt: skip
 STYLES = ("view.css", "neuron.css", "figure.css")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headscope.core.accumulators import Float64
+from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.results import layer_place, numbering_layers
 from headscope.core.whole_file import write_whole
 from headscope.errors import InputError
@@ -37,17 +38,20 @@ class View:
     shown   the example with its maps
     labels  [stack][layer][head] labels of the heads; '' for none
     detail  the heads with exact weights and vectors, see `view`; layers by their places
+    head    the head that the page opens with, likewise; None: all heads
     """
 
     shown: ExampleMaps
     labels: Labels
     detail: Detail = "auto"
+    head: Head | None = None
 
     @cached_property
     def page(self) -> bytes:
         """One self-contained offline HTML page."""
         with numbering_layers(self.shown.stacks[0].numbers):
-            return build_page(payload(self.shown, labels=self.labels, detail=self.detail))
+            data = payload(self.shown, labels=self.labels, detail=self.detail, head=self.head)
+            return build_page(data)
 
     def save(self, path: str | Path) -> Path:
         """Writes the page, whole or not at all; returns its path."""
@@ -55,7 +59,7 @@ class View:
 
     def picture(
         self,
-        *heads: tuple[int, int],
+        *heads: Head | str,
         kind: str = "lines",
         measure: str = "attention",
         stack: str | None = None,
@@ -64,8 +68,8 @@ class View:
     ) -> Figure:
         """A figure for a paper of what these heads do; `draw.saving.save_picture` writes it.
 
-        heads    (layer, head), from 0, the model's own numbers; without any, the head of the
-                 largest weights between tokens
+        heads    (layer, head), from 0, the model's own numbers, or names: "L3H9", "2.8"; without
+                 any, the head of the largest weights between tokens
         kind     "lines" of several heads; "matrix" or "neurons" of one
         measure  "attention", "weighted_norm", or the name of a further measure
         stack    "encoder", "decoder" or "cross", where there are several; None: the first
@@ -78,7 +82,8 @@ class View:
         from headscope.views.figure import figure_of
 
         place, seen = self._stack(stack)
-        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in heads]
+        places = map(head_named, heads)
+        chosen = [(layer_place(layer, seen.numbers), head) for layer, head in places]
         with numbering_layers(seen.numbers):
             return figure_of(
                 seen, self.shown.sides, chosen or plainest(seen, self.shown.sides)[:1],
@@ -136,16 +141,17 @@ class View:
 
 
 def view(
-    model: Model | str,
+    model: Model | str | Path,
     text: str,
     text_pair: str | None = None,
     *,
     atlas: Run | str | Path | None = None,
-    versus_model: Model | str | None = None,
+    versus_model: Model | str | Path | None = None,
     versus_text: str | None = None,
     window: tuple[int, int] | None = None,
-    detail: Detail = "auto",
+    detail: str | Sequence[Head | str] = "auto",
     flow: Sequence[str] | str = (),
+    head: Head | str | None = None,
 ) -> View:
     """The views of what every head of a model does in one text or pair of texts.
 
@@ -155,15 +161,17 @@ def view(
     versus_model  shows its attention beside, and the difference; same tokenizer and shape
     versus_text   likewise another text of as many tokens, say with one word changed
     window        (from, to) in tokens that are shown of a long text, at most 512
-    detail        heads (layer, head), from 0, the model's own numbers, with exact weights and the
-                  neuron view; "all", "none", or "auto": as many as keep the page near 1 MB (12 MB
-                  beyond 128 tokens)
+    detail        heads (layer, head), from 0, the model's own numbers, or names ("L3H9", "2.8"),
+                  with exact weights and the neuron view; "all", "none", or "auto": as many as keep
+                  the page near 1 MB (12 MB beyond 128 tokens)
     flow          further maps, of where each layer's output comes from: methods of `hs.flow`, and
                   "max_flow"; several, or one text with commas
-    raises        InputError for empty text, texts or models that do not fit, a run of another
-                  model; what `load` and `open_run` raise
+    head          opens with this head, named as in `detail`; None: with all heads. With another
+                  model or text the page opens on the difference
+    raises        InputError for empty text, texts or models that do not fit, a head that is not
+                  there, a run of another model; what `load` and `open_run` raise
     """
-    from headscope.model.model import Model, load
+    from headscope.model.model import load
     from headscope.views.capture import capture_example
     from headscope.views.captured_example import beside_model, beside_text
 
@@ -171,11 +179,11 @@ def view(
         raise InputError("found another model and another text; wanted one of the two")
     flows = flow.split(",") if isinstance(flow, str) and flow else flow
     names = None if atlas is None else atlas if isinstance(atlas, Run) else open_run(atlas)
-    loaded = model if isinstance(model, Model) else load(model)
+    loaded = load(model)
     if names is not None:
         _check_same(names, loaded)
-    if not isinstance(detail, str):
-        detail = [(layer_place(layer, loaded.shape.numbers), head) for layer, head in detail]
+    exact = detail if isinstance(detail, str) else [_place(each, loaded) for each in detail]
+    opened = None if head is None else _place(head, loaded)
     shown = capture_example(loaded, text, text_pair, window=window, flow=flows)
     labels = [stack_labels(stack, shown.sides) for stack in shown.stacks]
     if names is not None:
@@ -184,11 +192,23 @@ def view(
         first = replace(first, importance=_importance(names, first))
         shown = replace(shown, stacks=(first, *shown.stacks[1:]))
     if versus_model is not None:
-        second = versus_model if isinstance(versus_model, Model) else load(versus_model)
+        second = load(versus_model)
         shown = beside_model(shown, capture_example(second, text, text_pair, window=window))
     if versus_text is not None:
         shown = beside_text(shown, capture_example(loaded, versus_text, text_pair, window=window))
-    return View(shown, labels, detail)
+    return View(shown, labels, exact, opened)
+
+
+def _place(head: Head | str, model: Model) -> Head:
+    """(place of the layer among those that attend, head), both from 0, of a head that is there."""
+    shape, (layer, number) = model.shape, head_named(head)
+    place = layer_place(layer, shape.numbers)
+    if not (0 <= place < shape.layers and 0 <= number < shape.heads):
+        last = in_both(shape.number(shape.layers - 1), shape.heads - 1)
+        raise InputError(
+            f"found no head {in_both(layer, number)}; wanted one of {shape.size}, up to {last}"
+        )
+    return place, number
 
 
 def _check_same(run: Run, model: Model) -> None:

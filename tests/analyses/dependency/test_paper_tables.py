@@ -15,14 +15,23 @@ def test_all_comes_first_then_relations_of_100_words_without_root_and_punctuatio
     table = clark_table_1(recorded(groups=LANGUAGE))[0]
     counts = recorded(groups=LANGUAGE)["dependency"]["count"].to_series().drop(["root", "punct"])
     wanted = counts[2:][counts[2:] >= 100].sort_values(ascending=False, kind="stable")
-    assert list(table.columns) == ["Relation", "Head", "Accuracy", "Baseline"]
+    assert list(table.columns) == ["Relation", "Head", "Accuracy", "Held out", "Baseline"]
     assert list(table["Relation"]) == ["All", *wanted.index]
 
 
 def test_a_row_reads_as_in_the_paper():
-    table = clark_table_1(recorded(groups=LANGUAGE))[0].set_index("Relation")
-    assert list(table.loc["obj"]) == ["3-1", "70.7", "32.0 (-2)"]
-    assert list(table.loc["case"]) == ["3-9", "78.5", "43.8 (1)"]
+    tree = recorded(groups=LANGUAGE)
+    table, stored = clark_table_1(tree)[0].set_index("Relation"), tree["dependency"].to_dataset()
+    for relation, row in (
+        ("obj", ["3-1", "70.7", "32.0 (-2)"]),
+        ("case", ["3-9", "78.5", "43.8 (1)"]),
+    ):
+        head, accuracy, held_out, baseline = table.loc[relation]
+        here = 100 * stored.sel(relation=relation)
+        assert [head, accuracy.partition(" ")[0], baseline] == row
+        for cell, name in ((accuracy, "best_accuracy"), (held_out, "held_out")):
+            value, low, high = (float(here[name + end]) for end in ("", "_ci_low", "_ci_high"))
+            assert cell == f"{value:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def test_how_many_words_a_relation_needs_can_be_set():
@@ -35,7 +44,8 @@ def test_what_was_never_asked_about_is_a_dash():
     dataset = tree["dependency"].to_dataset().copy(deep=True)
     for name in ("layer", "head", "direction", "offset", "accuracy"):
         dataset[f"best_{name}"][...] = np.nan
-    dataset["baseline"][...] = np.nan
+    for name in ("baseline", "held_out"):
+        dataset[name][...] = np.nan
     tree["dependency"].dataset = dataset
     assert set(clark_table_1(tree)[0].drop(columns="Relation").values.ravel()) == {"–"}
 
@@ -68,8 +78,15 @@ def test_markdown_and_latex_hold_the_same_cells():
     text = markdown(table, "A note.")
     assert text.splitlines()[2] == "| Nearest | 31.0 | 38.7 | 7.7 | 14.8 |"
     assert text.endswith("\n\nA note.\n")
-    rows = latex(table, "A note.").splitlines()
-    assert rows[0] == "% A note."
+    rows = latex(table, "A note of 5 %.").splitlines()
+    assert rows[0] == r"% \usepackage{booktabs}"
+    assert rows[1:5] == [
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{A note of 5 \%.}",
+        r"\begin{tabular}{lrrrr}",
+    ]
+    assert rows[-2:] == [r"\end{tabular}", r"\end{table}"]
     assert r"Nearest & 31.0 & 38.7 & 7.7 & 14.8 \\" in rows
 
 
@@ -88,7 +105,7 @@ def test_markdown_and_latex_hold_the_same_cells():
 )
 def test_hostile_names_stay_text(name, tex, md):
     table = clark_table_1(recorded(2, 3, groups=LANGUAGE))[0].iloc[:1].assign(Relation=name)
-    assert latex(table, "").splitlines()[5].startswith(tex + " & ")
+    assert latex(table, "").splitlines()[8].startswith(tex + " & ")
     if md is not None:
         assert markdown(table, "").splitlines()[2].startswith(f"| {md} | ")
 

@@ -64,7 +64,7 @@ def test_the_mean_silhouette_has_the_interval_of_a_mean_over_heads():
     each = np.array(reference.silhouette(distances, labels.tolist()))
     kept = [each, *(np.delete(each, unit) for unit in range(27))]
     expected = estimate(np.array([values.mean() for values in kept]), bounds=(-1, 1))
-    here = {"method": "k_medoids", "k": 3}
+    here = {"variant": "k_medoids", "k": 3}
     assert float(found.silhouette_by_k_ci_low.sel(here)) == pytest.approx(expected.low)
     assert float(found.silhouette_by_k_ci_high.sel(here)) == pytest.approx(expected.high)
 
@@ -79,7 +79,7 @@ def test_a_cluster_is_numbered_by_depth_and_described_by_its_own_heads():
     np.testing.assert_allclose(found.silhouette, each, atol=1e-12)
     means = [np.mean(np.array(each)[labels == at]) for at in range(3)]
     np.testing.assert_allclose(found.cluster_silhouette, means, atol=1e-12)
-    by_k = found.silhouette_by_k.sel({"method": "k_medoids", "k": 3})
+    by_k = found.silhouette_by_k.sel({"variant": "k_medoids", "k": 3})
     assert float(by_k) == pytest.approx(np.mean(each))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from heads.test_functions import surpassing
 from headscope.analyses.examples.clearest_input import clearest_inputs
-from headscope.core.head_labels import all_claims, head_labels
+from headscope.core.head_labels import HeadLabels, all_claims, head_labels
 from headscope.core.stored_maps import StoredInput, stored_inputs
 from recorded import BOTH, PAIR, recorded, with_pair
 
@@ -135,6 +138,25 @@ def test_a_head_of_a_relation_is_looked_at_where_it_finds_the_word(tree, kept, d
     assert found or direction == 1
 
 
+@pytest.mark.parametrize(("about", "word"), [("pronoun", "it"), ("proper", "house")])
+def test_a_head_of_coreference_is_looked_at_where_a_word_looks_back(about, word, monkeypatch):
+    """Both examples of coreference showed heads on [CLS]: nothing chose where they look."""
+    tree = recorded(groups=("examples", "coreference"))
+    kept = stored_inputs(tree)
+    claim = replace(all_claims(surpassing(tree))[0], kind="coreference", about=about)
+    for one in kept:  # a head that rests on [CLS], but for two words
+        one.attention[0, 0] = 0
+        one.attention[0, 0, :, 0] = 1
+    at = next(at for at, one in enumerate(kept) if word in one.tokens)
+    token = kept[at].tokens.index(word)
+    kept[at].attention[0, 0, token, 0], kept[at].attention[0, 0, token, 2] = 0.4, 0.6
+    if about == "pronoun":  # what is no pronoun counts less, whatever its weight
+        kept[0].attention[0, 0, 3, 1] = 0.9
+    labels = {(0, 0): HeadLabels((), claim)}
+    monkeypatch.setattr("headscope.analyses.examples.clearest_input.head_labels", lambda _: labels)
+    assert clearest_inputs(tree, kept) == [(at, token)]
+
+
 def answers(one, place, relation, direction):
     """(right, weight, token that looks) of every pair, by loops over tokens."""
     maps, rows = one.attention[place].astype(float), []
@@ -160,5 +182,5 @@ def test_claims_about_relations_say_which(tree):
     about = {claim.about for claim in all_claims(tree) if claim.kind == "dependency"}
     assert about
     assert about <= set(tree["dependency"]["relation"].values.tolist())
-    about = ("dependency", "sink", "feature", "pair")
+    about = ("dependency", "sink", "feature", "pair", "coreference")
     assert {claim.about for claim in all_claims(tree) if claim.kind not in about} == {""}

@@ -70,7 +70,7 @@ def test_every_method_agrees_with_the_reference(
     for method in METHODS:
         for name, wanted in expected[method].items():
             np.testing.assert_allclose(
-                found[name].sel({"method": method}), wanted, rtol=tolerance, atol=tolerance
+                found[name].sel({"variant": method}), wanted, rtol=tolerance, atol=tolerance
             )
 
 
@@ -93,7 +93,7 @@ def test_tokens_that_attend_to_themselves_stay_themselves() -> None:
 def test_attention_to_the_previous_token_reaches_two_back_in_two_layers() -> None:
     """By halves: of the second layer ¼ is itself, ½ the previous token, ¼ the one before that;
     at the beginning, where there is none, the first token keeps what would go there."""
-    found = shares("previous").sel({"method": "rollout"})
+    found = shares("previous").sel({"variant": "rollout"})
     weights = np.array([_two_back(n) for n in LENGTHS])
     np.testing.assert_allclose(found[1].sel(target="self"), weights[:, 0].mean(), rtol=1e-12)
     np.testing.assert_allclose(found[1].sel(target="previous"), weights[:, 1].mean(), rtol=1e-12)
@@ -124,11 +124,11 @@ def family(name: str, methods: str = "") -> xr.Dataset:
 
 def test_what_a_family_lacks_is_nan_and_the_rest_is_there() -> None:
     found = family("Llama").share
-    assert np.isnan(found.sel({"method": "globenc"})).all()
-    assert np.isfinite(found.sel({"method": ["rollout", "weighted_norm_residual"]})).all()
+    assert np.isnan(found.sel({"variant": "globenc"})).all()
+    assert np.isfinite(found.sel({"variant": ["rollout", "weighted_norm_residual"]})).all()
     found = family("Gemma2").share
-    assert np.isfinite(found.sel({"method": "rollout"})).all()
-    assert np.isnan(found.sel({"method": ["weighted_norm_residual", "globenc"]})).all()
+    assert np.isfinite(found.sel({"variant": "rollout"})).all()
+    assert np.isnan(found.sel({"variant": ["weighted_norm_residual", "globenc"]})).all()
 
 
 def test_without_special_tokens_their_shares_are_nan() -> None:

@@ -32,7 +32,7 @@ def test_all_five_methods_agree_with_the_reference(
     expected = mixing.mixing_means([mixing.mixing_example(b) for b in reference])
     for method in METHODS:
         np.testing.assert_allclose(
-            found.sel({"method": method}), expected[method], rtol=0, atol=tolerance
+            found.sel({"variant": method}), expected[method], rtol=0, atol=tolerance
         )
 
 
@@ -44,7 +44,7 @@ def test_the_frequency_effect_agrees_with_the_reference(reference: list[Blocks],
         [RANK[e.input_ids] * 1.0 for e in tiny_examples()],
     )
     for method, value in expected.items():
-        assert float(found.sel({"method": method})) == pytest.approx(value, abs=BINNING)
+        assert float(found.sel({"variant": method})) == pytest.approx(value, abs=BINNING)
 
 
 def test_without_ranks_there_is_no_frequency_effect() -> None:
@@ -53,7 +53,7 @@ def test_without_ranks_there_is_no_frequency_effect() -> None:
 
 def test_a_method_that_a_model_does_not_have_has_no_frequency_effect() -> None:
     found = run({"mixing": {}}, network=tiny("Gemma2"))["mixing"].spearman_frequency
-    absent = np.isnan(found.sel({"method": list(METHODS)})).values.tolist()
+    absent = np.isnan(found.sel({"variant": list(METHODS)})).values.tolist()
     assert absent == [False, False, True, True, True]
 
 
@@ -66,10 +66,10 @@ def test_tokens_that_attend_elsewhere_take_all_from_there_but_for_the_residual()
     """The first token of an example has no previous one and stays itself."""
     found = run({"mixing": {}}, plant=planted(*[["previous"] * 3] * 2))["mixing"].ratio
     moved = (LENGTHS - 1).sum() / LENGTHS.sum()
-    np.testing.assert_allclose(found.sel({"method": ["attn_w", "attn_n"]}), moved, atol=1e-7)
-    np.testing.assert_allclose(found.sel({"method": "attnres_w"}), moved / 2, atol=1e-7)
+    np.testing.assert_allclose(found.sel({"variant": ["attn_w", "attn_n"]}), moved, atol=1e-7)
+    np.testing.assert_allclose(found.sel({"variant": "attnres_w"}), moved / 2, atol=1e-7)
     for method in ("attnres_n", "attnresln_n"):
-        ratio = found.sel({"method": method})
+        ratio = found.sel({"variant": method})
         assert ((ratio > 0) & (ratio < moved)).all()
 
 
@@ -95,20 +95,20 @@ def test_a_token_that_nothing_reaches_has_no_ratio_and_spoils_no_mean() -> None:
         call.values = torch.zeros_like(call.values)
 
     nothing = run({"mixing": {}}, change=silence_all)["mixing"].ratio
-    assert np.isnan(nothing.sel({"method": "attn_n"})).all()
-    assert (nothing.sel({"method": "attnres_n"}) == 0).all()
+    assert np.isnan(nothing.sel({"variant": "attn_n"})).all()
+    assert (nothing.sel({"variant": "attnres_n"}) == 0).all()
 
 
 def test_models_that_normalise_before_attention_have_no_ratio_after_it() -> None:
     found = run({"mixing": {}}, network=tiny("Llama"))["mixing"].ratio
-    assert np.isnan(found.sel({"method": "attnresln_n"})).all()
-    assert not np.isnan(found.sel({"method": list(METHODS[:4])})).any()
+    assert np.isnan(found.sel({"variant": "attnresln_n"})).all()
+    assert not np.isnan(found.sel({"variant": list(METHODS[:4])})).any()
 
 
 def test_models_that_change_attention_before_adding_it_have_no_ratio_with_the_residual() -> None:
     found = run({"mixing": {}}, network=tiny("Gemma2"))["mixing"].ratio
-    assert np.isnan(found.sel({"method": ["attnres_w", "attnres_n", "attnresln_n"]})).all()
-    assert not np.isnan(found.sel({"method": ["attn_w", "attn_n"]})).any()
+    assert np.isnan(found.sel({"variant": ["attnres_w", "attnres_n", "attnresln_n"]})).all()
+    assert not np.isnan(found.sel({"variant": ["attn_w", "attn_n"]})).any()
 
 
 def test_every_ratio_is_a_share() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 
+import headscope as hs
 from analyses.running import RANK, blocks, flags, observe, planted, run
 from headscope.analyses.norms.measure_relations import Cancellation
 from headscope.corpus.document import Example
@@ -18,14 +20,17 @@ from headscope.model.instrument import AttentionCall
 from headscope.model.model import Model
 from headscope.run.analysis import Scope
 from headscope.run.contract_bench import (
+    COMMA,
     HEADS,
     LAYERS,
+    STOP,
     TOKENS,
     VOCABULARY,
     tiny_examples,
     tiny_network,
 )
 from model.families.tiny import FAMILIES, tiny
+from model.families.tokenizers_made import wordpiece
 from reference import norms
 from reference.extraction import Blocks
 
@@ -206,6 +211,33 @@ def test_a_model_without_special_tokens_has_no_norms_of_them() -> None:
     assert np.isnan(found.spearman_attention_value_norm.sel(category=["cls", "sep"])).all()
 
 
+def test_the_first_token_is_a_category_of_its_own_where_nothing_opens_the_input(
+    reference: list[Blocks],
+) -> None:
+    plain, examples = Vocabulary(cls=None, sep=None, punctuation=(STOP, COMMA)), tiny_examples()
+    options = {"norms": {"cancellation": "all"}}
+    found = run(options, vocabulary=plain, special={}, first_token=True)["norms"]
+    first = [np.arange(len(e)) == 0 for e in examples]
+    marks = [np.isin(e.input_ids, (STOP, COMMA)) for e in examples]
+    kinds = {
+        "first": first,
+        "punctuation": [mark & ~one for mark, one in zip(marks, first, strict=True)],
+        "other": [~(mark | one) for mark, one in zip(marks, first, strict=True)],
+    }
+    lengths = [norms.value_norm(b["f"]) for b in reference]
+    maps = [b["attention"] for b in reference]
+    weighted = [norms.weighted_norm(b["attention"], b["f"]) for b in reference]
+    for name, kind in kinds.items():
+        here = found.sel(category=name)
+        np.testing.assert_allclose(here.attention, norms.category_sum(maps, kind), atol=1e-10)
+        np.testing.assert_allclose(
+            here.weighted_norm, norms.category_sum(weighted, kind), atol=1e-10
+        )
+        rho = norms.spearman_attention_value_norm(maps, lengths, kind)
+        assert float(here.spearman_attention_value_norm) == pytest.approx(rho, abs=BINNING)
+    assert "first" not in run({"norms": {}})["norms"].category
+
+
 def test_a_category_that_never_occurs_receives_nothing_and_has_no_length() -> None:
     words = [e for e in tiny_examples() if len(e) in (1, 7)]
     found = run({"norms": {}}, examples=words)["norms"].sel(category=["cls", "sep"])
@@ -258,3 +290,17 @@ def test_grouped_query_heads_have_the_norms_of_their_own_projection() -> None:
         f = values[..., 8 * group : 8 * group + 8] @ weight[:, 8 * head : 8 * head + 8].T
         expected = np.linalg.norm(f, axis=-1)
         np.testing.assert_allclose(view.value_norm[:, head], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("opened", "family"), [(False, "GPT-2"), (True, "GPT-2"), (False, "BERT")])
+def test_only_a_decoder_without_an_opening_token_has_its_first_token_apart(opened, family) -> None:
+    tokenizer = wordpiece()
+    if not opened:
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B")
+    model = hs.load(FAMILIES[family].build(), tokenizer=tokenizer)
+    texts = hs.MemoryCorpus(["the cat sat.", "a cat, the cat."])
+    wanted = hs.Settings(analyses=("surface", "norms"), replicates=0)
+    found = hs.atlas(model, texts, settings=wanted)
+    apart = family == "GPT-2" and not opened
+    assert ("first" in found["norms"].category) is apart
+    assert ("rest_attention" in found["surface"]) is apart

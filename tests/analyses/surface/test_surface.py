@@ -9,7 +9,7 @@ import torch
 from analyses.running import flags, planted, run
 from headscope.analyses.surface.measure import TARGETS
 from headscope.model.batch import Vocabulary
-from headscope.run.contract_bench import tiny_examples, tiny_network
+from headscope.run.contract_bench import COMMA, STOP, tiny_examples, tiny_network
 from reference import surface
 from reference.extraction import Blocks
 
@@ -106,3 +106,26 @@ def test_a_special_token_that_never_occurs_is_attended_by_nobody() -> None:
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ValueError, match="wanted one of count, leave_out"):
         run({"surface": {"edge_tokens": "drop"}})
+
+
+def test_the_rest_is_what_queries_give_beside_the_first_token(reference: list[Blocks]) -> None:
+    plain = Vocabulary(cls=None, sep=None, punctuation=(STOP, COMMA))
+    found = run({"surface": {}}, vocabulary=plain, special={}, first_token=True)["surface"]
+    to, left = dict.fromkeys(("self", "previous", "punctuation"), 0.0), 0.0
+    for example, block in zip(tiny_examples(), reference, strict=True):
+        maps, n = block["attention"], len(example)  # [layer, head, query, key]
+        beside = maps.copy()
+        beside[..., 0] = 0
+        left = left + beside.sum((-1, -2)) / n
+        for query in range(n):
+            for kind, keys in (
+                ("self", [query]),
+                ("previous", [query - 1] if query else []),
+                ("punctuation", np.flatnonzero(np.isin(example.input_ids, (STOP, COMMA)))),
+            ):
+                to[kind] = to[kind] + beside[..., query, :][..., keys].sum(-1) / n
+    for kind, total in to.items():
+        np.testing.assert_allclose(
+            found.rest_attention.sel(rest_target=kind), total / left, atol=1e-10
+        )
+    assert "rest_attention" not in run({"surface": {}})["surface"]

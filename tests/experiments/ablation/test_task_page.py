@@ -8,17 +8,22 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
+from counting import counts_from_0
+from headscope.core.head_names import counting_from
 from headscope.experiments.ablation.findings import (
     answers_finding,
     can_go_finding,
     most_frequent,
     most_moved,
     moves,
+    smallest_told,
     task_findings,
     verdict_finding,
 )
 from headscope.experiments.ablation.prune import Pruning, PruningSettings, prune
+from headscope.experiments.ablation.result import tables
 from headscope.experiments.ablation.section import answers_table, scores_table
 from headscope.experiments.ablation.terms import remarks
 from headscope.report import heads
@@ -54,11 +59,20 @@ def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
         assert f'href="#{gone}"' not in html
     places = [
         html.index(f'<section id="{name}"')
-        for name in ("task", "heads-off", "losses-off", "answers", "grid", "examples", "table")
+        for name in (
+            "grid",
+            "task",
+            "heads-off",
+            "losses-off",
+            "answers",
+            "examples",
+            "table",
+            "run",
+        )
     ]
     assert places == sorted(places)
     assert "read over 40 examples" in html
-    assert "95 % intervals, paired over examples" in html
+    assert "95 % intervals, paired over examples" in html.replace("\u00a0", " ")
     assert "documents, 40 examples" not in html
 
 
@@ -81,7 +95,8 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     found = tree["ablation"]
     found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
     for q, verdict in ((0.2, "not told from chance (q = 0.20)"), (0.01, "more than chance")):
-        found["q"].values[:] = q
+        found["q"].values[:] = 0.01
+        found["q"].values[0, 0] = q  # of the head without which it rises
         (sentence,) = [s for s in task_findings(tree) if "falls most" in s]
         assert re.search(r"falls most without L1·H2 \(−4\.0 points", sentence)
         assert re.search(r"rises most without L1·H1 \(\+2\.0 points", sentence)
@@ -90,6 +105,31 @@ def test_the_largest_rise_is_named_with_its_chance(ablated):
     assert any("no head’s absence raises it" in s for s in task_findings(tree))
     found["difference"].values[:] = 0
     assert "No head changes accuracy." in task_findings(tree)
+
+
+def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_said(ablated):
+    tree = ablated.tree.copy(deep=True)
+    found = tree["ablation"]
+    found["difference"].values[:] = [[0.02, -0.04, 0.0], [0.01, -0.01, -0.02]]
+    found["q"].values[:] = 0.2
+    said = task_findings(tree)
+    assert not any("falls most" in sentence for sentence in said)
+    (sentence,) = [one for one in said if one.startswith("Without a single head")]
+    assert "no difference that these 40 examples can tell" in sentence
+    assert "without L1·H2 (−4.0 points" in sentence
+    # By McNemar's test with 6 heads: so many answers that all became wrong.
+    told = next(k for k in range(1, 41) if 6 * binomtest(k, k).pvalue < 0.05)
+    assert smallest_told(found.to_dataset()) == pytest.approx(told / 40)
+    assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
+    found["layer_verdict"].values[:] = "indifferent"
+    found["layer_difference"].values[:] = [0.0, -0.04]
+    (sentence,) = [one for one in task_findings(tree) if one.startswith("Of 2 layers")]
+    assert "no difference that these 40 examples can tell" in sentence
+    assert "without layer 2 (−4.0 points" in sentence
+    found["layer_verdict"].values[1] = "helpful"
+    assert not any("Of 2 layers" in one and "can tell" in one for one in task_findings(tree))
+    few = found.to_dataset().isel(example=slice(0, 5))
+    assert np.isnan(smallest_told(few))
 
 
 def test_answers_that_hang_on_most_heads_come_first_and_open(ablated, html):
@@ -204,3 +244,16 @@ def test_a_pruning_says_how_many_can_go_and_what_the_other_half_says(mood):
     assert f"{greedy} greedy" in can_go_finding(found)
     assert '<section id="pruning"' in page
     assert "Not part of this run" not in page
+
+
+def test_names_on_the_page_of_an_ablation_count_from_0_if_asked(ablated, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    counts_from_0(lambda: render(ablated.tree, ablated.manifest))
+    before = tables(ablated.tree)["ablation_effects"]["name"]
+    with counting_from(0):
+        after = tables(ablated.tree)["ablation_effects"]["name"]
+    assert before[0] == "L1·H1"
+    assert after[0] == "L0·H0"
+    counted = [re.sub(r"\d+", lambda at: str(int(at[0]) - 1), name) for name in before]
+    assert after.tolist() == counted
+    assert "L1·H2 + L2·H3" in set(before)

@@ -96,3 +96,21 @@ def test_the_findings_name_the_last_layers_and_the_kinds_of_words(tree):
     assert heads.startswith("Of 12 heads, ")
     assert "nouns" in words
     assert "[SEP]" in words
+
+
+def test_a_difference_that_the_documents_cannot_tell_is_none_and_what_they_could_is_said(tree):
+    tree = tree.copy(deep=True)
+    ends = {"": 0.0001, "_ci_low": -0.0003, "_ci_high": 0.0005}
+    for end, value in ends.items():
+        tree["similarity"][f"last_minus_other{end}"].values[...] = value
+        tree["change"][f"model_difference{end}"].values[...] = value
+    depth, *_, words = findings(tree)
+    assert depth.endswith(
+        "difference 0.00010 [−0.00030, 0.00050], none that these 24 documents can tell; they could "
+        "tell 0.00040."
+    )
+    assert "no difference that these 24 documents can tell, which could tell 0.04" in words
+    for end in ends:
+        tree["change"][f"model_difference{end}"].values[...] += 0.01
+        tree["similarity"][f"last_minus_other{end}"].values[...] += 0.01
+    assert not any("can tell" in sentence for sentence in findings(tree))

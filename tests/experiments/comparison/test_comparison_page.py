@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from counting import counts_from_0
 from experiments.comparison.pairs_made import EVIL, compared
 from headscope.report.build import render
 from recorded import manifest_of, recorded
@@ -35,9 +36,9 @@ def test_the_page_begins_with_what_changed(html):
     assert "<title>What tuned &lt;b&gt; does otherwise than base</title>" in html
     assert html.index('id="comparison"') < html.index('id="telling"')
     for part in ("similarity", "training", "change", "words-change", "changed-examples"):
-        assert f'<section id="{part}" class="part"' in html
+        assert f'<section id="{part}" class="folded"' in html
     assert "Attention changed most in layer 4" in html
-    assert 'href="#term-sure">Rose</a>' in html
+    assert re.search('href="#term-sure" title="[^"]*">Rose</a>', html)
     assert 'id="term-sure"' in html
 
 
@@ -103,3 +104,8 @@ def test_the_tables_hold_every_head_every_layer_and_the_examples(run):
     assert examples["rank"].tolist() == list(range(1, len(examples) + 1))
     similarity = pd.read_csv(tables / "similarity.csv")
     assert {"cosine", "js", "layer_cosine", "gradient_norm"} <= set(similarity["metric"])
+
+
+def test_names_on_the_page_of_a_comparison_count_from_0_if_asked(run, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    counts_from_0(lambda: render(run.tree, run.manifest))

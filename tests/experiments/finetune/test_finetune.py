@@ -398,6 +398,36 @@ def test_a_training_that_is_done_is_not_made_again(base, tmp_path, monkeypatch):
     assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **FAST) == first
 
 
+@pytest.mark.parametrize("removal", [1, 2])  # of the states, of the folder
+def test_a_kill_as_the_states_are_removed_leaves_nothing(removal, base, tmp_path, monkeypatch):
+    output, removed, gone = tmp_path / "ckpt", shutil.rmtree, []
+
+    def rmtree(path, **options):
+        if working_folder(output) in (path, path.parent):
+            gone.append(path)
+            if len(gone) == removal:
+                raise Killed
+        removed(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headscope.experiments.finetune.finetune.shutil.rmtree", rmtree)
+        with pytest.raises(Killed):
+            finetune(started(base), TRAIN, DEV, output, **FAST)
+    assert working_folder(output).exists()
+    monkeypatch.setattr("headscope.experiments.finetune.training.train", pytest.fail)
+    assert finetune(started(base), TRAIN, DEV, output, **FAST)["fingerprint"]
+    assert not working_folder(output).exists()
+
+
+def test_a_finished_training_leaves_the_states_of_another_one(base, tmp_path):
+    other = FAST | {"rate": 2e-3}
+    first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **other)
+    killed(base, tmp_path / "ckpt", step=4)
+    shutil.copytree(tmp_path / "other", tmp_path / "ckpt")
+    assert finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other) == first
+    assert training.last_state(working_folder(tmp_path / "ckpt") / STATES) is not None
+
+
 def test_what_another_process_trained_meanwhile_is_not_made_again(base, tmp_path, monkeypatch):
     """It ended between our look at the folder and our hold of it."""
     first = finetune(started(base), TRAIN, DEV, tmp_path / "other", **FAST)
@@ -458,6 +488,19 @@ def test_a_disk_without_room_leaves_the_old_checkpoint_intact(seconds, base, tmp
     assert not list(working_folder(tmp_path / "ckpt").glob("states/*"))  # what it cut is deleted
     finetune(started(base), TRAIN, DEV, tmp_path / "ckpt", **other)
     assert [path.name for path in tmp_path.iterdir()] == ["ckpt"]
+
+
+def test_a_full_disk_is_told_whichever_library_writes(base, tmp_path):
+    tokenizer = started(base).model.tokenizer
+
+    def write(draft: Path) -> None:
+        with small_files_only():
+            tokenizer.backend_tokenizer.save(str(draft / "tokenizer.json"))
+
+    tokenizer.add_tokens([f"token{number}" for number in range(2000)])
+    with pytest.raises(HeadscopeError, match=r"(?s)os error .*make room and give the same command"):
+        put_folder(tmp_path / "ckpt", write, marks=("config.json",))
+    assert not list(tmp_path.iterdir())
 
 
 def full(*_args, **_options):

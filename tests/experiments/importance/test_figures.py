@@ -22,7 +22,7 @@ def test_each_head_is_a_mark_at_its_importance_and_effect(found):
     effects = found["importance"]["effect_of_head"].sel(effect="loss").values
     panels = [axes for axes in figure.axes if axes.get_title("left")]
     for axes, method in zip(panels, METHODS, strict=True):
-        values = importances.sel({"method": method}).values
+        values = importances.sel({"variant": method}).values
         marks = [line for line in axes.lines if line.get_marker() == "o"]
         assert len(marks) == len(values)
         for layer, line in enumerate(marks):
@@ -34,7 +34,7 @@ def test_titles_tell_rho_and_names_count_from_one(found):
     figure = draw(found.tree, "importance_against_ablation")
     panels = [axes for axes in figure.axes if axes.get_title("left")]
     for axes, method in zip(panels, METHODS, strict=True):
-        rho = float(found["importance"]["rho"].sel({"method": method, "effect": "loss"}))
+        rho = float(found["importance"]["rho"].sel({"variant": method, "effect": "loss"}))
         assert f"ρ = {rho:.2f}".replace("-", "−") in axes.get_title("left")
         named = {f"L{unit // 3 + 1}·H{unit % 3 + 1}"
                  for unit in named_units(found["importance"], method)}  # fmt: skip
@@ -65,7 +65,7 @@ def test_the_sentence_on_separators_has_the_runs_numbers(found):
     gradients["layer_magnitude"].values[:] = [[1, 0.04, 1, 0.02], [1, 0.002, 1, 0.01]]
     gradients["layer_attention"].values[:] = [[0, 0.1, 0, 0.9], [0, 0.7, 0, 0.3]]
     assert gradient_finding(tree) == (
-        "Per edge, |∂loss/∂α| to [SEP] is 0.04 in layer 1 and 0.002 in layer 2, 2.00 and 0.20 "
+        "Per edge, |∂loss/∂α| to [SEP] is 0.04 in layer 1 and 0.0020 in layer 2, 2.00 and 0.20 "
         "times that to other tokens; it is least in layer 2. Attention to [SEP] is highest in "
         "layer 2 (70 %), where the gradient is 0.20 times that to other tokens."
     )

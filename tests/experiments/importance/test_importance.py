@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from counting import counts_from_0
 from experiments.importance.conftest import STOCK
 from headscope.errors import HeadscopeError, InputError, ModelError, RunFolderError, RunStopped
 from headscope.experiments.importance import gradients as stream
@@ -19,6 +20,7 @@ from headscope.experiments.importance.importance import ImportanceSettings, impo
 from headscope.experiments.importance.result import METHODS
 from headscope.model.batch import CATEGORIES
 from headscope.model.instrument import Instrument
+from headscope.report.build import render
 from headscope.run.atlas import Execution
 from headscope.run.store import open_run
 from headscope.tasks.predict import encode
@@ -76,8 +78,8 @@ def test_magnitudes_are_means_over_all_edges_of_all_examples(found, plainly):
 def test_importances_are_those_of_the_papers(found, plainly):
     sums, edges, product, _ = plainly
     importances = found["importance"]["head_importance"]
-    assert list(importances["method"].values) == list(METHODS)
-    by = {name: importances.sel({"method": name}).values for name in METHODS}
+    assert list(importances["variant"].values) == list(METHODS)
+    by = {name: importances.sel({"variant": name}).values for name in METHODS}
     np.testing.assert_allclose(by["gradient"], sums.sum((0, 3)) / edges.sum(), rtol=1e-4)
     michel = np.abs(product).mean(0)
     np.testing.assert_allclose(by["michel"], michel, rtol=1e-4)
@@ -90,7 +92,7 @@ def test_importances_are_those_of_the_papers(found, plainly):
 def test_slopes_are_how_steeply_the_loss_rises_when_a_head_begins_to_fade(mood, found, way):
     model = load_for_task(mood, MOOD, dtype="float64")
     encoded = encode(model, data(40))
-    slopes = found["importance"]["head_importance"].sel({"method": f"slope_{way}"}).values
+    slopes = found["importance"]["head_importance"].sel({"variant": f"slope_{way}"}).values
     step = 1e-6
 
     def loss_with(layer, head, share):
@@ -123,11 +125,11 @@ CONTRACT = {
         "loss": ((), "nats"),
     },
     "importance": {
-        "head_importance": ((*GRID, "method"), "1"),
+        "head_importance": ((*GRID, "variant"), "1"),
         "output_change": (("layer",), "1"),
         "completeness_error": (("layer",), "1"),
-        "rho": (("method", "effect"), "1"),
-        "overlap": (("method", "effect"), "1"),
+        "rho": (("variant", "effect"), "1"),
+        "overlap": (("variant", "effect"), "1"),
         "effect_of_head": ((*GRID, "effect"), "1"),
     },
 }
@@ -176,9 +178,9 @@ def test_rho_is_the_rank_correlation_with_the_effect_of_switching_off(found, abl
     effects = {"loss": loss, "loss_size": np.abs(loss), "score": fall, "score_size": np.abs(fall)}
     importances = found["importance"]["head_importance"]
     for method in METHODS:
-        x = importances.sel({"method": method}).values.ravel()
+        x = importances.sel({"variant": method}).values.ravel()
         for effect in EFFECTS:
-            rho = float(found["importance"]["rho"].sel({"method": method, "effect": effect}))
+            rho = float(found["importance"]["rho"].sel({"variant": method, "effect": effect}))
             assert rho == pytest.approx(spearmanr(x, effects[effect]).statistic)
     np.testing.assert_array_equal(
         found["importance"]["effect_of_head"].sel(effect="loss").values.ravel(), loss
@@ -192,12 +194,12 @@ def test_the_overlap_counts_top_heads_of_both(found, ablated):
     many = rng.permutation(40).reshape(4, 10).astype(float)
     effect = effect_of(ablated, load_for_task_like(ablated), task="mood", inputs="")
     effect = replace(effect, loss=many, score=-many)
-    one = found["importance"].isel(method=[0]).drop_dims(["layer", "head", "effect"])
+    one = found["importance"].isel(variant=[0]).drop_dims(["layer", "head", "effect"])
     shifted = np.roll(np.sort(many.ravel())[::-1], 2)  # of the four largest, two stay on top
     places = np.argsort(-many.ravel())
     values = np.empty(40)
     values[places] = shifted
-    group = one.assign(head_importance=(("layer", "head", "method"), values.reshape(4, 10, 1)))
+    group = one.assign(head_importance=(("layer", "head", "variant"), values.reshape(4, 10, 1)))
     told = correlations(group, effect)
     assert told.attrs["top"] == 4
     assert float(told["overlap"].sel(effect="loss").item()) == 0.5
@@ -282,7 +284,7 @@ def test_another_spec_in_the_folder_is_refused(mood, tmp_path):
         importance(model, rows, settings=other, execution=STOCK, output=tmp_path / "run")
     again = replace(STOCK, overwrite=True)
     run = importance(model, rows, settings=other, execution=again, output=tmp_path / "run")
-    assert list(run["importance"]["method"].values) == ["michel"]
+    assert list(run["importance"]["variant"].values) == ["michel"]
 
 
 def test_what_cannot_be_is_refused(mood):
@@ -327,3 +329,8 @@ def test_the_report_tells_what_was_found(found):
         assert words in page
     for name in ("gradients", "importance", "importance_against_ablation"):
         assert (found.path / f"figures/{name}.svg").is_file()
+
+
+def test_names_on_the_page_of_importances_count_from_0_if_asked(found, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    counts_from_0(lambda: render(found.tree, found.manifest))

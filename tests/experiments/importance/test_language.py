@@ -134,7 +134,7 @@ def test_a_run_on_text_holds_gradients_without_a_task(language, text, tmp_path):
         language, TextCorpus([text]), settings=settings, execution=Execution(linears="stock"),
         output=tmp_path / "run",
     )  # fmt: skip
-    assert list(run["importance"]["method"].values) == list(QUICK)
+    assert list(run["importance"]["variant"].values) == list(QUICK)
     found = run["gradients"]
     assert found.attrs["loss_name"] == "masked-language-model loss"
     assert np.isfinite(found["magnitude"].values).all()

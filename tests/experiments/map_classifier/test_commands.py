@@ -234,7 +234,7 @@ def test_annotators_who_share_no_map_are_told_so(headscope, made):
         (["annotate", "demo", "-o", "new"], "no corpus; give one or more of --text"),
         (["annotate", "demo", "--text", "no.txt", "-o", "new"], "no.txt"),
         (["annotate", "demo", "x", "--demo", "--maps", "1", "-o", "new"], "found 2 models"),
-        (["annotate", "demo", "--demo"], "Missing option '-o'"),
+        (["annotate"], "--output session\nheadscope: session is no session yet; wanted a MODEL"),
         (["annotate", "demo", "--demo", "--maps", "0", "-o", "new"], "--maps"),
         (["annotate", "demo", "--demo", "--annotate", "x", "-o", "new"], "no plain text"),
         (["annotate", "demo", "--demo", "--max-length", "1", "-o", "new"], "a length of 1 tokens"),

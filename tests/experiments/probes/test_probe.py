@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from counting import counts_from_0
 from experiments.probes.made import VECTORS, gold_maps, rows, tiny, treebank
 from forked import forked
 from headscope.cli.main import main
@@ -24,6 +25,7 @@ from headscope.experiments.probes.findings import influential_heads, root_note
 from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import PROBES, ProbeSettings
 from headscope.model.model import load
+from headscope.report.build import render
 from headscope.run.atlas import Execution
 from model.families.tiny import tiny as family
 from model.families.tokenizers_made import bytes_bpe
@@ -283,3 +285,9 @@ def test_the_heads_leaned_on_are_named_with_their_labels_and_sign() -> None:
     ).assign(head_label=(("layer", "head"), np.array([["[CLS] 76 %", ""]], object)))
     told = influential_heads(xr.DataTree.from_dict({"probes": found}))
     assert told == ("L1·H1 h→d (against; [CLS] 76 %), L1·H2 d→h, L1·H1 d→h ([CLS] 76 %), L1·H2 h→d")
+
+
+def test_names_on_the_page_of_probes_count_from_0_if_asked(everything, monkeypatch):
+    monkeypatch.setattr("headscope.report.build.pictures", dict)
+    found, _ = everything
+    counts_from_0(lambda: render(found.tree, found.manifest))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2Model
 
+from counting import counts_from_0
 from headscope.core.control import controls
 from headscope.corpus import MemoryCorpus, TreebankCorpus
 from headscope.errors import HeadscopeError, InputError, RunFolderError, RunStopped
@@ -18,6 +19,7 @@ from headscope.papers.claim_engine import HOLDS, UNASKED
 from headscope.papers.zoo import run_zoo
 from headscope.papers.zoo.claims import CLAIMS, REFERENCES, RELATIONS
 from headscope.papers.zoo.listed_models import folder_name, listed_models
+from headscope.papers.zoo.page import render
 from headscope.papers.zoo.run_zoo import zoo
 from headscope.run.atlas import Execution
 from model.families.tokenizers_made import bytes_bpe
@@ -315,3 +317,17 @@ def test_a_folder_is_a_plain_short_name(name):
 
 def test_a_hub_id_is_legible_as_a_folder():
     assert folder_name("google-bert/bert-base-uncased") == "google-bert--bert-base-uncased"
+
+
+def test_names_on_the_page_count_from_0_if_asked(desk, found):
+    """Of finished runs, which a zoo opens; what papers print stays."""
+
+    def page():
+        again = zoo(
+            [desk / "bert", str(desk / "nothing"), desk / HOSTILE, desk / "gpt"],
+            TreebankCorpus([desk / "trees.conllu"]), output=found.path, replicates=20,
+            execution=EXECUTION, reports=False,
+        )  # fmt: skip
+        return render(again)
+
+    assert "Heads count from 0" in counts_from_0(page, layers=False)

@@ -1,11 +1,15 @@
 """The question coreference: which head finds an antecedent?"""
 
+from headscope.analyses.language import MEASURE, PIECES
 from headscope.core.question import Question
 from headscope.core.terms import CLARK, OURS, Term, terms_of
 
 PAPER = f"{CLARK}, §4.3"
 QUESTION = Question(
     name="coreference", package=__name__, title="Coreference", place=110,
+    summary="which head finds the antecedent of a mention, beside rule systems",
+    source="Clark et al. 2019, §4.3", needs=frozenset({"attention", "words", "mentions"}),
+    options={"pieces": PIECES, "measure": MEASURE},
     measure="measure:Coreference", figures="figure:FIGURES",
     terms={
         "coreference": Term(

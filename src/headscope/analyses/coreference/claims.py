@@ -1,5 +1,6 @@
 """Claims about the heads that find antecedents; the label rule.
 
+The number of a claim is the held-out one: the best of many heads is better where it was chosen.
 Of noise, one of many heads is ahead of a rule at some kind of mention. So the rule is the best of
 all for the kind, and the interval is that of as many tests as there are heads and kinds: its
 distance from the value is stretched as that of a normal would be (Bonferroni).
@@ -16,6 +17,7 @@ from headscope.core.dictionary import name as term_name
 from headscope.core.intervals import TAIL
 from headscope.core.results import Floats, estimate, group, printable, shape
 from headscope.core.terms import CLARK, OURS
+from headscope.core.wording import percent
 
 MENTIONS = {
     "all": "mentions", "pronoun": "pronouns", "proper": "proper names",
@@ -51,15 +53,18 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     def say(at: int, share: str, baseline: str) -> tuple[str, str]:
         kind = str(dataset["mention_type"].values[at])
         words = MENTIONS.get(kind, printable(kind))
+        chosen = percent(float(dataset["best_accuracy"][at]))
         return f"coreference of {words}", (
             f"coreference: antecedent found for {share} of {int(dataset['count'][at]):,} {words}"
-            f"{by_norm(dataset)}, {term_name(systems[rival[at]])} {baseline}"
+            f"{by_norm(dataset)} held out ({chosen} where the head was chosen), "
+            f"{term_name(systems[rival[at]])} {baseline}"
         )
 
     kinds = np.arange(rules.shape[1])
     return best_head_claims(
-        tree, "coreference", cells, say, brief="coreference", baseline=rules[rival, kinds],
-        ahead=low[rival, kinds] > 0,
+        tree, "coreference", cells, say, about=[*map(str, dataset["mention_type"].values)],
+        brief="coreference", baseline=rules[rival, kinds],
+        ahead=low[rival, kinds] > 0, held_out=True,
     )  # fmt: skip
 
 

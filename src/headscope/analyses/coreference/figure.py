@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 from headscope.analyses.coreference.tables import SYSTEMS, coreference_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.section import language_section
-from headscope.core.results import estimate, needed, own_name
+from headscope.core.results import estimate, group, needed, own_name
+from headscope.core.wording import percent
 from headscope.draw.caption_words import INTERVALS, by_measure
 from headscope.draw.head_grid import grid_panel
 from headscope.draw.panel import Panel, Picture
@@ -80,8 +81,21 @@ def _draw(coreference: xr.Dataset, kinds: list[str], axes: Axes) -> None:
 FIGURES = (
     Picture("coreference", "The best heads at coreference", ("coreference",), _panels, _caption),
 )
+
+
+def _finding(tree: xr.DataTree) -> str:
+    dataset = group(tree, "coreference")
+    if dataset is None or "held_out" not in dataset:
+        return ""
+    held = float(dataset["held_out"].sel(mention_type="all"))
+    rules = float(np.nanmax(dataset["baseline"].sel(mention_type="all").values))
+    if not np.isfinite([held, rules]).all():
+        return ""
+    return f"Held out, the best head finds {percent(held)}; the best rule {percent(rules)}."
+
+
 SECTIONS = language_section(
-    "coreference", asked="mention", id="coreference",
+    "coreference", asked="mention", finding=_finding, id="coreference",
     title="Coreference: who finds the antecedent?",
     text="Of the mentions before it, the one whose head word a mention’s head word attends to "
     "most is taken for its antecedent, and is right if it is of the same entity, however far "

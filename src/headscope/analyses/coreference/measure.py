@@ -8,11 +8,12 @@ accuracy of a head that was chosen on other documents.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.coreference import QUESTION
 from headscope.analyses.coreference.antecedents import (
     LEFT_OUT,
     SYSTEMS,
@@ -23,9 +24,9 @@ from headscope.analyses.coreference.antecedents import (
 from headscope.analyses.language.held_out import add_by_half, best, counted
 from headscope.core.accumulators import Array, Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
-from headscope.model.batch import PIECES, Batch
+from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
+from headscope.run.analysis import Analysis, Scope
 
 MENTION_TYPES = ("all", "pronoun", "proper", "nominal")
 MODES = ("accuracy", "accuracy_strict")
@@ -40,7 +41,7 @@ WORDS = {
 }
 
 
-class Coreference(Analysis):
+class Coreference(Analysis, question=QUESTION):
     """Accuracy of every head at finding an antecedent, by type of mention, beside rule systems.
 
     pieces   attention from a word of several tokens: their "mean", that of the "first", or "max"
@@ -57,14 +58,9 @@ class Coreference(Analysis):
     `antecedents.mention_questions`.
     """
 
-    name: ClassVar[str] = "coreference"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "mentions"})
-    summary: ClassVar[str] = "which head finds the antecedent of a mention, beside rule systems"
-    source: ClassVar[str] = "Clark et al. 2019, §4.3"
-
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)
-        self.options = checked_options(measure=(measure, MEASURES), pieces=(pieces, PIECES))
+        self.options = self.checked(measure=measure, pieces=pieces)
         types = len(MENTION_TYPES)
         self.correct = self.sums(2, scope.layers, scope.heads, len(MODES), types)  # by half
         self.by_system = self.sums(len(SYSTEMS), types)

@@ -19,6 +19,7 @@ from headscope.analyses.language.tables import (
     with_model,
 )
 from headscope.core.dictionary import name as term_name
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import at, best_places, estimate, group, needed
 from headscope.core.wording import MISSING, capital
@@ -139,7 +140,7 @@ def clark_table_2(tree: xr.DataTree) -> tuple[pd.DataFrame, str]:
         f"Share of mentions (%) for which an antecedent is found{paper_measure(dataset)} among the "
         "head words of the mentions before it. The head is the best for all mentions, chosen on "
         "the mentions that it is scored on; best_coreference_heads holds the held-out figures and "
-        "the intervals. Heads are layer-head, counted from 1. "
+        f"the intervals. Heads are layer-head, counted from {first()}. "
         "Layout of Clark et al. (2019), Table 2."
     )
     return pd.DataFrame(shares, columns=["Model", *kinds]), note

@@ -3,12 +3,20 @@
 Its words are also those that all linguistic questions share.
 """
 
-from headscope.core.question import Question
+from headscope.analyses.language import MEASURE, PIECES
+from headscope.core.question import Option, Question
 from headscope.core.terms import CLARK, OURS, Term, terms_of
 
 PAPER = f"{CLARK}, §4.2"
 QUESTION = Question(
     name="dependency", package=__name__, title="Words whose syntactic head is found", place=100,
+    summary="which head finds the syntactic head, for every relation",
+    source="Clark et al. 2019, §4.2", needs=frozenset({"attention", "words", "trees"}),
+    options={
+        "relations": Option(""), "subtypes": Option("keep", ("keep", "fold")),
+        "possessive": Option("stanford", ("stanford", "universal", "off")),
+        "pieces": PIECES, "measure": MEASURE,
+    },
     measure="measure:Dependency", figures="figure:FIGURES",
     terms={
         **terms_of(PAPER, {

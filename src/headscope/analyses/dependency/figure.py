@@ -25,8 +25,9 @@ from headscope.analyses.dependency.relation_heads import (
 from headscope.analyses.dependency.tables import syntax_table
 from headscope.analyses.language.held_out import chosen_where
 from headscope.analyses.language.section import language_section
-from headscope.core.relation_names import LEAST_WORDS, TOTALS
-from headscope.core.results import Floats, group, needed
+from headscope.core.head_names import first
+from headscope.core.relation_names import LEAST_WORDS, TOTALS, frequent_relations
+from headscope.core.results import Floats, estimate, group, needed
 from headscope.draw.caption_words import INTERVALS, by_measure, clipped
 from headscope.draw.head_grid import grid_panel, paint_grid
 from headscope.draw.panel import Panel, Picture, compose
@@ -114,7 +115,8 @@ def _heat_map_caption(tree: xr.DataTree) -> str:
     number = "The one relation" if len(shown) == 1 else f"The {len(shown)} most frequent relations"
     return (
         f"{number} of at least {LEAST_WORDS} words, root and punctuation left out: each cell is "
-        "one head, layers from top to bottom and heads from left to right, numbered from 1; the "
+        "one head, layers from top to bottom and heads from left to right, numbered from "
+        f"{first()}; the "
         f"share of words whose syntactic head it finds{by_measure(dependency)}, in the better of "
         "the two directions, from 0 (page) to 100 %; the frame marks the best head; "
         f"n = {shown[0].count:,} (a) to {shown[-1].count:,} words; intervals stand in the tables. "
@@ -180,8 +182,22 @@ FIGURES = (
     ),
     figure_sentences.PICTURE,
 )  # fmt: skip
+
+
+def _finding(tree: xr.DataTree) -> str:
+    dataset = group(tree, "dependency")
+    if dataset is None or not (asked := frequent_relations(dataset)):
+        return ""
+    ahead = int((estimate(dataset, "advantage").low[asked] > 0).sum())
+    return (
+        f"Of {len(asked)} syntactic relations, {ahead} {'is' if ahead == 1 else 'are'} found by a "
+        "head more often than by the best fixed offset."
+    )
+
+
 SECTIONS = language_section(
-    "dependency", asked="word", id="syntax", title="Syntax: who finds a word’s syntactic head?",
+    "dependency", asked="word", finding=_finding, opens=True,
+    id="syntax", title="Syntax: who finds a word’s syntactic head?",
     text="Of all other words of the sentence, the one that a word attends to most is taken for "
     "its syntactic head (direct object → verb), or the one that attends most to it (verb → its "
     "direct object). The baseline needs no model: the best fixed offset, say, the next word.",

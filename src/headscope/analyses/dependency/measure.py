@@ -9,21 +9,21 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.analyses.dependency import QUESTION
 from headscope.analyses.language.held_out import add_by_half, best, counted
 from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
-from headscope.corpus.contents import ROOT, has_tree, label
+from headscope.corpus.contents import ROOT, has_tree, label, refuse_unknown, relation_names
 from headscope.corpus.document import Example
-from headscope.errors import InputError
-from headscope.model.batch import PIECES, Batch, largest
+from headscope.model.batch import Batch, largest
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, checked_options
+from headscope.run.analysis import Analysis, Scope
 
 DIRECTIONS = ("dependent_to_head", "head_to_dependent")
 ALL, CLEAN = "all", "all_but_root_and_punctuation"
@@ -45,7 +45,7 @@ WORDS = {
 }
 
 
-class Dependency(Analysis):
+class Dependency(Analysis, question=QUESTION):
     """Accuracy of every head, direction and relation, beside fixed offsets.
 
     relations   comma-separated labels to keep; "" keeps all. `all` and
@@ -63,20 +63,14 @@ class Dependency(Analysis):
     any positive weight gives no answer. A word whose head is in another window is not asked for.
     """
 
-    name: ClassVar[str] = "dependency"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "trees"})
-    summary: ClassVar[str] = "which head finds the syntactic head, for every relation"
-    source: ClassVar[str] = "Clark et al. 2019, §4.2"
-
     def __init__(
         self, scope: Scope, *, relations: str = "", subtypes: str = "keep",
         possessive: str = "stanford", pieces: str = "mean", measure: str = "attention",
     ) -> None:  # fmt: skip
         super().__init__(scope)
-        self.options = checked_options(
-            measure=(measure, MEASURES), pieces=(pieces, PIECES),
-            subtypes=(subtypes, ("keep", "fold")), possessive=(possessive, POSSESSIVE),
-        )  # fmt: skip
+        self.options = self.checked(
+            measure=measure, pieces=pieces, subtypes=subtypes, possessive=possessive
+        )
         self.columns, self.member = _columns(scope.relations, relations, fold=subtypes == "fold")
         size = len(self.columns)
         cells = (2, scope.layers, scope.heads, len(DIRECTIONS), size)
@@ -153,9 +147,9 @@ def _columns(labels: tuple[str, ...], wanted: str, *, fold: bool) -> tuple[list[
     """The columns of the result, and member [label, column]: 1 where a label counts for it."""
     names = [label.partition(":")[0] if fold else label for label in labels]
     kept = list(dict.fromkeys(names))
-    asked = [name for name in map(str.strip, str(wanted).split(",")) if name]
-    if labels and (unknown := [name for name in asked if name not in kept]):
-        raise InputError(f"no relation {unknown[0]!r} in this corpus; there are {', '.join(kept)}")
+    asked = relation_names(wanted)
+    if labels:
+        refuse_unknown(asked, kept)
     kept = [name for name in kept if not asked or name in asked]
     member = np.zeros((len(names), 2 + len(kept)))
     for name, row in zip(names, member, strict=True):

@@ -1,6 +1,6 @@
 """The question divergence: which heads behave alike?"""
 
-from headscope.core.question import Question
+from headscope.core.question import Option, Question, some_left
 from headscope.core.terms import CLARK, HENNIG07, HENNIG15, HUBERT, KAUFMAN, OURS, ROUSSEEUW, Term
 
 TERMS = {
@@ -40,6 +40,12 @@ TERMS = {
 }  # fmt: skip
 QUESTION = Question(
     name="divergence", package=__name__, slow=True, place=80, measure="measure:Divergence",
+    summary="which heads behave alike: divergence of all pairs, a map, clusters",
+    source="Clark et al. 2019, §6", needs=frozenset({"attention", "whole_rows"}),
+    options={
+        "smoothing": Option(0.0, check_value=some_left),
+        "reduction": Option("mean", ("mean", "sum")),
+    },
     controlled=True, figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS,
     tables="clusters:tables", card="clusters:CARD", places="figure:places",
 )  # fmt: skip

@@ -76,7 +76,7 @@ class Cluster:
 
     @property
     def place(self) -> str:
-        """`layers 6–9`, `mostly layers 6–9`, `layer 4`, printed from 1."""
+        """`layers 6–9`, `mostly layers 6–9`, `layer 4`, as they are counted in print."""
         first, last = (layer_name(layer) for layer in self.layers)
         words = f"layer {first}" if first == last else f"layers {first}–{last}"
         return words if self.all_layers else f"mostly {words}"

@@ -4,6 +4,7 @@ Clark et al. (2019), section 6: Jensen–Shannon divergence between all pairs of
 multidimensional scaling makes of it, coloured by layer and by what the heads do.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,11 +13,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
-from headscope.analyses.divergence.clusters import most
+from headscope.analyses.divergence.clusters import clusters, most
 from headscope.core.head_attention import ROLES, head_roles
+from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over, role_name
-from headscope.draw.marks import cell_key, legend
+from headscope.draw.marks import cell_key, legend, named_places
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
 from headscope.page.sections import SectionPlan
@@ -53,7 +55,8 @@ def _matrix_panels(tree: xr.DataTree) -> list[Panel]:
 
 def _matrix_caption(tree: xr.DataTree) -> str:
     return (
-        "Every head against every other, layer by layer (rules between layers, numbered from 1): "
+        "Every head against every other, layer by layer (rules between layers, numbered from "
+        f"{first()}): "
         "Jensen–Shannon divergence of their attention in nats, from 0 (page, alike) to the value "
         f"at the end of the key; mean over tokens and documents; {over(tree)}. "
         "After Clark et al. (2019), §6."
@@ -71,8 +74,8 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, layers)
     text: dict[str, Any] = {"va": "center", "fontsize": 7, "transform": key.transAxes}
-    key.text(-0.02, 0.5, "layer 1", ha="right", **text)
-    key.text(1.02, 0.5, str(layers), ha="left", **text)
+    key.text(-0.02, 0.5, f"layer {layer_name(0)}", ha="right", **text)
+    key.text(1.02, 0.5, layer_name(layers - 1), ha="left", **text)
     _bare(axes)
 
 
@@ -103,9 +106,10 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     for border in range(1, layers):
         axes.axhline(border * heads - 0.5, color=color("page"), lw=0.5)
         axes.axvline(border * heads - 0.5, color=color("page"), lw=0.5)
-    middles = np.arange(layers) * heads + (heads - 1) / 2
+    named = named_places(layers)
+    middles = np.array(named) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [layer_name(layer) for layer in range(layers)])
+        axis.set_ticks(middles, [layer_name(layer) for layer in named])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")
@@ -134,20 +138,41 @@ FIGURES = (
     figure_cluster_checks.NUMBER_PICTURE,
     figure_layers.PICTURE,
 )
+
+
+def _finding(tree: xr.DataTree) -> str:
+    groups = clusters(tree)
+    largest = max((len(one.units) for one in groups), default=0)
+    return f"{len(groups)} clusters, the largest of {largest} heads." if groups else ""
+
+
+def _sentence_of(verdict: Callable[[xr.DataTree], str]) -> Callable[[xr.DataTree], str]:
+    """The first sentence of what held, up to where its numbers begin."""
+
+    def finding(tree: xr.DataTree) -> str:
+        said = verdict(tree).partition(": ")[0].partition(". ")[0]
+        return f"{said.removesuffix('.')}." if said else ""
+
+    return finding
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="clusters", title="Heads that attend alike", pictures=("clusters",),
         text="Which heads do the same thing, whatever it is? Clusters are made from attention "
         "alone, and named afterwards by what their heads do; a cluster that no label fits is "
         "mixed.",
     ),
     SectionPlan(
+        finding=_sentence_of(figure_cluster_checks.verdict),
         id="cluster-number", title="How sure are the clusters?", pictures=("cluster_number",),
         text="Clusters can be made of anything. These are worth their names as far as heads are "
         "nearer to their own cluster than to the next, more so than in a cloud without "
         "clusters, and as far as other heads drawn from these give the same.",
     ),
     SectionPlan(
+        finding=_sentence_of(figure_layers.layers_verdict),
         id="layers-alike", title="Are the heads of a layer alike?", pictures=("layers_alike",),
         text="On the map of BERT, Clark et al. (2019) saw heads of a layer near each other. If "
         "that holds, divergence is least within a layer and grows with the distance of layers.",

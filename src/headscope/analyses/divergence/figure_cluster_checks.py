@@ -77,7 +77,7 @@ def verdict(tree: xr.DataTree) -> str:
     if divergence is None or "cluster_p" not in divergence:
         return ""
     p, count = float(divergence["cluster_p"]), int(divergence["cluster_count"])
-    value, *ends = at(estimate(divergence, "silhouette_by_k", method="k_medoids", k=count))
+    value, *ends = at(estimate(divergence, "silhouette_by_k", variant="k_medoids", k=count))
     mean = with_interval("silhouette", value, *ends)
     if p > CLEAR:
         return (
@@ -114,8 +114,8 @@ def _curve(divergence: xr.Dataset, axes: Axes) -> None:
         counts, reference.min(0), reference.max(0), color=color("grey"), alpha=0.25, lw=0
     )
     axes.plot(counts, reference.mean(0), color=color("grey"), lw=0.9, ls=(0, (4, 2)))
-    band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="average"), "mean")
-    band_line(axes, counts, estimate(divergence, "silhouette_by_k", method="k_medoids"), "all")
+    band_line(axes, counts, estimate(divergence, "silhouette_by_k", variant="average"), "mean")
+    band_line(axes, counts, estimate(divergence, "silhouette_by_k", variant="k_medoids"), "all")
     axes.axvline(float(divergence["cluster_count"]), color=color("ink"), lw=0.7)
     axes.set(ylim=min(0.0, axes.get_ylim()[0]), xlabel="clusters", ylabel="mean silhouette")
     step = 2 if len(counts) < 12 else 4

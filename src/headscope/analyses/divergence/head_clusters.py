@@ -55,7 +55,7 @@ def cluster_results(
     layer = (np.arange(units) // heads).astype(np.int64)
     variables = _clusters(draws, layer, seed=seed) | _layers(draws[0], layer, seed=seed, unit=unit)
     coords = {
-        "k": clustering.counts_for(units), "method": clustering.METHODS,
+        "k": clustering.counts_for(units), "variant": clustering.METHODS,
         "where": WHERE, "pairs": ("same_layer", "other_layers"),
     }  # fmt: skip
     return variables, coords
@@ -101,26 +101,26 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
     distances, counts = distances_of(draws[0]), clustering.counts_for(len(layer))
     labels = np.stack([
         clustering.labels_by(method, distances, counts) for method in clustering.METHODS
-    ])  # [method, k, unit]  # fmt: skip
+    ])  # [variant, k, unit]  # fmt: skip
     each = np.array([
         [clustering.silhouettes(distances, one) for one in of_method] for of_method in labels
-    ])  # [method, k, unit]  # fmt: skip
+    ])  # [variant, k, unit]  # fmt: skip
     references = clustering.reference_curves(distances, counts, seed=seed)
     best, p = clustering.choose(each[0].mean(-1), references)
     drawn = clustering.heads_anew(len(layer), seed)
     again = [_on_some(distances, some, counts, best) for some in drawn]
     curves = np.stack([curve for _, curve in again])  # [draw, k]
-    others = np.stack([labels for labels, _ in again])  # [draw, method, unit]
+    others = np.stack([labels for labels, _ in again])  # [draw, variant, unit]
     stability = np.stack([
         [clustering.agreement(own, one) for own, one in zip(labels[:, best], other, strict=True)]
         for other in others
-    ]).mean(0)  # [method]  # fmt: skip
+    ]).mean(0)  # [variant]  # fmt: skip
     share = "share of draws of heads that choose this number of clusters"
     return _variables({
         "cluster_count": (float(counts[best]), (), "number of clusters of heads", OURS),
         "cluster_p": (p, (), "p that heads without clusters stand out as much", OURS),
         "silhouette_by_k": (
-            estimate(left_one_out(np.moveaxis(each, -1, 0)), bounds=CORRELATION), ("method", "k"),
+            estimate(left_one_out(np.moveaxis(each, -1, 0)), bounds=CORRELATION), ("variant", "k"),
             "mean silhouette", SILHOUETTE,
         ),
         "reference_silhouette": (
@@ -128,7 +128,8 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
         ),
         "k_share": (_picked(curves, references), ("k",), share, OURS, "probability"),
         "stability": (
-            stability, ("method",), "adjusted Rand index with the clusters of draws of heads", RAND,
+            stability, ("variant",), "adjusted Rand index with the clusters of draws of heads",
+            RAND,
         ),
         "method_agreement": (
             clustering.agreement(*labels[:, best]), (),
@@ -140,7 +141,7 @@ def _clusters(draws: Float64, layer: Ints, *, seed: int) -> dict[str, Variable]:
 def _on_some(
     distances: Float64, some: Ints, counts: Sequence[int], best: int
 ) -> tuple[Ints, Float64]:
-    """The clusters of some heads, as many as counts[best]: labels [method, unit], -1 for the
+    """The clusters of some heads, as many as counts[best]: labels [variant, unit], -1 for the
     others; and k-medoids' mean silhouettes [k].
     """
     apart = distances[np.ix_(some, some)]

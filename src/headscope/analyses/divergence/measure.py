@@ -14,6 +14,7 @@ import torch
 import xarray as xr
 from scipy.spatial.distance import squareform
 
+from headscope.analyses.divergence import QUESTION
 from headscope.analyses.divergence.head_clusters import cluster_results, control_results
 from headscope.core.accumulators import Array, Float64
 from headscope.core.intervals import POSITIVE, Estimate, estimate
@@ -24,8 +25,6 @@ from headscope.model.layer import LN2, LayerView, compiled
 from headscope.run.analysis import (
     Analysis,
     Scope,
-    check_option,
-    check_smoothing,
     ratio_of,
     sizes_of,
 )
@@ -34,23 +33,18 @@ from headscope.run.analysis import (
 PAIR_REPLICATES = 50
 
 
-class Divergence(Analysis):
+class Divergence(Analysis, question=QUESTION):
     """Jensen-Shannon divergence between all pairs of heads, a map of the heads, and clusters.
 
     smoothing  share of uniform attention mixed in first, 0 ≤ s < 1
     reduction  "mean" over tokens and examples, or "sum" (Clark)
     """
 
-    name: ClassVar[str] = "divergence"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows"})
-    summary: ClassVar[str] = "which heads behave alike: divergence of all pairs, a map, clusters"
-    source: ClassVar[str] = "Clark et al. 2019, §6"
     costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(scope)
-        check_option("reduction", reduction, ("mean", "sum"))
-        check_smoothing(smoothing)
+        self.checked(reduction=reduction, smoothing=smoothing)
         self.smoothing, self.reduction = smoothing, reduction
         self.units = scope.layers * scope.heads
         pairs = self.units * (self.units - 1) // 2

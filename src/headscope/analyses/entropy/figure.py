@@ -57,8 +57,17 @@ PICTURE = Picture(
     "entropy_by_layer", "How widely each layer looks", ("entropy",), _panels, _caption
 )
 FIGURES = (PICTURE,)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    entropy = needed(tree, "entropy")
+    mean = float(np.nanmean(estimate(entropy, "entropy", query="all").value))
+    return f"The mean head has {mean:.2f} of {float(entropy['uniform']):.2f} nats."
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="entropy", title="How widely each layer looks", pictures=("entropy_by_layer",),
         text="Entropy tells a head that averages over the whole input from one that picks single "
         "tokens. Marks near the dashed line are close to uniform attention.",

@@ -5,36 +5,30 @@ examples; beside it that of the first row alone ([CLS] in BERT) (Clark et al. 20
 authors smooth p to 0.9999·p + 0.0001/n first; `smoothing=1e-4` does the same.
 """
 
-from typing import ClassVar
-
 import numpy as np
 import xarray as xr
 from scipy.special import gammaln
 
+from headscope.analyses.entropy import QUESTION
 from headscope.core.accumulators import Float64
 from headscope.core.intervals import POSITIVE, SHARE
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_smoothing
+from headscope.run.analysis import Analysis, Scope
 
 QUERIES = ("all", "cls")
 
 
-class Entropy(Analysis):
+class Entropy(Analysis, question=QUESTION):
     """Mean entropy of attention over all queries and of the first query.
 
     smoothing  share of uniform attention mixed in before the entropy is taken, 0 ≤ s < 1
     """
 
-    name: ClassVar[str] = "entropy"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "how widely each head spreads its attention"
-    source: ClassVar[str] = "Clark et al. 2019, §3.3"
-
     def __init__(self, scope: Scope, *, smoothing: float = 0.0) -> None:
         super().__init__(scope)
-        check_smoothing(smoothing)
+        self.checked(smoothing=smoothing)
         self.smoothing = smoothing
         self.total = self.sums(scope.layers, scope.heads, len(QUERIES))
         self.uniform = self.sums()

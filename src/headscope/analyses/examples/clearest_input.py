@@ -10,6 +10,7 @@ from headscope.core.head_attention import OFFSETS, map_entropy
 from headscope.core.head_labels import head_labels
 from headscope.core.results import Floats, group
 from headscope.core.stored_maps import StoredInput
+from headscope.corpus.coref.mentions import PRONOUN, PRONOUNS
 
 Look = tuple[int, int | None]  # number of the input, and the token that looks, if it is one
 Score = tuple[bool, float]  # whether the right word is found, and how much of it there is
@@ -20,9 +21,10 @@ def clearest_inputs(tree: xr.DataTree, kept: Sequence[StoredInput]) -> list[Look
 
     By how much the head does in the input of what its strongest label says, or else the claim that
     comes closest to one. A claim about a relation: the weight between the two words of one pair, if
-    possible of one where the head finds the right word. A sink: the weight on its tokens. Other
-    claims about language, or none: the mean over tokens of the largest weight to another ordinary
-    token.
+    possible of one where the head finds the right word. About coreference, for which no answers are
+    kept: the weight that a pronoun, else any word, gives to one word before it. A sink: the weight
+    on its tokens. Other claims about language, or none: the mean over tokens of the largest weight
+    to another ordinary token.
     """
     if not kept:
         return []
@@ -43,9 +45,33 @@ def _best(
         if pairs:
             _, at, token = max(pairs)
             return -at, token
+    if claim is not None and claim.kind == "coreference":
+        pronouns = PRONOUNS if claim.about in ("all", PRONOUN) else frozenset[str]()
+        links = [
+            (link, -at) for at, one in enumerate(kept) for link in _back(one, maps[at], pronouns)
+        ]
+        if links:
+            (_, _, token), at = max(links)
+            return -at, -token
     kind = "" if claim is None else claim.about if claim.kind == "sink" else claim.kind
     clear = [_clearness(one, weights, kind) for one, weights in zip(kept, maps, strict=True)]
     return int(np.argmax(clear)), None
+
+
+def _back(
+    kept: StoredInput, maps: Floats, pronouns: frozenset[str]
+) -> list[tuple[bool, float, int]]:
+    """Of every word but the first: whether it is a pronoun, the largest weight that its first token
+    gives to a token of a word before it, and minus the number of that token.
+    """
+    found = []
+    for token in np.flatnonzero(kept.ordinary & (np.diff(kept.word, prepend=-1) != 0)).tolist():
+        before = kept.ordinary & ~kept.punctuation & (np.arange(len(maps)) < token)
+        if before.any():
+            alone = (kept.word == kept.word[token]).sum() == 1 or kept.word[token] < 0
+            pronoun = bool(alone) and kept.tokens[token].lower() in pronouns
+            found.append((pronoun, float(maps[token, before].max()), -token))
+    return found
 
 
 def _looks_to_head(tree: xr.DataTree, relation: str) -> bool:

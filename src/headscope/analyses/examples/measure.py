@@ -7,28 +7,28 @@ the results alone.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from headscope.analyses.examples import QUESTION
 from headscope.core.accumulators import Ints, ratio
 from headscope.core.results import Variable, labelled, printable
 from headscope.corpus.contents import label
 from headscope.corpus.document import Example
 from headscope.corpus.stored_inputs import folded, is_sentence, places, segments
-from headscope.model.batch import PIECES, Batch
+from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.model.model import Model, show_layers
-from headscope.run.analysis import MEASURES, Analysis, AnalysisPart, Scope, checked_options
+from headscope.run.analysis import Analysis, AnalysisPart, Scope
 
 BEYOND = -2  # as head of a word that the sentence does not have
 MOST_WEIGHTS = 2**23  # 64 MiB of sums; inputs beyond are not kept
 PLACES = ("input", "token")
 
 
-class Examples(Analysis):
+class Examples(Analysis, question=QUESTION):
     """Maps of the stored inputs: of all by token, of sentences with trees by word too.
 
     By word, special tokens are left out; by token, the measure is attention (`StoredMaps`). The
@@ -37,14 +37,9 @@ class Examples(Analysis):
     pieces, measure  by word, as for `dependency`
     """
 
-    name: ClassVar[str] = "examples"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "attention within a few inputs, to look at"
-    source: ClassVar[str] = "Clark et al. 2019, §4.2"
-
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)
-        self.options = checked_options(measure=(measure, MEASURES), pieces=(pieces, PIECES))
+        self.options = self.checked(measure=measure, pieces=pieces)
         self.sentences = [e for e in scope.stored_inputs if is_sentence(e)]
         others = [e for e in scope.stored_inputs if not is_sentence(e)]
         self.inputs = StoredMaps(scope, [*self.sentences, *others])

@@ -1,10 +1,18 @@
 """The questions on kinds of words: what they receive, from [CLS] too, and what pairs of them do."""
 
-from headscope.core.question import Question
+from headscope.analyses.features.word_types import LANGUAGE
+from headscope.analyses.language import MEASURE
+from headscope.core.question import Option, Question
 from headscope.core.terms import KOVALEVA, terms_of
 
 QUESTION = Question(
     name="features", package=__name__, title="To kinds of words", place=130,
+    summary="attention to nouns, verbs, subjects, negation and other kinds",
+    source="Kovaleva et al. 2019, §4.4", needs=frozenset({"attention", "words", "tags"}),
+    options={
+        "absent": Option("skip", ("skip", "zero")), "language": LANGUAGE,
+        "negation": Option("", deep=True), "measure": MEASURE,
+    },
     measure="measure:Features", figures="figure:FIGURES",
     terms=terms_of(f"{KOVALEVA}, §4.4", {
         "noun": ("nouns", "Common and proper nouns, by tag: Penn’s NN, NNS, NNP, NNPS, or NOUN "
@@ -20,15 +28,21 @@ QUESTION = Question(
         "negation": ("negation", "Words that negate, such as “not”, “never” and “nothing”, by "
             "a list for each language."),
     }),
-    labels={"attention": "attention to {choice}"}, compared="Attention to kinds of words",
+    labels={"attention": "largest attention to {choice}"}, compared="Attention to kinds of words",
     claims="claims:feature_claims", rules="claims:FEATURE_RULES", section="figure:SECTIONS",
 )  # fmt: skip
 CLS_QUESTION = Question(
     name="cls_attention", package=__name__, place=140, measure="measure:ClsAttention",
+    summary="what [CLS] attends to in the last layer", source="Kovaleva et al. 2019, §4.5",
+    needs=frozenset({"attention", "words", "tags"}),
+    options={"language": LANGUAGE, "negation": Option("", deep=True), "measure": MEASURE},
     figures="figure:CLS_FIGURES",
 )  # fmt: skip
 PAIRS_QUESTION = Question(
     name="pairs", package=__name__, title="Between words", place=150, measure="measure_pairs:Pairs",
+    summary="attention between subject and verb, noun and pronoun",
+    source="Kovaleva et al. 2019, §4.5", needs=frozenset({"attention", "words", "tags"}),
+    options={"pairing": Option("product", ("product", "zip")), "measure": MEASURE},
     figures="figure:PAIRS_FIGURES",
     terms=terms_of(f"{KOVALEVA}, §4.5", {
         "subject_to_verb": ("subject to verb", "The largest attention from a token of a "

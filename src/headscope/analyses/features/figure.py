@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from headscope.analyses.features.tables import features_table, name_of_kind
 from headscope.analyses.language.section import language_section
 from headscope.core.accumulators import finite_mean
+from headscope.core.head_names import first, head_number
 from headscope.core.intervals import Estimate
 from headscope.core.results import estimate, needed, place_name
 from headscope.core.wording import capital, plain
@@ -69,9 +70,9 @@ def _cls_panels(tree: xr.DataTree) -> list[Panel]:
 def _cls_caption(tree: xr.DataTree) -> str:
     dataset = needed(tree, "cls_attention")
     return (
-        f"Each cell is one head of the last layer, numbered from 1: its {quantity(dataset)} from "
-        f"{special(tree, 'cls')} to tokens of each kind, the largest of an input, mean over the "
-        "inputs that contain the kind, from 0 (page) to "
+        f"Each cell is one head of the last layer, numbered from {first()}: its "
+        f"{quantity(dataset)} from {special(tree, 'cls')} to tokens of each kind, the largest of "
+        "an input, mean over the inputs that contain the kind, from 0 (page) to "
         f"{plain(_cls_top(dataset), _unit(dataset))}; {inputs(dataset)}; "
         "intervals stand in the tables. After Kovaleva et al. (2019), §4.5."
     )
@@ -91,10 +92,10 @@ def _pair_caption(tree: xr.DataTree) -> str:
     pairs = needed(tree, "pairs")
     return (
         "Each cell is one head, layers from top to bottom and heads from left to right, numbered "
-        f"from 1: its largest {quantity(pairs)} from a token of the one kind to one of the other, "
-        "mean over the inputs that have such a pair; subjects with their own verbs, nouns with any "
-        "pronoun; all panels from 0 (page) to the value at the end of the key; the frame marks the "
-        f"largest; {inputs(pairs)}; intervals stand in the tables. "
+        f"from {first()}: its largest {quantity(pairs)} from a token of the one kind to one of the "
+        "other, mean over the inputs that have such a pair; subjects with their own verbs, nouns "
+        "with any pronoun; all panels from 0 (page) to the value at the end of the key; the frame "
+        f"marks the largest; {inputs(pairs)}; intervals stand in the tables. "
         "After Kovaleva et al. (2019), §4.5."
     )
 
@@ -159,8 +160,8 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
-    shown = range(0, count, 1 if count <= marks.MANY_LAYERS else 4)
-    axes.set_xticks(shown, [str(head + 1) for head in shown])
+    shown = marks.named_places(count)
+    axes.set_xticks(shown, [head_number(head) for head in shown])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("head", loc="left")

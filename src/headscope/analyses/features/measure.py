@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.features import CLS_QUESTION, QUESTION
 from headscope.analyses.features.word_types import TYPES, negation_words, word_types
 from headscope.core.accumulators import Bools, Float64, Ints, Sums
 from headscope.core.intervals import Estimate
@@ -28,14 +28,13 @@ from headscope.core.results import Variable, labelled
 from headscope.corpus.contents import has_tags
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, check_option
+from headscope.run.analysis import Analysis, Scope, bounds_of
 
 FEATURES = (*TYPES, "punctuation", "cls", "sep")
 CLS_FEATURES = tuple(name for name in FEATURES if name != "cls")
-ABSENT = ("skip", "zero")
 
 
-class Features(Analysis):
+class Features(Analysis, question=QUESTION):
     """Attention to the most attended noun, verb, pronoun, …, punctuation mark, [CLS] and [SEP].
 
     absent    an input without the kind is left out ("skip"), or counts as 0, as in the authors'
@@ -49,18 +48,12 @@ class Features(Analysis):
     ",". NaN for a kind that never occurs, [CLS] where the tokenizer has none among them.
     """
 
-    name: ClassVar[str] = "features"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
-    summary: ClassVar[str] = "attention to nouns, verbs, subjects, negation and other kinds"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.4"
-
     def __init__(
         self, scope: Scope, *, absent: str = "skip", language: str = "en", negation: str = "",
         measure: str = "attention",
     ) -> None:  # fmt: skip
         super().__init__(scope)
-        check_option("absent", absent, ABSENT)
-        check_option("measure", measure, MEASURES)
+        self.checked(absent=absent, measure=measure)
         self.negation = negation_words(language, negation)
         self.options = {"absent": absent, "language": language, "negation": negation}
         self.options["measure"] = measure
@@ -102,7 +95,7 @@ class Features(Analysis):
         return by_kind(mean, self.count, kinds, words, options=self.options, source=self.source)
 
 
-class ClsAttention(Analysis):
+class ClsAttention(Analysis, question=CLS_QUESTION):
     """Attention of [CLS] in the last layer to the most attended noun, verb, …, mark and [SEP].
 
     language, negation, measure  as of `Features`
@@ -111,16 +104,11 @@ class ClsAttention(Analysis):
     none gets NaN everywhere.
     """
 
-    name: ClassVar[str] = "cls_attention"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
-    summary: ClassVar[str] = "what [CLS] attends to in the last layer"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.5"
-
     def __init__(
         self, scope: Scope, *, language: str = "en", negation: str = "", measure: str = "attention"
     ) -> None:
         super().__init__(scope)
-        check_option("measure", measure, MEASURES)
+        self.checked(measure=measure)
         self.negation = negation_words(language, negation)
         self.options = {"language": language, "negation": negation, "measure": measure}
         self.total = self.sums(scope.heads, len(CLS_FEATURES))

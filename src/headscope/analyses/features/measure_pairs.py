@@ -8,24 +8,23 @@ speaks, takes inputs without a pair for 0, and leaves out subjects of passives.
 """
 
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 import xarray as xr
 
+from headscope.analyses.features import PAIRS_QUESTION
 from headscope.analyses.features.claims import PAIRS
 from headscope.analyses.features.measure import Groups, by_kind
 from headscope.analyses.features.word_types import NOUN, PRONOUN, subjects_of_verbs, word_types
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, checked_options
+from headscope.run.analysis import Analysis, Scope, bounds_of
 
-PAIRING = ("product", "zip")
 Tokens = list[tuple[int, int]]  # pairs of tokens
 
 
-class Pairs(Analysis):
+class Pairs(Analysis, question=PAIRS_QUESTION):
     """Attention from subject to verb and back, and between the nouns and pronouns of a sentence.
 
     pairing  "product": every token of the one word with every token of the other; "zip": the
@@ -38,16 +37,11 @@ class Pairs(Analysis):
     subjects need trees as well. NaN for a kind of pair that never occurs.
     """
 
-    name: ClassVar[str] = "pairs"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "words", "tags"})
-    summary: ClassVar[str] = "attention between subject and verb, noun and pronoun"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.5"
-
     def __init__(
         self, scope: Scope, *, pairing: str = "product", measure: str = "attention"
     ) -> None:
         super().__init__(scope)
-        self.options = checked_options(pairing=(pairing, PAIRING), measure=(measure, MEASURES))
+        self.options = self.checked(pairing=pairing, measure=measure)
         self.total = self.sums(scope.layers, scope.heads, len(PAIRS))
         self.count = self.sums(len(PAIRS))
         self._groups: Groups | None = None

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from headscope.core.accumulators import Bools
+from headscope.core.question import Option
 from headscope.corpus.document import Word
-from headscope.run.analysis import check_option
 
 WORDS = {
     language: tuple(words.split())
@@ -42,7 +42,7 @@ WORDS = {
         "sv": "inte ej icke aldrig ingen inget inga ingenting ingenstans",
     }.items()
 }  # fmt: skip
-LANGUAGES = (*WORDS, "none")
+LANGUAGE = Option("en", (*WORDS, "none"))
 _APOSTROPHES = dict.fromkeys(map(ord, "’ʼ＇"), "'")
 TYPES = ("noun", "verb", "pronoun", "subject", "object", "negation")
 NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION = range(len(TYPES))
@@ -70,7 +70,7 @@ def negation_words(language: str, more: str = "") -> frozenset[str]:
     more      further words, separated by commas
     raises    ValueError for a language that has no list
     """
-    check_option("language", language, LANGUAGES)
+    LANGUAGE.check("language", language)
     if not isinstance(more, str):
         raise ValueError(f"negation is {more!r}; wanted words separated by commas")
     own = (word.strip() for word in more.split(","))

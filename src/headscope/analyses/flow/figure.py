@@ -14,7 +14,7 @@ from headscope.analyses.flow.methods import LABELS
 from headscope.core.dictionary import name
 from headscope.core.head_attention import SELF
 from headscope.core.results import estimate, needed
-from headscope.core.wording import capital
+from headscope.core.wording import capital, percent
 from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special
 from headscope.draw.panel import Panel, Picture
@@ -58,8 +58,8 @@ def _present(flow: xr.Dataset) -> list[str]:
     """The methods that have any number, in the order of LINES; unknown ones last."""
     there = [
         str(method)
-        for method in flow["method"].values
-        if np.isfinite(estimate(flow, "share", method=method).value).any()
+        for method in flow["variant"].values
+        if np.isfinite(estimate(flow, "share", variant=method).value).any()
     ]
     return sorted(there, key=lambda m: list(LINES).index(m) if m in LINES else len(LINES))
 
@@ -71,7 +71,7 @@ def _name(method: str) -> str:
 def _draw_shares(tree: xr.DataTree, flow: xr.Dataset, method: str, axes: Axes) -> None:
     entries = []
     for target in flow["target"].values.tolist():
-        parts = estimate(flow, "share", method=method, target=target)
+        parts = estimate(flow, "share", variant=method, target=target)
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value), dtype=float)
@@ -87,7 +87,7 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
     ends = []
     for method in methods:
         hue, mark, dash = LINES.get(method, ("purple", "X", DASHES[0]))
-        parts = estimate(flow, "effective_tokens", method=method)
+        parts = estimate(flow, "effective_tokens", variant=method)
         layers = np.arange(len(parts.value))
         axes.fill_between(layers, parts.low, parts.high, color=color(hue), alpha=0.18, lw=0)
         axes.plot(layers, parts.value, ls=dash, color=color(hue), marker=mark, ms=3.2, mew=0)
@@ -100,8 +100,20 @@ def _draw_number(flow: xr.Dataset, methods: list[str], axes: Axes) -> None:
 
 
 FIGURES = (Picture("flow", "Where representations come from", ("flow",), _panels, _caption),)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    flow = needed(tree, "flow")
+    variant = _present(flow)[-1:]
+    own = estimate(flow, "share", variant=variant[0], target="self").value[-1] if variant else 0
+    if not own:
+        return ""
+    return f"By {_name(variant[0])}, {percent(float(own))} of the last layer is the own token."
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="flow", title="Where representations come from",
         text="Layer by layer tokens take from each other, so that a vector high up need not say "
         "much about its own word. Following every path back to the input tells what is left of "

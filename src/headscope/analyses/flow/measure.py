@@ -10,12 +10,13 @@ does not allow is NaN; see `flow.methods.why_not`.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.flow import QUESTION
 from headscope.analyses.flow.measure_matrices import layer_matrix
 from headscope.analyses.flow.methods import NEEDS, check_methods, why_not
 from headscope.core.accumulators import Sums, ratio
@@ -30,17 +31,12 @@ TARGETS = (*OFFSETS, *CATEGORIES)
 DEFAULT = ("rollout", "weighted_norm_residual", "globenc")
 
 
-class Flow(Analysis):
+class Flow(Analysis, question=QUESTION):
     """Where the representations of a layer's output come from, by several methods.
 
     methods  names of `flow.methods` with commas between them; value_zeroing runs each layer once
              for every token, and alti takes about as long as the model
     """
-
-    name: ClassVar[str] = "flow"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "whole_rows", "every_layer"})
-    summary: ClassVar[str] = "which input tokens a representation comes from, over all layers"
-    source: ClassVar[str] = "Abnar & Zuidema 2020; Modarressi et al. 2022"
 
     def __init__(self, scope: Scope, *, methods: str = ",".join(DEFAULT)) -> None:
         super().__init__(scope)
@@ -79,8 +75,8 @@ class Flow(Analysis):
         self._product = {}
 
     def result(self) -> xr.Dataset:
-        """share and cls_share[method, layer, target], effective_tokens[method, layer]."""
-        dims = ("method", "layer", "target")
+        """share and cls_share[variant, layer, target], effective_tokens[variant, layer]."""
+        dims = ("variant", "layer", "target")
         share = "share of a representation that comes from the target"
         of_all = self._shares(self.shares, self.examples)
         of_cls = self._shares(self.cls_share, self.examples_with_cls)
@@ -96,7 +92,7 @@ class Flow(Analysis):
                 "tokens", "ours",
             ),
         }  # fmt: skip
-        return labelled(variables, coords={"method": self.methods, "target": TARGETS})
+        return labelled(variables, coords={"variant": self.methods, "target": TARGETS})
 
     def _add(self, product: torch.Tensor, batch: Batch, *, at: tuple[int, int]) -> None:
         """Add what one product [example, query, key] says, method and layer being `at`."""
@@ -114,7 +110,7 @@ class Flow(Analysis):
             total.add(values, batch.groups, at=at)
 
     def _shares(self, total: Sums, count: Sums) -> Estimate:
-        """[method, layer, target]; NaN for special tokens that the tokenizer does not have."""
+        """[variant, layer, target]; NaN for special tokens that the tokenizer does not have."""
         sizes = count.sums[..., None]
         draws = ratio(total.sums, sizes)
         for place, target in enumerate(TARGETS):

@@ -8,6 +8,7 @@ through the layers at once when every step is a pipe as wide as its weight: the 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ PATHS = {
 
 
 def flow(
-    model: Model | str,
+    model: Model | str | Path,
     text: str,
     text_pair: str | None = None,
     *,
@@ -58,7 +59,7 @@ def flow(
     (method,) = check_methods([method])
     if paths not in PATHS:
         raise InputError(f"paths is {paths!r}; wanted one of {', '.join(PATHS)}")
-    loaded = model if isinstance(model, Model) else load(model)
+    loaded = load(model)
     check_stack(loaded, each_alone=paths == "none")
     count = loaded.shape.layers
     usual = range(count) if paths != "max_flow" else range(count - 1, count)

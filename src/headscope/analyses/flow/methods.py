@@ -71,6 +71,11 @@ def check_methods(given: Iterable[str], *, also: Iterable[str] = ()) -> tuple[st
     return names
 
 
+def check_named(_: str, value: object) -> None:
+    """Raises InputError unless these are names of methods with commas between them."""
+    check_methods(str(value).split(","))
+
+
 def why_not(layer: LayerView, method: str) -> str:
     """Why a layer has no matrix by this method, as the end of a sentence; "" if it has one."""
     missing = sorted(NEEDS[method] - layer.offers)

@@ -1,10 +1,18 @@
 """The question frames: which head links a frame element to the word that evokes the frame?"""
 
-from headscope.core.question import Question
+from headscope.analyses.language import MEASURE
+from headscope.core.question import Option, Question, some
 from headscope.core.terms import KOVALEVA, OURS, terms_of
 
 QUESTION = Question(
     name="frames", package=__name__, title="Frames", place=120, measure="measure:Frames",
+    summary="which head links frame elements and the word that evokes the frame",
+    source="Kovaleva et al. 2019, §4.2", needs=frozenset({"attention", "frames"}),
+    options={
+        "pairing": Option("product", ("product", "zip")), "measure": MEASURE,
+        "permutations": Option(200, check_value=some),
+        "statistic": Option("standardised", ("standardised", "score")),
+    },
     figures="figure:FIGURES",
     terms={
         **terms_of(f"{KOVALEVA}, §4.2", {

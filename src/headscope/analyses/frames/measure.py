@@ -5,27 +5,25 @@ the mean over sentences (Kovaleva et al. 2019, §4.2). Whether that is more than
 would give is tested by moving the links to random places of their sentences.
 """
 
-from typing import ClassVar
-
 import numpy as np
 import xarray as xr
 
-from headscope.analyses.frames.measure_links import PAIRING, QUANTILES, Links, ScoreBins
+from headscope.analyses.frames import QUESTION
+from headscope.analyses.frames.measure_links import QUANTILES, Links, ScoreBins
 from headscope.core.accumulators import Counts, Float64, ratio
 from headscope.core.intervals import Estimate
 from headscope.core.results import Variable, labelled
 from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
-from headscope.run.analysis import MEASURES, Analysis, Scope, bounds_of, checked_options
+from headscope.run.analysis import Analysis, Scope, bounds_of
 
 PERMUTATIONS = 200
-STATISTIC = ("standardised", "score")
 WAYS = ("", "_reversed")  # from the frame element to the target, and back
 TIE = 1e-5  # relative: what float32 rounds apart is equal, and counts against the head
 GRID = ("layer", "head")
 
 
-class Frames(Analysis):
+class Frames(Analysis, question=QUESTION):
     """Attention from frame elements to their target, and back, with a permutation test.
 
     pairing       "product": every token of an element with every token of the target; "zip": as in
@@ -47,22 +45,13 @@ class Frames(Analysis):
     Inputs without frames, or none of whose links has tokens at both ends, do not count.
     """
 
-    name: ClassVar[str] = "frames"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "frames"})
-    summary: ClassVar[str] = "which head links frame elements and the word that evokes the frame"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.2"
-
     def __init__(
         self, scope: Scope, *, pairing: str = "product", measure: str = "attention",
         permutations: int = PERMUTATIONS, statistic: str = "standardised",
     ) -> None:  # fmt: skip
         super().__init__(scope)
-        self.options = checked_options(
-            measure=(measure, MEASURES), pairing=(pairing, PAIRING),
-            statistic=(statistic, STATISTIC),
-        )  # fmt: skip
-        if permutations < 1:
-            raise ValueError(f"permutations is {permutations!r}; wanted at least 1")
+        self.options = self.checked(measure=measure, pairing=pairing, statistic=statistic)
+        self.checked(permutations=permutations)
         self.permutations = permutations
         self.bins = ScoreBins.of(measure)
         self.total = self.sums(scope.layers, scope.heads, len(WAYS))

@@ -15,7 +15,6 @@ from headscope.core.accumulators import Counts, Float64, Ints, generator, ratio
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, to_float64
 
-PAIRING = ("product", "zip")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OCTAVES = range(-10, 7)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import LIMITS, Floats
 from headscope.core.wording import MISSING
@@ -44,16 +45,17 @@ def scale_of(dataset: xr.Dataset) -> tuple[Callable[..., Cell], str]:
 
 
 def paper_head(best: xr.Dataset) -> str:
-    """The best head, of one cell, as Clark et al. name it: `8-10`, counted from 1."""
+    """The best head, of one cell, as Clark et al. name it: `8-10`."""
     layer, head = float(best["best_layer"]), float(best["best_head"])
     if not np.isfinite([layer, head]).all():
         return MISSING
-    return f"{layer + 1:.0f}-{head + 1:.0f}"
+    return f"{layer + first():.0f}-{head + first():.0f}"
 
 
-def paper_percent(share: float) -> str:
-    """A share in per cent with one decimal."""
-    return f"{100 * share:.1f}" if np.isfinite(share) else MISSING
+def paper_percent(share: float, low: float = np.nan, high: float = np.nan) -> str:
+    """A share in per cent with one decimal, and its interval where there is one."""
+    between = f" [{100 * low:.1f}, {100 * high:.1f}]" if np.isfinite([low, high]).all() else ""
+    return f"{100 * share:.1f}{between}" if np.isfinite(share) else MISSING
 
 
 def paper_measure(dataset: xr.Dataset) -> str:

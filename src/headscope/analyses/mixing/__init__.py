@@ -18,5 +18,7 @@ TERMS = {
 LABELS = {"spearman_frequency": "mixing ratio and frequency rank, {choice}"}
 QUESTION = Question(
     name="mixing", package=__name__, slow=True, place=40, measure="measure:Mixing",
+    summary="how much of a token's output comes from other tokens", source="Kobayashi et al. 2021",
+    needs=frozenset({"attention", "values", "projection"}),
     figures="figure:FIGURES", section="figure:SECTIONS", terms=TERMS, labels=LABELS,
 )  # fmt: skip

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, needed
+from headscope.core.wording import percent
 from headscope.draw.caption_words import INTERVALS, over
 from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture
@@ -44,7 +45,7 @@ def _caption(tree: xr.DataTree) -> str:
 def _draw(mixing: xr.Dataset, axes: Axes) -> None:
     ends = []
     for dash, (method, (hue, mark)) in zip(DASHES, LINES.items(), strict=True):
-        parts = estimate(mixing, "ratio", method=method)
+        parts = estimate(mixing, "ratio", variant=method)
         if not np.isfinite(parts.value).any():
             continue
         layers = np.arange(len(parts.value))
@@ -59,8 +60,24 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
 
 PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), _panels, _caption, columns=1)
 FIGURES = (PICTURE,)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    mixing = needed(tree, "mixing")
+    kinds = [kind for kind in ("attn_w", "attnresln_n") if kind in mixing["variant"]]
+    means = [float(np.nanmean(estimate(mixing, "ratio", variant=one).value)) for one in kinds]
+    if len(means) < 2 or not np.isfinite(means).all():
+        return ""
+    weights, whole = map(percent, means)
+    return (
+        f"Of a token’s new vector {whole} comes from other tokens, mean over layers; "
+        f"by attention weights alone it seems {weights}."
+    )
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="mixing", title="How much tokens are mixed", pictures=("mixing",),
         text="Attention weights alone make it look as if nearly everything came from other tokens. "
         "Counting the residual connection and layer normalisation shows how much of each token "

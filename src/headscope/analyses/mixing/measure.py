@@ -19,12 +19,11 @@ that have one, over all occurrences. Ranks of ratios are taken from histograms, 
 `run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.mixing import QUESTION
 from headscope.core.accumulators import Float64, LogBins, ratio
 from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
@@ -40,19 +39,14 @@ ODDS = LogBins(-7, 10, 64)  # of r / (1 - r): as fine near 0 as near 1
 COARSE_ODDS = LogBins(-6, 10, 4)
 
 
-class Mixing(Analysis):
+class Mixing(Analysis, question=QUESTION):
     """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
-
-    name: ClassVar[str] = "mixing"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
-    summary: ClassVar[str] = "how much of a token's output comes from other tokens"
-    source: ClassVar[str] = "Kobayashi et al. 2021"
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
         self.total, self.count = (self.sums(scope.layers, len(METHODS)) for _ in range(2))
         self.by_rank = RankHistograms(scope, len(RANKED), ODDS, COARSE_ODDS)
-        # Of the batch at hand, [method, example, token]: sums over the layers that have a ratio.
+        # Of the batch at hand, [variant, example, token]: sums over the layers that have a ratio.
         self._ratios: Float64 = np.zeros((0, 0, 0))
         self._layers: Float64 = np.zeros((0, 0, 0))
 
@@ -89,10 +83,10 @@ class Mixing(Analysis):
                 self.by_rank.add(index, odds, counted, batch)
 
     def result(self) -> xr.Dataset:
-        """ratio[layer, method] in 0 … 1; spearman_frequency[method] in -1 … 1."""
+        """ratio[layer, variant] in 0 … 1; spearman_frequency[variant] in -1 … 1."""
         variables = {
             "ratio": Variable(
-                self.mean(self.total, self.count, bounds=SHARE), ("layer", "method"),
+                self.mean(self.total, self.count, bounds=SHARE), ("layer", "variant"),
                 "mixing ratio: share of a token's output that comes from other tokens", "1",
                 self.source,
             )
@@ -100,15 +94,15 @@ class Mixing(Analysis):
         if self.scope.frequency_rank is not None:
             places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
             fine, coarse = self.by_rank.correlations()
-            fine, coarse = fine[places], coarse[:, places]  # [method], [replicate + 1, method]
+            fine, coarse = fine[places], coarse[:, places]  # [variant], [replicate + 1, variant]
             if not self.by_rank.counts.counts[RANKED.index("attnres_n")].any():  # no residual
                 fine[METHODS.index("attnres_w")] = np.nan
             variables["spearman_frequency"] = Variable(
-                around(fine, coarse), ("method",),
+                around(fine, coarse), ("variant",),
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
                 "frequency rank (1 = most frequent)", "1", self.source,
             )  # fmt: skip
-        return labelled(variables, coords={"method": METHODS})
+        return labelled(variables, coords={"variant": METHODS})
 
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:

@@ -51,6 +51,8 @@ LABELS = {
 }
 QUESTION = Question(
     name="neurons", package=__name__, slow=True, title="Neurons", place=60,
+    summary="how many neurons of queries and keys make the scores, and which", source="Vig 2019",
+    needs=frozenset({"attention", "queries_keys"}),
     measure="measure:Neurons", figures="figure:FIGURES", section="figure:SECTIONS",
     terms=TERMS, labels=LABELS, controlled=True,
 )  # fmt: skip

@@ -329,8 +329,17 @@ FIGURES = (
         _source_caption, columns=3,
     ),
 )  # fmt: skip
+
+
+def _finding(tree: xr.DataTree) -> str:
+    neurons = needed(tree, "neurons")
+    median = plain(float(np.nanmedian(neurons["effective"].values)), "1")
+    return f"The median head’s choice takes {median} of {neurons.sizes['neuron']} neurons."
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="neurons", title="How many neurons make a score",
         text="A score is a sum over the neurons of query and key. Looking at single heads, Vig "
         "(2019) found that heads for [SEP] use few neurons, the same at every position, and "

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.neurons import QUESTION
 from headscope.analyses.neurons.measure_keys import CONTRASTS, OWN, KeysSeen
 from headscope.analyses.neurons.measure_own_sentence import OwnSentence
 from headscope.analyses.neurons.measure_parts import (
@@ -45,17 +46,13 @@ NEURON_REPLICATES = 24
 VIG = "Vig 2019; the measure is ours"
 
 
-class Neurons(Analysis):
+class Neurons(Analysis, question=QUESTION):
     """Effective number, share, overlap and names of the neurons that make the attended key's score.
 
     Means over an example's queries, then over examples. A query that sees one key only has nothing
     to choose and is left out, as is one whose c' is 0 throughout.
     """
 
-    name: ClassVar[str] = "neurons"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "queries_keys"})
-    summary: ClassVar[str] = "how many neurons of queries and keys make the scores, and which"
-    source: ClassVar[str] = "Vig 2019"
     costly: ClassVar[bool] = True
 
     def __init__(self, scope: Scope) -> None:

@@ -2,6 +2,7 @@
 
 Kobayashi et al. (2020) found that heads give [SEP] much weight and little norm. A sink has both:
 what it rests on adds next to nothing.
+Decoders whose inputs no special token opens have their first token in its place.
 Where [CLS] and [SEP] share the weight, they count together: the ends of the two intervals are
 added, which makes an interval at least as wide as that of the sum.
 """
@@ -13,9 +14,11 @@ from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     SHARED_PART,
     SPECIALS,
+    TARGETS,
     added,
     attention_documents,
     attention_to,
+    norm_share,
     ordinary_attention,
     special_name,
 )
@@ -53,8 +56,9 @@ TERMS = {
     "spearman_frequency": Term("frequency effect", "Rank correlation with a token’s frequency rank "
         "(1 = most frequent): positive when rarer tokens get more, or mix more.", KOBAYASHI20),
     "sink": Term("attention sink", "A head that rests more than half of its attention on [CLS], on "
-        "[SEP] or on both, while what they add has less than half the norm of what the other "
-        "tokens add.", f"{KOBAYASHI20}; the thresholds are ours"),
+        "[SEP], on both, or on the first token where no special one opens the input, while what "
+        "they add has less than half the norm of what the other tokens add.",
+        f"{KOBAYASHI20}; the thresholds are ours"),
 }  # fmt: skip
 LABELS = {
     "attention": "summed attention to {choice}", "value_norm": "value norm of {choice}",
@@ -65,7 +69,8 @@ LABELS = {
 RULES = {
     "sink": LabelRule(
         "attention sink",
-        number="attention to [CLS], to [SEP], or to both together", least=SINK_SHARE,
+        number="attention to [CLS], to [SEP], to both together, or to the first token of a decoder "
+        "without [CLS]", least=SINK_SHARE,
         source=f"{OURS}, after {KOBAYASHI20}",
         asks=f"what they add has a norm less than {SINK_NORM:g} of what all other tokens but full "
         "stops and commas add, upper end against lower end; both together only where either has "
@@ -75,14 +80,13 @@ RULES = {
 
 
 def claims(tree: xr.DataTree) -> list[Claim]:
-    """One claim per sink; about `cls`, `sep`, or `special`: both together."""
+    """One claim per sink; about `cls`, `sep`, `first`, or `special`: [CLS] and [SEP] together."""
     norms = group(tree, NAME)
-    weights = {kind: attention_to(tree, kind) for kind in SPECIALS}
     if norms is None or "weighted_norm" not in norms:
         return []
-    length = {
-        kind: estimate(norms, "weighted_norm", category=kind) for kind in ("cls", "sep", "other")
-    }
+    there = [kind for kind in ("cls", "sep", "other", "first") if kind in norms["category"]]
+    weights = {kind: attention_to(tree, kind) for kind in (*SPECIALS, *there[3:])}
+    length = {kind: estimate(norms, "weighted_norm", category=kind) for kind in there}
     length["special"] = added(length["cls"], length["sep"])
     return [
         claim
@@ -95,18 +99,20 @@ def claims(tree: xr.DataTree) -> list[Claim]:
 def _sinks(
     tree: xr.DataTree, about: str, weight: Estimate, norm: Estimate, others: Estimate
 ) -> list[Claim]:
-    goal = special_name(tree, about)
+    first, part = about == "first", norm_share(tree, about)
+    goal = TARGETS[about].goal if first else special_name(tree, about)
     upper = np.where(np.isfinite(norm.high), norm.high, norm.value)
     sink = (weight.value > LEAST_SHARE) & (upper < SINK_NORM * surely(others))
-    name = f"attention sink on {goal}"
+    name = "rests on first token" if first else f"attention sink on {goal}"
     what = "they add" if about == "special" else f"{goal} adds"
 
     def say(layer: int, head: int) -> tuple[str, str]:
         share, length, rest = (at(part, layer, head) for part in (weight, norm, others))
+        of_norm = f", {percent(*at(part, layer, head))} of all" if first and part else ""
         return (
-            f"{name}: weight {number(*share)}, norm {number(*length)}",
+            f"{name}: weight {number(*share)}, norm {number(*length)}{of_norm}",
             f"rests {percent(*share)} of its attention on {goal}, yet what {what} has norm "
-            f"{number(*length)}, against {number(*rest)} from other tokens",
+            f"{number(*length)}{of_norm}, against {number(*rest)} from other tokens",
         )
 
     share = Estimate(np.where(sink, weight.value, np.nan), weight.low, weight.high)

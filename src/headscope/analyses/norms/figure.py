@@ -5,6 +5,7 @@ of what it brings in (Figure 3); attention against the value norm of the token a
 every pair of tokens (Table 2); value norm and received attention by frequency rank.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,13 +14,14 @@ from matplotlib.axes import Axes
 
 from headscope.core.accumulators import finite_mean
 from headscope.core.results import Floats, at, estimate, needed
+from headscope.core.wording import percent
 from headscope.draw import marks
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color
 from headscope.page.sections import SectionPlan
 
-CATEGORIES = ("cls", "sep", "punctuation", "other")
+CATEGORIES = ("cls", "first", "sep", "punctuation", "other")
 
 
 def _weight_panels(tree: xr.DataTree) -> list[Panel]:
@@ -48,7 +50,7 @@ def _weight_caption(tree: xr.DataTree) -> str:
 
 def _draw_weight(tree: xr.DataTree, norms: xr.Dataset, variable: str, axes: Axes) -> None:
     there = []
-    for category in CATEGORIES:
+    for category in [one for one in CATEGORIES if one in norms["category"]]:
         parts = estimate(norms, variable, category=category)
         if not np.isfinite(parts.value).any():
             continue
@@ -91,7 +93,8 @@ def _cancellation_caption(tree: xr.DataTree) -> str:
     rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "")
     return (
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
-        "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
+        "attended to upwards, farther from the page’s colour where more pairs fall (square-root "
+        "scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
         f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; "
         f"{INTERVALS}; {pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
@@ -185,19 +188,53 @@ FREQUENCY = Picture(
     "frequency", "Does frequency matter?", ("norms",), _frequency_panels, _frequency_caption
 )
 FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)
+
+
+def _weight_finding(tree: xr.DataTree) -> str:
+    norms, shares = needed(tree, "norms"), []
+    for variable in ("attention", "weighted_norm"):
+        means = np.nanmean(estimate(norms, variable).value, (0, 1))
+        shares.append(means / np.nansum(means))  # [category]
+    marked = np.where(norms["category"].values == "other", np.nan, shares[0])
+    if not np.isfinite(marked).any():
+        return ""
+    most = int(np.nanargmax(marked))
+    what = special(tree, str(norms["category"].values[most]))
+    weight, norm = (percent(float(share[most])) for share in shares)
+    return f"{what} draws {weight} of the attention and makes {norm} of the summed norms."
+
+
+def _correlated(variable: str, dim: str, choice: str, words: str) -> Callable[[xr.DataTree], str]:
+    def finding(tree: xr.DataTree) -> str:
+        norms = needed(tree, "norms")
+        if variable not in norms or choice not in norms[dim]:
+            return ""
+        rho = at(estimate(norms, variable, **{dim: choice}))
+        return f"{words}: {with_interval('ρ', *rho)}." if np.isfinite(rho[0]) else ""
+
+    return finding
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_weight_finding,
         id="norms", title="Weight against norm", pictures=("weight_against_norm",),
         text="Attention is only a weight: what a token contributes is the weight times the vector "
         "that it multiplies. Where a category draws much attention in (a) but stays low in (b), "
         "the head looks there in order to do little.",
     ),
     SectionPlan(
+        finding=_correlated(
+            PAIRS_SPEARMAN, "category", "other", "Weight and norm of other tokens"
+        ),
         id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
         text="If heads use some tokens as a place to rest, their largest weights should fall on "
         "the shortest vectors.",
     ),
     SectionPlan(
+        finding=_correlated(
+            RANK_SPEARMAN, "quantity", "value_norm", "Frequency rank and value norm"
+        ),
         id="frequency", title="Does frequency matter?", pictures=("frequency",),
         text="Frequent words carry little news. A model that knows this gives them short vectors, "
         "whatever attention they draw.",

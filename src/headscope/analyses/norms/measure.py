@@ -4,42 +4,38 @@ Beside each attention weight α_ij stands ‖f(x_j)‖, the norm of the vector i
 product ‖α_ij f(x_j)‖ (Kobayashi et al. 2020). Per category of key: mean over queries of the sum
 over the keys of the category (attention, weighted norm) or mean over those keys (value norm); then
 over examples. An example without the category counts 0 for what it receives and is left out of the
-mean value norm. Spread of ‖f‖, cancellation and word frequency: see `measure_relations`.
+mean value norm. Where no special token opens the inputs of a decoder, the first token is a category
+of its own. Spread of ‖f‖, cancellation and word frequency: see `measure_relations`.
 
 The largest and smallest ‖f‖ of a head have no interval: without some documents they can only be
 missed, never exceeded.
 """
 
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
 
+from headscope.analyses.norms import QUESTION
 from headscope.analyses.norms.measure_relations import Cancellation, FrequencyRelation
 from headscope.core.accumulators import Float64, Largest, Sums, ratio
 from headscope.core.intervals import POSITIVE, SHARE, Estimate, estimate
 from headscope.core.results import Variable, labelled
-from headscope.model.batch import CATEGORIES, Batch, to_float64
+from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_option, ratio_of, sizes_of
+from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 EVERY = 8  # ours: of so many queries one is looked at, for cancellation
 
 
-class Norms(Analysis):
+class Norms(Analysis, question=QUESTION):
     """Weights, vector norms and their products, by category of key.
 
     layer_norms   whether ‖Σ_h α f_h‖, the norm over all heads together, is computed too
     cancellation  "sampled": weight against norm over one of `every` queries; "all": over all of
                   them. Ranks are of bins either way, and the correlation within 1e-3
     """
-
-    name: ClassVar[str] = "norms"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention", "values", "projection"})
-    summary: ClassVar[str] = "vector norms ‖αf(x)‖ beside attention weights"
-    source: ClassVar[str] = "Kobayashi et al. 2020"
 
     def __init__(
         self,
@@ -50,14 +46,13 @@ class Norms(Analysis):
         every: int = EVERY,
     ) -> None:
         super().__init__(scope)
-        if every < 1:
-            raise ValueError(f"every is {every!r}; wanted 1 or more")
-        check_option("cancellation", cancellation, ("sampled", "all"))
-        cells = (scope.layers, scope.heads, len(CATEGORIES))
+        self.checked(every=every, cancellation=cancellation)
+        self.categories = (*CATEGORIES, FIRST) if scope.first_token else CATEGORIES
+        cells = (scope.layers, scope.heads, len(self.categories))
         self.attention, self.value_norm, self.weighted_norm = (self.sums(*cells) for _ in range(3))
-        self.layer_weighted_norm = self.sums(scope.layers, len(CATEGORIES))
+        self.layer_weighted_norm = self.sums(scope.layers, len(self.categories))
         self.examples = self.sums()
-        self.examples_with = self.sums(len(CATEGORIES))
+        self.examples_with = self.sums(len(self.categories))
         self.powers = self.sums(scope.layers, scope.heads, 2)  # Σ ‖f‖ and Σ ‖f‖² over tokens
         self.tokens = self.sums()
         # Of ‖f‖, and of -‖f‖: the smallest ‖f‖.
@@ -71,12 +66,13 @@ class Norms(Analysis):
         """Add each example's category averages for one layer."""
         at, groups, n = (layer.index,), batch.groups, batch.lengths[:, None]
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
+        of_key = batch.categories_and_first if self.scope.first_token else batch.categories
         if self.layer_norms:  # first: it has the value norms as a by-product
             summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]
-            in_category = (summed @ batch.categories.to(summed.dtype))[:, 0]
+            in_category = (summed @ of_key.to(summed.dtype))[:, 0]
             self.layer_weighted_norm.add(to_float64(in_category) / n, groups, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]
-        categories = batch.categories.to(norm.dtype)  # [example, key, category]
+        categories = of_key.to(norm.dtype)  # [example, key, category]
         self.attention.add(to_float64(columns @ categories) / n[..., None], groups, at=at)
         weighted = to_float64((columns * norm) @ categories) / n[..., None]
         self.weighted_norm.add(weighted, groups, at=at)
@@ -116,15 +112,17 @@ class Norms(Analysis):
         variables = {name: self._by_category(*row) for name, row in rows.items()}
         variables |= self._spread()
         if not self.pairs:
-            return labelled(variables, coords={"category": CATEGORIES})
+            return labelled(variables, coords={"category": self.categories})
         variables |= self.cancellation.result() | self.frequency.result()
-        coords = {"category": CATEGORIES} | self.cancellation.coords() | self.frequency.coords()
+        coords = (
+            {"category": self.categories} | self.cancellation.coords() | self.frequency.coords()
+        )
         return labelled(variables, coords=coords)
 
     def _by_category(self, total: Sums, count: Sums, name: str, units: str) -> Variable:
         """Of sums [layer, …, category]; NaN where this tokenizer cannot have one."""
         draws = ratio_of(total, count)  # [replicate + 1, layer, …, category]
-        for index, category in enumerate(CATEGORIES):
+        for index, category in enumerate(self.categories):
             if category in ("cls", "sep") and category not in self.scope.special_tokens:
                 draws[..., index] = np.nan
         bounds = SHARE if units == "probability" else POSITIVE

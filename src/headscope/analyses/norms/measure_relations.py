@@ -45,7 +45,8 @@ class Cancellation(AnalysisPart):
 
     def __init__(self, scope: Scope, *, every: int) -> None:
         self.scope, self.every = scope, every
-        size = len(CATEGORIES)
+        self.categories = len(CATEGORIES) + scope.first_token
+        size = self.categories
         self.pairs = Counts.zeros(size, len(WEIGHT), len(NORM))
         self.coarse_pairs = scope.sums(size, len(COARSE_WEIGHT), len(COARSE_NORM))
         self._queries: torch.Tensor | None = None
@@ -82,8 +83,9 @@ class Cancellation(AnalysisPart):
         chosen = np.full((examples, rows), -1)
         for row, some in zip(chosen, drawn, strict=True):
             row[: len(some)] = some
-        dropped = len(CATEGORIES)
-        flags = batch.categories.cpu().numpy().astype(bool)  # [example, key, category]
+        dropped = self.categories
+        of_key = batch.categories_and_first if self.scope.first_token else batch.categories
+        flags = of_key.cpu().numpy().astype(bool)  # [example, key, category]
         by_key = np.where(flags.any(-1), flags.argmax(-1), dropped)
         category = np.broadcast_to(by_key[:, None], (examples, rows, tokens)).copy()
         category[chosen < 0] = dropped

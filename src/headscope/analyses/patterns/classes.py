@@ -64,7 +64,6 @@ CLASSES = (
 NAMES = tuple(c.name for c in CLASSES)
 Kinds = npt.NDArray[np.int8]  # [token] one of
 CONTENT, SPECIAL, PUNCTUATION = 0, 1, 2
-COLUMNS = ("special", "any")  # which columns make a map vertical
 
 TERMS = {
     **{one.name: Term(f"{one.title.lower()} maps", one.seen, KOVALEVA) for one in CLASSES},

@@ -14,7 +14,8 @@ from matplotlib.legend import Legend
 
 from headscope.analyses.patterns.classes import CLASSES, NAMES
 from headscope.core.accumulators import Ints
-from headscope.core.results import Floats, estimate, needed
+from headscope.core.results import Floats, estimate, layer_name, needed
+from headscope.core.wording import percent
 from headscope.draw.caption_words import clipped, over
 from headscope.draw.marks import layer_axis, percent_axis
 from headscope.draw.panel import Panel, Picture, compose
@@ -83,7 +84,7 @@ def _by_layer(patterns: xr.Dataset, axes: Axes) -> None:
     layer_axis(axes, layers)
     axes.set_xlim(-0.6, layers + 1.1)
     ticks = axes.get_xticks().tolist()
-    axes.set_xticks([*ticks, layers + 0.6], [*(str(int(at) + 1) for at in ticks), "all"])
+    axes.set_xticks([*ticks, layers + 0.6], [*(layer_name(int(at)) for at in ticks), "all"])
     _key(axes)
 
 
@@ -153,8 +154,19 @@ def _draw_confusion(counts: Ints, axes: Axes, *, first: bool) -> None:
 
 PICTURE = Picture("patterns", "Classes of maps", ("patterns",), _panels, _caption, columns=1)
 FIGURES = (PICTURE,)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    patterns = needed(tree, "patterns")
+    shares = np.nan_to_num(estimate(patterns, "model_share").value)  # [pattern]
+    most = int(shares.argmax())
+    what = TITLES[str(patterns["pattern"].values[most])].lower()
+    return f"Most are {what}: {percent(float(shares[most]))} of all maps." if shares[most] else ""
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="patterns", title="Classes of maps", pictures=("patterns",),
         text="A map with a few columns says where a head rests, one along the diagonal that it "
         "looks nearby, blocks that it keeps to a segment. What is left, heterogeneous maps, is "

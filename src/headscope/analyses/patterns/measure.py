@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 import xarray as xr
 
-from headscope.analyses.patterns.classes import COLUMNS, NAMES, PUNCTUATION, SPECIAL
+from headscope.analyses.patterns import QUESTION
+from headscope.analyses.patterns.classes import NAMES, PUNCTUATION, SPECIAL
 from headscope.analyses.patterns.map_features import COUNT, features, kinds_of, second_of
 from headscope.analyses.patterns.measure_marked import read_marked
 from headscope.analyses.patterns.measure_network import SIDE, read_classifier, seen
@@ -24,7 +25,6 @@ from headscope.core.accumulators import Bools, Float64, TopRecords
 from headscope.core.intervals import SHARE, estimate_share
 from headscope.core.results import Variable, labelled
 from headscope.corpus.document import Example
-from headscope.corpus.files import check_choice
 from headscope.corpus.stored_inputs import TOKENS, folded, places
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
@@ -66,7 +66,7 @@ class Teller(Protocol):
         ...
 
 
-class Patterns(Analysis):
+class Patterns(Analysis, question=QUESTION):
     """How often the maps of a head are of each class, how sure the classifier is, and examples.
 
     columns       which make a map vertical: of "special" tokens and punctuation, or "any"
@@ -74,10 +74,6 @@ class Patterns(Analysis):
     least_tokens  inputs of fewer are left out
     """
 
-    name: ClassVar[str] = "patterns"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "classes of maps: vertical, diagonal, both, block, heterogeneous"
-    source: ClassVar[str] = "Kovaleva et al. 2019, §4.1"
     costly: ClassVar[bool] = True
 
     def __init__(
@@ -89,9 +85,7 @@ class Patterns(Analysis):
         least_tokens: int = LEAST_TOKENS,
     ) -> None:
         super().__init__(scope)
-        check_choice("columns", columns, *COLUMNS)
-        if least_tokens < 1:
-            raise ValueError(f"least_tokens is {least_tokens!r}; wanted 1 or more")
+        self.checked(columns=columns, least_tokens=least_tokens)
         self.least_tokens = least_tokens
         self.columns = columns
         self.teller: Teller = (AnyColumns if columns == "any" else MarkedColumns)(classifier)

@@ -8,6 +8,7 @@ import xarray as xr
 from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
+    NEIGHBOURS,
     NEXT,
     OFFSETS,
     ORDER,
@@ -22,6 +23,7 @@ from headscope.core.head_attention import (
     attention_documents,
     attention_to,
     has_cls,
+    norm_share,
     ordinary_attention,
     special_name,
     uniform_share,
@@ -34,7 +36,17 @@ NAME = "surface"
 KINDS = (*(kind for kind in TARGETS if kind not in SPECIALS), *SPECIALS)
 PAPERS = {"cls": "[CLS]", "sep": "[SEP]"}
 NO_TOKEN = "no_token"  # of models with learned sinks: what a row leaves for no token at all
+REST = (SELF, PREVIOUS, "punctuation")  # where what the first token leaves may go
+LEAST_REST = 0.1  # ours: of the attention; of less nothing is said
 ASKS = {"first": "the tokenizer has no [CLS]"}
+_POSITIONS = tuple(f"attention.{target}" for target in NEIGHBOURS)
+_KEYS = (
+    "attention.cls|attention.first", "attention.sep", "attention.punctuation",
+    "attention.no_token",
+)  # fmt: skip
+_WORDS = tuple(f"word_attention.{kind}" for kind in WORD_KINDS)
+_EVERY = (*_POSITIONS, f"attention.{SELF}", *_KEYS, *_WORDS, "own_evenness")
+SHOWN = {"table": _EVERY, "overview": (*_POSITIONS, *_KEYS), "card": _EVERY, "change": _EVERY}
 
 TERMS = {
     SELF: Term("itself", "Attention of a token to itself.", f"{CLARK}, §3.1"),
@@ -69,6 +81,7 @@ LABELS = {
     "attention": "attention to {choice}",
     ("attention", NO_TOKEN): "what goes to no token, to a learned sink",
     "word_attention": "of words to {choice}",
+    "rest_attention": "of what the first token leaves, to {choice}",
 }
 EVEN = 0.9  # ours, as for broad: of the entropy of even attention
 ABOVE = 0.25  # ours: of what uniform attention leaves
@@ -90,6 +103,13 @@ RULES["special"] = LabelRule(
     number="attention to [CLS] and [SEP] together", least=SPECIAL, source=f"{OURS}, as for each",
     asks=f"either has {SHARED_PART:g} of it", unless=("cls", "sep", "sink"),
 )  # fmt: skip
+RULES["rest"] = LabelRule(
+    "where the rest goes",
+    number="of what the first token leaves, attention to the token itself, the previous token or "
+    "punctuation", least=POSITION, source=OURS, variable="rest_attention",
+    asks=f"the first token has more than {POSITION:g} of the attention, and leaves {LEAST_REST:g} "
+    "or more",
+)  # fmt: skip
 RULES |= {
     kind: LabelRule(
         title, number=f"attention of words to {goal}", least=least, source=OURS,
@@ -106,6 +126,8 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     if group(tree, NAME) is None:
         return []
     targets = [claim for kind in KINDS for claim in _to_target(tree, kind)]
+    if "rest_attention" in needed(tree, NAME):
+        targets += [claim for target in REST for claim in _of_rest(tree, target)]
     return [*targets, *(claim for kind in WORD_KINDS for claim in _to_words(tree, kind))]
 
 
@@ -122,7 +144,7 @@ def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dic
 
 
 def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
-    share = attention_to(tree, kind)
+    share, part = attention_to(tree, kind), norm_share(tree, kind) if kind == "first" else None
     if share is None or (kind == "first" and has_cls(tree)) or not np.isfinite(share.value).any():
         return []
     reference = ordinary_attention(tree, kind)
@@ -139,11 +161,36 @@ def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:
         if float(share.value[layer, head]) <= POSITION:
             usual = percent(reference)
             sentence = f"gives {goal} {words} of its attention, where {usual} is ordinary"
+        if part is not None:  # whether it gathers anything there
+            of_norm = percent(*at(part, layer, head))
+            return (
+                f"{name} {words}, {of_norm} of the norm",
+                f"{sentence}, which adds {of_norm} of the norm",
+            )
         return f"{name} {words}", sentence
 
     return claims_where(
         share, reference, RULES[kind], say,
         kind=kind, name=name, n=attention_documents(tree), analysis=NAME,
+    )  # fmt: skip
+
+
+def _of_rest(tree: xr.DataTree, target: str) -> list[Claim]:
+    """Where heads that rest on the first token look with what is left."""
+    dataset, first = needed(tree, NAME), attention_to(tree, "first")
+    assert first is not None
+    asked = (surely(first) > POSITION) & (first.value <= 1 - LEAST_REST)
+    share = estimate(dataset, "rest_attention", rest_target=target)
+    reference = max(float(np.nanmean(share.value)), uniform_share(tree))
+    name, goal = f"of the rest, {TARGETS[target].name}", TARGETS[target].goal
+
+    def say(layer: int, head: int) -> tuple[str, str]:
+        words = percent(*at(share, layer, head))
+        return f"{name} {words}", f"gives {goal} {words} of what the first token leaves"
+
+    return claims_where(
+        share.map(lambda part: np.where(asked, part, np.nan)), reference, RULES["rest"], say,
+        kind="rest", name=name, n=documents(tree, dataset["rest_attention"]), analysis=NAME,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from headscope.analyses.surface.claims import NO_TOKEN
-from headscope.core.head_attention import NEIGHBOURS, TARGETS
+from headscope.core.head_attention import NEIGHBOURS, TARGETS, has_cls
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
 from headscope.draw.caption_words import INTERVALS, over, special
@@ -75,8 +75,25 @@ PICTURE = Picture(
     "surface_by_layer", "Where each layer looks", ("surface",), _panels, _caption, columns=3
 )
 FIGURES = (PICTURE,)
+
+
+def _finding(tree: xr.DataTree) -> str:
+    shares = estimate(needed(tree, "surface"), "attention").value  # [layer, head, target]
+    targets = needed(tree, "surface")["target"].values.tolist()
+    means = {
+        target: float(shares[..., targets.index(target)].mean())
+        for target in TARGETS
+        if target in targets and not (target == "first" and has_cls(tree))
+    }
+    most = max(means, key=lambda target: np.nan_to_num(means[target]))
+    if not np.isfinite(means[most]):
+        return ""
+    return f"The mean head gives {TARGETS[most].goal} {percent(means[most])} of its attention."
+
+
 SECTIONS = (
     SectionPlan(
+        finding=_finding,
         id="surface", title="Where each layer looks", pictures=("surface_by_layer",),
         text="The plainest thing that a head can do is to look at a neighbour or to rest on a "
         "special token. A few heads with high marks do one thing only; a high line means that "

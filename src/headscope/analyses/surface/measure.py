@@ -3,49 +3,49 @@
 Per example the mean over all its queries, special tokens included; then the mean over examples
 (Clark et al. 2019, §3.1-3.2). Two departures from the authors' code: attention from and to
 separators is divided by how many separators there are, not by 2; and `first`, the first position,
-is ours, for models without [CLS]. Own and other sentence, and identical words: `measure_segments`.
+is ours, for models without [CLS]. What their first token leaves of the attention, and where that
+goes, is summed over queries and examples, the share taken last. Own and other sentence, and
+identical words: `measure_segments`.
 """
-
-from typing import ClassVar
 
 import numpy as np
 import torch
 import xarray as xr
 
-from headscope.analyses.surface.claims import NO_TOKEN
+from headscope.analyses.surface import QUESTION
+from headscope.analyses.surface.claims import NO_TOKEN, REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
 from headscope.core.accumulators import Float64
-from headscope.core.head_attention import OFFSETS, WORD_KINDS
+from headscope.core.head_attention import OFFSETS, PREVIOUS, SELF, WORD_KINDS
 from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
+from headscope.core.terms import OURS
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LayerView
-from headscope.run.analysis import Analysis, Scope, check_option
+from headscope.run.analysis import Analysis, Scope
 
 TARGETS = (*head_attention.TARGETS, "sep_from_sep", "sep_from_other")
 
 
-class Surface(Analysis):
+class Surface(Analysis, question=QUESTION):
     """Mean attention to each target, for every layer and head.
 
     edge_tokens  "count": the first token has no previous one, yet counts as a query (Clark);
                  "leave_out": the mean is over queries that have such a neighbour
     """
 
-    name: ClassVar[str] = "surface"
-    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
-    summary: ClassVar[str] = "attention to self, neighbours, special tokens and punctuation"
-    source: ClassVar[str] = "Clark et al. 2019, §3.1-3.2"
-
     def __init__(self, scope: Scope, *, edge_tokens: str = "count") -> None:
         super().__init__(scope)
-        check_option("edge_tokens", edge_tokens, ("count", "leave_out"))
+        self.checked(edge_tokens=edge_tokens)
         self.leave_out = edge_tokens == "leave_out"
         self.targets = (*TARGETS, NO_TOKEN) if scope.sinks else TARGETS
         self.total = self.sums(scope.layers, scope.heads, len(self.targets))
         self.count = self.sums(len(self.targets))
         self.segments = SegmentShares(scope)
+        if scope.first_token:  # per example, of a query: what goes to REST; what there is to go
+            cells = (scope.layers, scope.heads, len(REST))
+            self.rest, self.left = (self.sums(*cells) for _ in range(2))
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Add each example's mean attention to every target."""
@@ -74,6 +74,18 @@ class Surface(Analysis):
             counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
             self.count.add(counted * 1.0, batch.groups)
         self.segments.observe(layer, batch)
+        if self.scope.first_token:
+            opening = to_float64(layer.attention[:, :, :2, 0] * batch.mask[:, None, :2])
+            mark = to_float64(batch.is_punctuation[:, :1])  # [example, 1]
+            to = {
+                SELF: means[SELF] - opening[..., 0],
+                PREVIOUS: means[PREVIOUS] - opening[..., 1:].sum(-1),
+                "punctuation": both[..., 2] - mark * first,
+            }
+            left = n - per_query.get(NO_TOKEN, 0) - first
+            self.rest.add(np.stack([to[t] / n for t in REST], -1), batch.groups, at=(layer.index,))
+            every = np.repeat((left / n)[..., None], len(REST), -1)
+            self.left.add(every, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:
         """attention[layer, head, target]; NaN for tokens that the tokenizer does not have.
@@ -91,7 +103,14 @@ class Surface(Analysis):
             self.source,
         )  # fmt: skip
         coords = {"target": self.targets, "word_kind": WORD_KINDS}
-        return labelled({"attention": variable, **self.segments.result()}, coords=coords)
+        variables = {"attention": variable, **self.segments.result()}
+        if self.scope.first_token:
+            coords["rest_target"] = REST
+            variables["rest_attention"] = Variable(
+                self.mean(self.rest, self.left, bounds=SHARE), ("layer", "head", "rest_target"),
+                "share of the attention that the first token leaves", "probability", OURS,
+            )  # fmt: skip
+        return labelled(variables, coords=coords)
 
 
 def _diagonal(attention: torch.Tensor, batch: Batch, offset: int) -> Float64:

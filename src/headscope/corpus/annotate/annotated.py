@@ -13,6 +13,7 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from headscope.core.display import Displayed
 from headscope.corpus.annotate import Annotator, Tree
 from headscope.corpus.annotate.annotation_cache import (
     cache_key,
@@ -28,7 +29,7 @@ from headscope.errors import InputError, UnwrittenError
 Progress = Callable[[int], None]
 
 
-class AnnotatedCorpus:
+class AnnotatedCorpus(Displayed):
     """A corpus whose plain text a parser has cut into sentences, tagged and parsed.
 
     corpus     any corpus
@@ -69,6 +70,10 @@ class AnnotatedCorpus:
             yield from self._documents
         elif self._file is not None:
             yield from self._read(self._file)
+
+    def facts(self) -> dict[str, object]:
+        """The corpus, and who annotates it."""
+        return {"corpus": self.corpus, "annotator": f"by {self.annotator.name}"}
 
     def describe(self) -> dict[str, Any]:
         """What was read, as the corpus describes it, and `annotator`: its `name` and `version`."""

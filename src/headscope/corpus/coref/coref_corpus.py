@@ -28,7 +28,7 @@ CLITIC = r"['’](?i:s|d|m|ll|re|ve)\b"
 WORD = re.compile(rf"{CLITIC}|\w+(?:(?!{CLITIC})[-'’]\w+)*|[^\w\s]")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class CorefCorpus(FileCorpus):
     """Files with coreference; every document is one passage of bare words, with mentions.
 

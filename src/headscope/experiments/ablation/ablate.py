@@ -1,19 +1,23 @@
 """Switches every head and every layer off in turn and scores the task without it.
 
-run = ablate(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
+run = ablate("my-checkpoint", "rte", data="glue", output="run")
 run["ablation"]["difference"]
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.accumulators import REPLICATES
+from headscope.core.head_names import Head, head_named
+from headscope.core.progress import begin
 from headscope.core.results import layer_place, printable
+from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
 from headscope.corpus.packing import batches
 from headscope.errors import InputError
 from headscope.experiments.ablation import variants
@@ -36,29 +40,32 @@ from headscope.run.experiment import ExperimentRequest, in_parts, of_task, run_e
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.store import Run, State
 from headscope.tasks.predict import EncodedTask, encode
+from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData, TaskExample
 from headscope.tasks.task_model import TaskModel
+from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, model_and_examples
 
 SHOWN = 4  # examples of which maps are kept
 LONGEST = 400  # characters of an example where it is named
 PART_TOKENS = 2048  # of the examples whose answers are kept together, so that a run can go on
 
 
-@dataclass(frozen=True)
-class AblationSettings:
+@dataclass(frozen=True, repr=False)
+class AblationSettings(SettingsTable):
     """Settings of an ablation.
 
-    replacement   one of variants.WAYS
+    replacement   what a head gives instead: "uniform" attention, "zero" output, or its "mean"
     groups        heads to be off together, each ((layer, head), …) from 0, by the model's own
-                  numbers of layers
+                  numbers of layers, or their names: ("L4H1", "1.11")
     pairs         also every two of so many heads: those that change the loss most when alone
     max_length    tokens of an example at most
     batch_tokens  tokens of one forward pass, all variants in it included
     replicates    groups of examples at most, for intervals
+    seed          of all random draws
     """
 
     replacement: str = "uniform"
-    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
+    groups: tuple[tuple[Head | str, ...], ...] = ()
     pairs: int = 0
     max_length: int = 128
     batch_tokens: int = BATCH_TOKENS
@@ -79,25 +86,49 @@ class AblationSettings:
             raise InputError("found a group without heads; wanted one head or more in each")
 
 
+class AblateFields(TaskFields, total=False):
+    """The fields of `AblationSettings`, `TaskRequest` and `Loading`, as keywords."""
+
+    replacement: str
+    groups: tuple[tuple[tuple[int, int], ...], ...]
+    pairs: int
+    max_length: int
+    batch_tokens: int
+    replicates: int
+    seed: int
+
+
+@documented(AblationSettings, TaskRequest, Loading)
 def ablate(
-    model: TaskModel,
-    data: TaskData,
+    model: TaskModel | str | Path,
+    task: TaskData | Task | str,
     *,
     output: str | Path | None = None,
     settings: AblationSettings | None = None,
     execution: Execution | None = None,
+    **more: Unpack[AblateFields],
 ) -> Run:
     """Switches off every head, every layer and the groups that were named, one after the other.
 
+    model      a checkpoint with a head for the task, as `finetune` makes it: a folder, a hub id
+    task       a task of GLUE by its name, or a name of your own; or examples that are read already
     output     run folder; an interrupted run of the same spec there goes on. None: in memory
+    settings   whole; or its fields as keywords
     execution  its progress is called with examples done, and all; with pairs each is done twice
     raises     InputError and its kinds before anything is computed
     """
-    settings, execution = settings or AblationSettings(), execution or Execution()
+    own, asked, loading = keywords(more, AblationSettings, TaskRequest, Loading)
+    settings = settings_of(AblationSettings, settings, own)
+    execution = execution or Execution()
+    model, data = model_and_examples(
+        model, task, TaskRequest(**asked), Loading(**loading), seed=settings.seed
+    )
     shape = model.model.shape
+    named = tuple(tuple(map(head_named, group)) for group in settings.groups)
+    settings = replace(settings, groups=named)
     groups = [
         frozenset((layer_place(layer, shape.numbers), head) for layer, head in group)
-        for group in settings.groups
+        for group in named
     ]
     variants.check(groups, layers=shape.layers, heads=shape.heads)
     encoded = encode(model, data, max_length=settings.max_length)
@@ -134,6 +165,7 @@ class _AblationRun:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
+            begin("intervals")
             ablation = ablation_result(
                 self.model.task, self.encoded.labels, answers, layers=shape.layers,
                 heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],

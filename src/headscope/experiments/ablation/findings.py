@@ -5,15 +5,19 @@ how many heads can go. The sentences say what was found, whatever it is.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import xarray as xr
 
+from headscope.core.head_names import renamed
+from headscope.core.intervals import TAIL, Estimate
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
 from headscope.core.wording import capital, fixed, with_ends
 from headscope.experiments.ablation import terms
 
+LEVEL = 0.05  # of q
 NAMED = 3  # heads that a sentence names
 
 
@@ -68,7 +72,9 @@ def loss_finding(ablation: xr.Dataset) -> str:
 
 
 def extremes_finding(ablation: xr.Dataset) -> str:
-    """The largest fall and the largest rise, and whether a rise is more than chance."""
+    """The largest fall and the largest rise, and whether a rise is more than chance; or that the
+    examples can tell none, and what they could tell.
+    """
     apart = estimate(ablation, "difference").map(np.ravel)
     if not np.isfinite(apart.value).any():
         return ""
@@ -76,6 +82,8 @@ def extremes_finding(ablation: xr.Dataset) -> str:
     low, high = int(np.nanargmin(apart.value)), int(np.nanargmax(apart.value))
     if low == high:
         return f"No head changes {metric}."
+    if not (ablation["q"].values < LEVEL).any():
+        return _none_told(ablation, apart)
     fall, rise = (
         f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
         for unit in (low, high)
@@ -88,10 +96,44 @@ def extremes_finding(ablation: xr.Dataset) -> str:
         verdict = f"that rise is more than chance (q = {fixed(q, 3)})"
     else:
         verdict = f"that rise is not told from chance (q = {fixed(q, 2)})"
+    most = f"{'rises most' if up else 'least'} without {rise}"
+    falls = f"falls most without {fall} and " if apart.value[low] < 0 else ""
     return (
-        f"{capital(metric)} falls most without {fall} and {'rises most' if up else 'least'} "
-        f"without {rise}; mean over heads {mean}. Kovaleva et al. (2019) find on every task a head "
-        f"whose absence helps: here {verdict}."
+        f"{capital(metric)} {falls}{most}; mean over heads {mean}. Kovaleva et al. (2019) find on "
+        f"every task a head whose absence helps: here {verdict}."
+    )
+
+
+def smallest_told(ablation: xr.Dataset) -> float:
+    """The smallest difference of one head that the examples could tell, corrected for all heads.
+
+    Of an accuracy, exactly: as many answers, all changed in one direction, as McNemar's test needs.
+    Else about: the median head's interval, stretched to so many tests (Bonferroni). NaN where
+    nothing is known of it, or where all examples together are too few.
+    """
+    heads, n = ablation["verdict"].size, ablation.sizes["example"]
+    if str(ablation.attrs["metric"]) == "accuracy":
+        needed_answers = math.floor(math.log2(2 * heads / LEVEL)) + 1
+        return needed_answers / n if needed_answers <= n else math.nan
+    parts, at_tail = estimate(ablation, "difference"), NormalDist().inv_cdf
+    half = (parts.high - parts.low).ravel() / 2
+    stretch = at_tail(TAIL / heads) / at_tail(TAIL)
+    return float(np.median(half[half > 0]) * stretch) if (half > 0).any() else math.nan
+
+
+def _none_told(ablation: xr.Dataset, apart: Estimate) -> str:
+    n, metric = ablation.sizes["example"], terms.metric_name(ablation)
+    least, heads = smallest_told(ablation), ablation.sizes["head"]
+    could = "too few to tell any"
+    if math.isfinite(least):
+        could = f"the smallest that they could tell is {terms.points_text(ablation, least)}"
+    unit = int(np.nanargmax(np.abs(apart.value)))
+    most = f"{head_name(unit, heads)} ({terms.change_text(ablation, *at(apart, unit))})"
+    largest = f" The largest, without {most}, may be chance." if apart.value[unit] else ""
+    return (
+        f"Without a single head {metric} shows no difference that these {n:,} examples can tell; "
+        f"{could} (corrected for {apart.value.size} heads).{largest} Kovaleva et al. (2019) find "
+        "on every task a head whose absence helps: here none is shown."
     )
 
 
@@ -110,13 +152,17 @@ def layers_finding(ablation: xr.Dataset) -> str:
     if float(apart.value[low]) >= 0:
         most = "without none of them is anything lost"
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
+    counts = (
+        f"Of {len(words)} layers, each without all its heads: "
+        f"{terms.verdict_text(ablation, 'layer_verdict')}"
+    )
+    if not set(words) & set(terms.SURE):
+        none = f"no difference that these {ablation.sizes['example']:,} examples can tell"
+        largest = f"; the largest, without {told(order[0])}, may be chance"
+        return f"{counts}: {none}{largest if apart.value[order[0]] else ''}."
     named = [told(layer) for layer in order if words[layer] in terms.SURE][:NAMED]
     sure = f" Not indifferent: {', '.join(named)}." if named else ""
-    return (
-        f"Of {len(words)} layers, each without all its heads: "
-        f"{terms.verdict_text(ablation, 'layer_verdict')}; {most}, least without "
-        f"{told(high)}.{sure}"
-    )
+    return f"{counts}; {most}, least without {told(high)}.{sure}"
 
 
 def answers_finding(ablation: xr.Dataset) -> str:
@@ -141,7 +187,7 @@ def groups_finding(ablation: xr.Dataset) -> str:
     if not np.isfinite(beyond).any():
         return ""
     most = int(np.nanargmax(np.abs(beyond)))
-    name = printable(ablation["group"].values[most])
+    name = renamed(printable(ablation["group"].values[most]))
     way = "stand in for each other" if beyond[most] < 0 else "do partly the same harm or good"
     amount = terms.points_text(ablation, float(beyond[most]), signed=True)
     return (

@@ -23,6 +23,7 @@ from transformers.pytorch_utils import Conv1D
 
 import headscope
 from headscope.core.card_part import named_ends
+from headscope.core.head_names import counting_from
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     at,
@@ -152,7 +153,7 @@ def note_of(run: Run, order: str, heads: Sequence[Head]) -> dict[str, Any]:
     """What pruned.json says."""
     curve, model = run["pruning"], run.manifest["model"]
     scores = curve["score"].sel(order=order).values.astype(float).tolist()
-    with naming_layers(run.tree):
+    with naming_layers(run.tree), counting_from(1):
         names = [place_name(*head) for head in sorted(heads)]
         gone = [[layer_number(layer), head] for layer, head in sorted(heads)]
     return {

@@ -16,6 +16,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.accumulators import Array
+from headscope.core.head_names import counting_from, first, renamed
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     LIMITS,
@@ -47,7 +48,7 @@ MOVED = 0.1  # ours: of a regression, a change by this share of the labels' rang
 
 
 def variant_name(variant: Variant, heads: int) -> str:
-    """`L4·H1 + L2·H12`, counted from 1 as in papers; a layer without heads is `L4`.
+    """`L4·H1 + L2·H12`; a layer without heads is `L4`.
 
     heads  of a layer
     """
@@ -59,6 +60,9 @@ def variant_name(variant: Variant, heads: int) -> str:
         else:
             words += [place_name(layer, head) for head in off]
     return " + ".join(words)
+
+
+BEYOND = "change of the score beyond the sum of what each head changes alone"
 
 
 def ablation_result(
@@ -107,11 +111,10 @@ def ablation_result(
         change = every.difference.value
         alone = [sum(change[layer * heads + head] for layer, head in group_) for group_ in groups]
         beyond = change[-len(groups) :] - np.array(alone)
-        text = "change of the score beyond the sum of what each head changes alone"
-        variables["group_interaction"] = Variable(beyond, ("group",), text, "1", OURS)
-    coords = {
-        "example": [printable(x) for x in ids], "group": [variant_name(v, heads) for v in groups]
-    }  # fmt: skip
+        variables["group_interaction"] = Variable(beyond, ("group",), BEYOND, "1", OURS)
+    with counting_from(1):  # in files
+        named = [variant_name(v, heads) for v in groups]
+    coords = {"example": [printable(x) for x in ids], "group": named}
     dataset = labelled(variables, coords=coords).assign_coords(text=("example", list(texts)))
     for name in dataset.data_vars:
         last = str(name).rpartition("_")[2]
@@ -188,10 +191,11 @@ def _places(ablation: xr.Dataset) -> dict[str, pd.DataFrame]:
     numbers, heads = ablation["layer"].values.tolist(), ablation.sizes["head"]
     places = [(layer, head) for layer in numbers for head in range(heads)]
     of_heads = [{"name": own_name(*place), "layer": place[0], "head": place[1]} for place in places]
-    of_layers = [{"name": f"L{layer + 1}", "layer": layer, "head": pd.NA} for layer in numbers]
+    names = [f"L{layer + first()}" for layer in numbers]
+    of_layers = {"name": names, "layer": numbers, "head": pd.NA}
     found = {"": pd.DataFrame(of_heads), "layer_": pd.DataFrame(of_layers)}
     if "group_score" in ablation:
-        names = [str(name) for name in ablation["group"].values]
+        names = [renamed(str(name)) for name in ablation["group"].values]
         found["group_"] = pd.DataFrame({"name": names, "layer": pd.NA, "head": pd.NA})
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from headscope.core.head_names import renamed
 from headscope.core.results import (
     at,
     estimate,
@@ -90,7 +91,7 @@ def groups_table(ablation: xr.Dataset) -> Table | None:
     beyond = ablation["group_interaction"]
     rows = [
         [
-            *_row(ablation, printable(beyond["group"].values[place]), "group_", place)[:3],
+            *_row(ablation, renamed(printable(beyond["group"].values[place])), "group_", place)[:3],
             Cell(points_text(ablation, float(beyond[place]), signed=True).removesuffix(" points")),
         ]
         for place in _largest(beyond)

@@ -9,7 +9,7 @@ import xarray as xr
 
 from headscope.core.results import at, estimate, group, printable, shape
 from headscope.core.terms import BENJAMINI, KOVALEVA, MCNEMAR, MICHEL, OURS, Term
-from headscope.core.wording import fixed, number, percent
+from headscope.core.wording import decimals, fixed, number, percent
 from headscope.tasks.task import GLUE
 
 TERMS = {
@@ -134,18 +134,26 @@ def score_text(ablation: xr.Dataset) -> str:
     return (percent if in_percent(ablation) else number)(*at(estimate(ablation, "baseline")))
 
 
-def points_text(result: xr.Dataset, value: float, *, signed: bool = False) -> str:
-    """A difference of scores: `0.5 points` of a share, else as it is; signed with + or −."""
+def points_text(
+    result: xr.Dataset, value: float, *, signed: bool = False, beside: tuple[float, ...] = ()
+) -> str:
+    """A difference of scores: `0.5 points` of a share, else as it is; signed with + or −.
+
+    beside  numbers that are written with as many decimals, such as its ends
+    """
     share = in_percent(result)
-    text = fixed(100 * value if share else value, 1 if share else 3)
+    scale = 100 if share else 1
+    digits = decimals(1 if share else 3, *(scale * one for one in (value, *beside)))
+    text = fixed(scale * value, digits)
     plus = "+" if signed and float(text.replace("−", "-")) > 0 else ""
     return f"{plus}{text} points" if share else f"{plus}{text}"
 
 
 def change_text(result: xr.Dataset, value: float, low: float, high: float) -> str:
     """A difference of scores with its interval: `−1.4 points [−2.5, −0.3]`."""
-    text = points_text(result, value, signed=True)
+    text = points_text(result, value, signed=True, beside=(low, high))
     if not math.isfinite(low):
         return text
-    ends = (points_text(result, end).removesuffix(" points") for end in (low, high))
+    three = (value, low, high)
+    ends = (points_text(result, end, beside=three).removesuffix(" points") for end in three[1:])
     return f"{text} [{', '.join(ends)}]"

@@ -17,6 +17,7 @@ from itertools import combinations
 import torch
 from transformers import PreTrainedModel
 
+from headscope.core.head_names import counted_words
 from headscope.core.results import place_name
 from headscope.errors import InputError
 from headscope.model.attention import AttentionCall, visible
@@ -62,7 +63,7 @@ def check(variants: Iterable[Variant], *, layers: int, heads: int) -> None:
             if not (0 <= layer < layers and 0 <= head < heads):
                 raise InputError(
                     f"no head {place_name(layer, head)}: the model has {layers} layers of {heads} "
-                    "heads, counted from 1"
+                    f"heads, counted {counted_words()}"
                 )
 
 

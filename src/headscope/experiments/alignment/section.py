@@ -5,6 +5,7 @@ from functools import partial
 import xarray as xr
 from matplotlib.axes import Axes
 
+from headscope.core.head_names import first
 from headscope.core.results import at, estimate, needed
 from headscope.core.wording import percent
 from headscope.draw.caption_words import over, with_interval
@@ -38,7 +39,7 @@ def findings(tree: xr.DataTree) -> list[str]:
 
 
 def _best_layer(alignment: xr.Dataset, setting: str, measure: str) -> int:
-    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + 1
+    return int(alignment["best_layer"].sel(setting=setting, measure=measure)) + first()
 
 
 def _table(alignment: xr.Dataset) -> Table:

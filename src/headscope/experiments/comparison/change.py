@@ -201,7 +201,7 @@ def _sizes(results: Results, metric: HeadMetric) -> Float64 | None:
 def comparison_tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     """`change`, `change_by_layer`, `change_summary` and `changed_examples`; none for other runs.
 
-    Layers and heads are 0-based, as in the data; `name` counts from 1, as papers do.
+    Layers and heads are 0-based, as in the data; `name` as they are counted in print.
     """
     change, similarity = group(tree, "change"), group(tree, "similarity")
     found: dict[str, pd.DataFrame] = {}

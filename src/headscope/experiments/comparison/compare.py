@@ -1,6 +1,6 @@
 """Compares a checkpoint with the model that it was trained from.
 
-    run = compare(load("demo"), load("checkpoint"), demo_corpus(), output="run")
+    run = compare("demo", "checkpoint", demo_corpus(), output="run")
     run["similarity"], run["change"]
 
 The run folder is that of an atlas of the second model, with two more groups.
@@ -9,14 +9,16 @@ The run folder is that of an atlas of the second model, with two more groups.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.progress import begin
 from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
-from headscope.corpus import Corpus, Example
+from headscope.core.settings_table import documented, settings_of
+from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
 from headscope.experiments.comparison.change import change_of
@@ -29,7 +31,7 @@ from headscope.experiments.comparison.paired_reading import (
     reading,
 )
 from headscope.experiments.comparison.similarity import read_training
-from headscope.model.model import Model, file_sha256
+from headscope.model.model import Model, file_sha256, load
 from headscope.run import atlas, manifest
 from headscope.run.analysis import choose
 from headscope.run.compute import fastest_linears
@@ -37,26 +39,29 @@ from headscope.run.gather import merge_shard
 from headscope.run.life_cycle import Meter, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
-from headscope.run.settings import Settings
-from headscope.run.store import Run, RunFolder
+from headscope.run.settings import Settings, SettingsFields
+from headscope.run.store import Run
 
 STORED = 4  # inputs that are stored with their maps
 
 
+@documented(Settings)
 def compare(
-    base: Model,
-    tuned: Model,
-    corpus: Corpus,
+    base: Model | str | Path,
+    tuned: Model | str | Path,
+    corpus: CorpusLike,
     *,
     output: str | Path | None = None,
     settings: Settings | None = None,
     execution: atlas.Execution | None = None,
     padded_to: int | None = None,
+    **more: Unpack[SettingsFields],
 ) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
 
-    base, tuned  of one shape, with one tokenizer; where `headscope finetune` made the second, what
-                 it wrote down of the training is read
+    base, tuned  loaded models, or what `load` takes, of one shape, with one tokenizer; where
+                 `headscope finetune` made the second, what it wrote down of the training is read
+    corpus       texts, files, a column of a table, or a corpus: see `corpus_of`
     output       run folder; an unfinished run of the same spec is continued. None: in memory
     settings     as for `atlas`; without `analyses`, all that are not slow: those that compare the
                  heads of one model with each other, have no number per head, or take very long
@@ -64,12 +69,14 @@ def compare(
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
+    settings = settings_of(Settings, settings, more)
+    corpus, execution = corpus_of(corpus), execution or atlas.Execution()
+    base, tuned = load(base), load(tuned)
     paired_inputs.check_comparable(base, tuned)
-    settings, execution = settings or Settings(), execution or atlas.Execution()
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
-    folder = None if output is None else RunFolder(output)
-    job = _planned(base, tuned, corpus, settings, padded_to=padded_to, folder=folder)
+    folder = atlas.folder_of(output, execution)
+    job = _planned(base, tuned, corpus, settings, padded_to=padded_to)
     job = replace(job, threads=execution.threads_each)
     spec = _spec(job)
 
@@ -79,9 +86,9 @@ def compare(
         return _manifest(job, spec, linears=linears, command=execution.command)
 
     with run_in_progress(folder, spec, begin, overwrite=execution.overwrite) as run:
-        meter = Meter(len(job.plan.shards), execution.progress)
-        meter.advance(len(run.done))
-        if (finished := run.finished()) is not None:
+        meter, finished = Meter(len(job.plan.shards), execution.progress), run.finished()
+        meter.advance(len(run.done) if finished is None else meter.total)
+        if finished is not None:
             return finished
         job, first = replace(job, linears=run.linears), run.manifest["base"]
         with numbering_layers(tuned.shape.numbers):  # where an error names one
@@ -98,12 +105,9 @@ def compare(
 
 def _planned(
     base: Model, tuned: Model, corpus: Corpus, settings: Settings, *, padded_to: int | None,
-    folder: RunFolder | None,
 ) -> ComparisonJob:  # fmt: skip
     """What is to be computed; all that can be wrong is found here."""
     names = _names(base, tuned, settings)
-    if folder is not None:
-        folder.check()
     training = None
     if tuned.name != "demo":
         shape = tuned.shape
@@ -180,11 +184,13 @@ def _manifest(
 def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
     merged, pair = PairState.new(job), PairReader(job)
     reader = Reader(job.reader, job.corpus, job.settings)
+    todo = sum(shard.examples for shard in job.plan.shards if shard.number not in run.done)
+    advance = begin("compute", todo, "inputs")
     for shard in job.plan.shards:
         if shard.number in run.done:
             state = run.kept(shard.number)
         else:
-            state = pair.read(shard.number, reader.examples(shard))
+            state = pair.read(shard.number, reader.examples(shard), advance)
             run.keep(shard.number, state)
             meter.advance(1)
         merge_shard(merged.parts, pair.sides.parts, state)
@@ -193,6 +199,7 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     scope = job.scope
+    begin("intervals")
     with keeping_draws():
         before, after = (
             {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}

@@ -9,11 +9,14 @@ import math
 import numpy as np
 import xarray as xr
 
+from headscope.core import head_names
 from headscope.core.head_attention import LOOK, SPREAD
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
     Floats,
     at,
+    counted,
+    documents,
     estimate,
     group,
     layer_name,
@@ -22,7 +25,7 @@ from headscope.core.results import (
     title_name,
     token_names,
 )
-from headscope.core.wording import fixed, number, with_ends
+from headscope.core.wording import decimals, fixed, number, with_ends
 from headscope.draw.caption_words import special
 
 LAST = 2
@@ -48,8 +51,8 @@ def layers_finding(tree: xr.DataTree) -> str:
     """Which layers are held against which, where both models number them otherwise; else ''."""
     if not (first := str(tree.attrs.get("base_layer_numbers", "")).split()):
         return ""
-    second = layer_numbers(tree) or range(shape(tree)[0])
-    pairs = [f"{int(a) + 1} against {b + 1}" for a, b in zip(first, second, strict=True)]
+    second, start = layer_numbers(tree) or range(shape(tree)[0]), head_names.first()
+    pairs = [f"{int(a) + start} against {b + start}" for a, b in zip(first, second, strict=True)]
     return (
         f"Attention stands in other layers in both: layer {', '.join(pairs)}, of "
         f"{base_name(tree)} against {tuned_name(tree)}; names are those of {tuned_name(tree)}."
@@ -70,7 +73,8 @@ def depth_finding(tree: xr.DataTree) -> str:
     )
     places = np.argsort(-change, kind="stable")[:LAST]
     most = ", then ".join(
-        f"layer {layer_name(at)} ({fixed(change[at], 3)})" for at in places.tolist()
+        f"layer {layer_name(at)} ({with_ends(change[at], math.nan, math.nan, 3)})"
+        for at in places.tolist()
     )
     beginning = f"Attention changed most in {most}"
     share = float(similarity["last_are_first"].values)
@@ -81,7 +85,7 @@ def depth_finding(tree: xr.DataTree) -> str:
         beginning += ": not the last two layers"
     return (
         f"{beginning}. 1 − cosine is {last} in the last two, {other} in those before; difference "
-        f"{more}."
+        f"{more}{_told_apart(tree, estimate(similarity, 'last_minus_other'))}."
     )
 
 
@@ -130,7 +134,12 @@ def words_finding(tree: xr.DataTree) -> str:
     kept = [WORDS[kind] for kind in words if kind not in moved]
     sentences = [f"{WORDS[kind]} {points(parts[kind])}" for kind in moved]
     if kept:
-        sentences.append(f"for {_listed(kept)} the interval holds 0")
+        least = max(_half(parts[kind]) for kind in words if kind not in moved)
+        could = f", which could tell {with_ends(100 * least, math.nan, math.nan, 2)}"
+        sentences.append(
+            f"for {_listed(kept)} no difference that {_these(tree)} can tell"
+            f"{could if math.isfinite(least) else ''}"
+        )
     others = [kind for kind in OTHERS if kind in there]
     beside = [f"{kind_name(tree, kind)} {points(parts[kind])}" for kind in others]
     tail = f" Beside them: {_listed(beside)}." if beside else ""
@@ -174,7 +183,7 @@ def points(parts: Estimate) -> str:
     """A difference of shares in percentage points: `+0.31 [0.22, 0.41]`."""
     value, low, high = (100 * part for part in at(parts))
     # An interval without 0 is not written with a 0 at its end.
-    digits = 3 if _away(parts) and float(fixed(min(abs(low), abs(high)), 2)) == 0 else 2
+    digits = decimals(2, min(abs(low), abs(high))) if _away(parts) else 2
     return f"{'+' if value > 0 else ''}{with_ends(value, low, high, digits)}"
 
 
@@ -203,6 +212,21 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
         f" {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
     )
+
+
+def _half(parts: Estimate) -> float:
+    """Half of the interval: the smallest difference whose interval would not hold 0."""
+    return float(parts.high - parts.low) / 2
+
+
+def _these(tree: xr.DataTree) -> str:
+    return f"these {documents(tree):,} {counted(tree)}"
+
+
+def _told_apart(tree: xr.DataTree, parts: Estimate) -> str:
+    if _away(parts) or not math.isfinite(half := _half(parts)):
+        return ""
+    return f", none that {_these(tree)} can tell; they could tell {number(half)}"
 
 
 def _away(parts: Estimate) -> bool:

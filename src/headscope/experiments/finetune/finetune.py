@@ -12,7 +12,7 @@ import math
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ import headscope
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import json_number
 from headscope.core.whole_file import held, put_folder, replaceable, told
-from headscope.errors import InputError, RunStopped
+from headscope.errors import InputError, RunFolderError, RunStopped
 from headscope.experiments.finetune import training
 from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
 from headscope.experiments.finetune.training import Progress, TrainingSchedule, last_state
@@ -77,13 +77,17 @@ def finetune(
         start, train_data, dev, Path(output), TrainingSchedule(**schedule), max_length
     )
     check(plan)
-    if (found := finished_record(plan)) is not None:
+    mine = fingerprint(spec_of(plan.settings()))  # of the model before it is trained
+    found = finished_record(plan.output, mine)
+    if found is not None and not working_folder(plan.output).exists():
         return found
     with held(plan.output):
         replaceable(plan.output, marks=(TRAINING_RECORD,))
-        if (found := finished_record(plan)) is not None:  # by another process, meanwhile
-            return found
-        return _written(plan, save_seconds=save_seconds, progress=progress)
+        found = finished_record(plan.output, mine)
+        if found is None:
+            found = _written(plan, save_seconds=save_seconds, progress=progress)
+        _remove_states(plan.output, mine)
+    return found
 
 
 def _written(plan: TrainingPlan, *, save_seconds: float, progress: Progress | None) -> Record:
@@ -96,8 +100,20 @@ def _written(plan: TrainingPlan, *, save_seconds: float, progress: Progress | No
     with training_in_progress(plan) as states:
         record = _taught(plan, states, save_seconds=save_seconds, progress=progress)
         put_folder(plan.output, write, marks=(TRAINING_RECORD,))
-        shutil.rmtree(states.parent, ignore_errors=True)  # what is left begins anew
     return record
+
+
+def _remove_states(output: Path, mine: str) -> None:
+    """Remove the working folder of this training; what a kill leaves of it goes next time."""
+    folder = working_folder(output)
+    manifest = None
+    with suppress(RunFolderError):  # damaged: nobody knows whose it is
+        manifest = RunFolder(folder, parts=STATES).manifest()
+    if manifest and manifest.get("fingerprint") == mine:
+        shutil.rmtree(folder / STATES, ignore_errors=True)  # the manifest says whose it is: last
+        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # of another training it is not empty
+        folder.rmdir()
 
 
 def _taught(
@@ -258,14 +274,14 @@ def check(plan: TrainingPlan) -> None:
         )
 
 
-def finished_record(plan: TrainingPlan) -> Record | None:
-    """The record of exactly this training, if its checkpoint is finished; else None."""
+def finished_record(output: Path, mine: str) -> Record | None:
+    """The record of the training of that fingerprint, if its checkpoint is finished; else None."""
     try:
-        record: Record = json.loads((plan.output / TRAINING_RECORD).read_text("utf-8"))
+        record: Record = json.loads((output / TRAINING_RECORD).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    same = record.get("fingerprint") == fingerprint(spec_of(plan.settings()))
-    return record if same and any(plan.output.glob("*.safetensors")) else None
+    same = record.get("fingerprint") == mine
+    return record if same and any(output.glob("*.safetensors")) else None
 
 
 @contextmanager

@@ -78,23 +78,23 @@ def effect_of(run: Run, model: Model, *, task: str, inputs: str) -> Effect:
 def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
     """How each method's importances go with each effect.
 
-    importance  the group; its head_importance[layer, head, method]
-    returns     rho[method, effect] with interval, overlap[method, effect] the share of the top
+    importance  the group; its head_importance[layer, head, variant]
+    returns     rho[variant, effect] with interval, overlap[variant, effect] the share of the top
                 heads by the one that are top heads by the other, and effect_of_head[layer, head,
                 effect]
     raises      InputError if the two have other heads
     """
-    given = importance["head_importance"].transpose("layer", "head", "method")
+    given = importance["head_importance"].transpose("layer", "head", "variant")
     if given.shape[:2] != effect.loss.shape:
         raise InputError(
             f"the ablation has {effect.loss.shape} layers and heads, and the importance "
             f"{given.shape[:2]}; wanted runs of one checkpoint"
         )
     heads = effect.loss.size
-    x = given.values.reshape(heads, -1)  # [unit, method]
+    x = given.values.reshape(heads, -1)  # [unit, variant]
     loss, score = effect.loss.ravel(), effect.score.ravel()  # [unit]
     y = np.stack([loss, np.abs(loss), score, np.abs(score)], -1)  # [unit, effect]
-    top, over = max(1, round(TOP * heads)), ("method", "effect")
+    top, over = max(1, round(TOP * heads)), ("variant", "effect")
     rho = estimate_correlation(np.stack([
         np.stack([spearman_over_units(one, other) for other in y.T], -1) for one in x.T
     ], 1))  # fmt: skip
@@ -113,8 +113,8 @@ def correlations(importance: xr.Dataset, effect: Effect) -> xr.Dataset:
             "what becomes of the task without the head", "1", SOURCE,
         ),
     }  # fmt: skip
-    methods = [str(name) for name in given["method"].values]
-    return labelled(variables, coords={"method": methods, "effect": EFFECTS}).assign_attrs(
+    methods = [str(name) for name in given["variant"].values]
+    return labelled(variables, coords={"variant": methods, "effect": EFFECTS}).assign_attrs(
         replacement=effect.replacement, metric=effect.metric, top=top, heads=heads,
         ablation_note=effect.note,
     )  # fmt: skip

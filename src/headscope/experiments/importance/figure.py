@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from headscope.core.results import Floats, estimate, head_name, needed
+from headscope.core.results import Floats, estimate, head_name, layer_name, needed
 from headscope.core.wording import capital
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import grid_panel, largest, signed_panel
@@ -43,7 +43,10 @@ def _gradient_panels(tree: xr.DataTree) -> list[Panel]:
 
 def _gradient_caption(tree: xr.DataTree) -> str:
     gradients = needed(tree, "gradients")
-    heads = f" (c) Both for {special(tree, 'sep')}, one mark per head, layers light to dark."
+    heads = (
+        f" (c) Both for {special(tree, 'sep')}, one mark per head, the first layer nearest to the "
+        "page’s colour."
+    )
     return (
         f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
         "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
@@ -90,7 +93,7 @@ def _heads(gradients: xr.Dataset, kind: str, axes: Axes) -> None:
 
 def _importance_panels(tree: xr.DataTree) -> list[Panel]:
     importance = needed(tree, "importance")
-    values = {m: estimate(importance, "head_importance", method=m) for m in methods_of(importance)}
+    values = {m: estimate(importance, "head_importance", variant=m) for m in methods_of(importance)}
     return [_grid(capital(method_name(name)), parts.value) for name, parts in values.items()]
 
 
@@ -110,7 +113,7 @@ def _importance_caption(tree: xr.DataTree) -> str:
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
     return (
         f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
-        f"{told}. Each cell is one head, darker is more, from 0 (page) to the value at the end of "
+        f"{told}. Each cell is one head, from 0 (page) to the value at the end of "
         f"each key{signed}; {over(tree)}; intervals stand in the tables."
     )
 
@@ -145,8 +148,8 @@ def _against_caption(tree: xr.DataTree) -> str:
     ]
     note = str(importance.attrs["ablation_note"])
     return (
-        "Each mark is one head, layers light to dark: its importance by gradients across, and "
-        "upwards by how much the loss rises when it "
+        "Each mark is one head, the first layer nearest to the page’s colour: its importance by "
+        "gradients across, and upwards by how much the loss rises when it "
         f"{section.INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation "
         f"over the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with "
         f"the {section.effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads "
@@ -206,7 +209,8 @@ def _by_layer(axes: Axes, x: Floats, y: Floats) -> None:
         axes.plot(x[layer], y[layer], "o", color=shade, ms=4, mew=0.4, mec=color("page"), zorder=3)
         key.axvspan(layer, layer + 1, color=shade, lw=0)
     key.set_xlim(0, len(shades))
-    for at, text, side in ((-0.03, "layer 1", "right"), (1.03, str(len(shades)), "left")):
+    ends = (f"layer {layer_name(0)}", layer_name(len(shades) - 1))
+    for at, text, side in ((-0.03, ends[0], "right"), (1.03, ends[1], "left")):
         key.text(at, 0.5, text, ha=side, va="center", fontsize=6.5, transform=key.transAxes)
 
 

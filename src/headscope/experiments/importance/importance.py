@@ -1,9 +1,9 @@
 """Computes how important each head is to a loss, by its gradients.
 
-run = importance(load_for_task("my-checkpoint", task), read_task("rte", "glue/RTE"), output="run")
-run["importance"]["head_importance"].sel(method="michel")
+run = importance("my-checkpoint", "rte", data="glue", output="run")
+run["importance"]["head_importance"].sel(variant="michel")
 
-run = importance_to_text(load_language_model("bert-base-uncased"), TextCorpus(["wiki.txt"]))
+run = importance("bert-base-uncased", corpus="wiki.txt")
 run["gradients"]["magnitude"].sel(category="sep")
 """
 
@@ -12,14 +12,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import REPLICATES
 from headscope.core.results import printable
-from headscope.corpus import Corpus
+from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
+from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.document import Example
 from headscope.corpus.packing import batches
 from headscope.errors import HeadscopeError, InputError
@@ -28,7 +29,12 @@ from headscope.experiments.importance import objectives, result
 from headscope.experiments.importance.attribution import Grown, attributions
 from headscope.experiments.importance.correlation import Effect, correlations, effect_of
 from headscope.experiments.importance.gradients import following, frozen
-from headscope.experiments.importance.objectives import LanguageModel, Objective, TaskLoss
+from headscope.experiments.importance.objectives import (
+    LanguageModel,
+    Objective,
+    TaskLoss,
+    load_language_model,
+)
 from headscope.model.batch import Batch, to_float64
 from headscope.model.linears import linears
 from headscope.model.model import Model, run_network
@@ -37,18 +43,20 @@ from headscope.run.experiment import ExperimentRequest, digest_of, in_parts, of_
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.plan import encoder_for
 from headscope.run.settings import Settings as CorpusSettings
-from headscope.run.store import Run, State
+from headscope.run.store import Run, State, open_run
 from headscope.tasks.predict import MAX_LENGTH, encode
+from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import TaskModel
+from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, model_and_examples
 
 STEPS = 5  # of AttAttr's integral: errs by 1e-4 of a probability on fine-tuned models
 QUICK = tuple(name for name in result.METHODS if name != "attattr")
 PART_TOKENS = 4096  # of the examples whose numbers are kept together, so that a run can go on
 
 
-@dataclass(frozen=True)
-class ImportanceSettings:
+@dataclass(frozen=True, repr=False)
+class ImportanceSettings(SettingsTable):
     """Settings of a run of importance.
 
     methods       of result.METHODS; None: all of them for a task, and without AttAttr for text,
@@ -57,9 +65,10 @@ class ImportanceSettings:
     max_length    tokens of an input at most; None: 128 for a task, and as `atlas` for text
     long          what to do with longer text, as `atlas`; of a task they are cut, and counted
     segment_ids   of text, as `atlas`
-    limit         documents of a corpus at most
+    limit         examples of a task, drawn by the seed, or the first documents of a corpus
     batch_tokens  tokens of one forward pass, copies of an example included
     replicates    groups of examples at most, for intervals
+    seed          of masks and draws
     """
 
     methods: tuple[str, ...] | None = None
@@ -84,19 +93,73 @@ class ImportanceSettings:
             )
 
 
-def importance(
-    model: TaskModel, data: TaskData, *, output: str | Path | None = None,
-    settings: ImportanceSettings | None = None, ablation: Run | None = None,
-    execution: Execution | None = None,
-) -> Run:  # fmt: skip
-    """Computes how much a task's loss depends on each head of a checkpoint.
+class ImportanceFields(TaskFields, total=False):
+    """The fields of `ImportanceSettings`, `TaskRequest` and `Loading`, as keywords."""
 
+    methods: tuple[str, ...] | None
+    steps: int
+    max_length: int | None
+    long: str
+    segment_ids: str
+    batch_tokens: int
+    replicates: int
+    seed: int
+
+
+@documented(ImportanceSettings, TaskRequest, Loading)
+def importance(
+    model: TaskModel | LanguageModel | str | Path,
+    task: TaskData | Task | str | None = None,
+    *,
+    corpus: CorpusLike | None = None,
+    output: str | Path | None = None,
+    settings: ImportanceSettings | None = None,
+    ablation: Run | str | Path | None = None,
+    execution: Execution | None = None,
+    **more: Unpack[ImportanceFields],
+) -> Run:
+    """Computes how much a loss depends on each head: that of a task, or of a language model.
+
+    model     a checkpoint with a head for the task, or with its language-model head: a folder, a
+              hub id
+    task      a task of GLUE by its name, or a name of your own; or examples that are read already
+    corpus    instead: texts, files, a column of a table, or a corpus, see `corpus_of`
     output    run folder; an interrupted run of the same spec there goes on. None: in memory
-    ablation  of the same checkpoint and task, to hold the importances against
+    settings  whole; or its fields as keywords
+    ablation  a run of `ablate` of the same checkpoint and task, or its folder, to hold the
+              importances against
+    execution  its progress is called with inputs done, and all
     raises    InputError and its kinds before anything is computed
     """
-    settings, execution = settings or ImportanceSettings(), execution or Execution()
-    length = settings.max_length or MAX_LENGTH
+    if (task is None) == (corpus is None):
+        found = "neither a task nor" if task is None else "a task and"
+        raise InputError(f"found {found} a corpus; wanted importance(model, task) or (corpus=…)")
+    own, asked, loading = keywords(more, ImportanceSettings, TaskRequest, Loading)
+    settings, load = settings_of(ImportanceSettings, settings, own), Loading(**loading)
+    if corpus is not None and (set(asked) - {"limit"} or ablation is not None):
+        given = sorted({*asked, *(["ablation"] if ablation is not None else [])} - {"limit"})
+        raise InputError(f"found a corpus and {', '.join(given)}, which a task has")
+    if corpus is not None:
+        if isinstance(model, TaskModel):
+            raise InputError("found a model with a head for a task; wanted a language model")
+        return importance_to_text(
+            model, corpus_of(corpus), output=output, settings=settings, execution=execution,
+            loading=load,
+        )  # fmt: skip
+    if task is None or isinstance(model, LanguageModel):
+        raise InputError("found a language model and a task; wanted importance(model, corpus=…)")
+    request = TaskRequest(**{"limit": settings.limit, **asked})
+    model, data = model_and_examples(model, task, request, load, seed=settings.seed)
+    against = open_run(ablation) if isinstance(ablation, str | Path) else ablation
+    settings = replace(settings, limit=None)
+    return _to_task(model, data, settings, output=output, ablation=against, execution=execution)
+
+
+def _to_task(
+    model: TaskModel, data: TaskData, settings: ImportanceSettings, *, output: str | Path | None,
+    ablation: Run | None, execution: Execution | None,
+) -> Run:  # fmt: skip
+    execution, length = execution or Execution(), settings.max_length or MAX_LENGTH
     settings = replace(settings, methods=settings.methods or result.METHODS, max_length=length)
     encoded, effect = encode(model, data, max_length=length), None
     if ablation is not None:
@@ -111,8 +174,9 @@ def importance(
 
 
 def importance_to_text(
-    model: LanguageModel, corpus: Corpus, *, output: str | Path | None = None,
+    model: LanguageModel | str | Path, corpus: Corpus, *, output: str | Path | None = None,
     settings: ImportanceSettings | None = None, execution: Execution | None = None,
+    loading: Loading | None = None,
 ) -> Run:  # fmt: skip
     """Computes how much the loss of a language model depends on each head.
 
@@ -120,6 +184,8 @@ def importance_to_text(
     """
     settings, execution = settings or ImportanceSettings(), execution or Execution()
     settings = replace(settings, methods=settings.methods or QUICK)
+    if not isinstance(model, LanguageModel):
+        model = load_language_model(model, **asdict(loading or Loading()))
     reading = CorpusSettings(
         max_length=settings.max_length, long=settings.long, segment_ids=settings.segment_ids,
         seed=settings.seed,

@@ -198,7 +198,7 @@ def per_example(state: State) -> State:
 
 
 def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
-    """[replicate + 1, layer, head, method] the importance of every head."""
+    """[replicate + 1, layer, head, variant] the importance of every head."""
     michel = totals.mean("michel")  # [replicate, layer, head]
     length = np.linalg.norm(michel, axis=-1, keepdims=True)
     edges = totals["edges"].sum(-1)[..., None]  # [replicate, layer, 1]
@@ -209,7 +209,7 @@ def draws_of(totals: ImportanceTotals, methods: Sequence[str]) -> Float64:
     }
     for name in set(methods) - set(found):
         found[name] = totals.mean("attribution" if name == "attattr" else name)
-    return np.stack([found[name] for name in methods], -1)  # [replicate, layer, head, method]
+    return np.stack([found[name] for name in methods], -1)  # [replicate, layer, head, variant]
 
 
 def gradients_result(totals: ImportanceTotals, objective: Objective) -> xr.Dataset:
@@ -258,7 +258,7 @@ def importance_result(
     """The group `importance`, without the comparison with an ablation."""
     draws = estimate(draws_of(totals, methods))
     source = "; ".join(dict.fromkeys(SOURCES[name] for name in methods))
-    dims, text = ("layer", "head", "method"), "importance of the head"
+    dims, text = ("layer", "head", "variant"), "importance of the head"
     variables = {"head_importance": Variable(draws, dims, text, "1", source)}
     if "attattr" in methods:
         text = "mean |F(A) − F(0)| when a layer attends to nothing"
@@ -266,5 +266,5 @@ def importance_result(
         text = "mean |sum of the attributions − (F(A) − F(0))|, the error of the integral"
         errors = totals.mean("incomplete")[0]
         variables["completeness_error"] = Variable(errors, ("layer",), text, "1", OURS)
-    found = labelled(variables, coords={"method": list(methods)})
+    found = labelled(variables, coords={"variant": list(methods)})
     return found.assign_attrs(loss_name=objective.name, steps=steps, examples=int(totals["one"][0]))

@@ -13,7 +13,7 @@ from headscope.core.results import (
     needed,
     token_names,
 )
-from headscope.core.wording import MISSING, capital, fixed, with_ends
+from headscope.core.wording import MISSING, capital, fixed, number, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -31,7 +31,7 @@ UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from o
 
 def methods_of(importance: xr.Dataset) -> list[str]:
     """The methods that the run has."""
-    return [str(name) for name in importance["method"].values]
+    return [str(name) for name in importance["variant"].values]
 
 
 def method_name(method: str) -> str:
@@ -51,7 +51,7 @@ def effect_name(importance: xr.Dataset, effect: str) -> str:
 
 def rho_of(importance: xr.Dataset, method: str, effect: str) -> tuple[float, float, float]:
     """A rank correlation with the ends of its interval."""
-    return at(estimate(importance, "rho", method=method, effect=effect))
+    return at(estimate(importance, "rho", variant=method, effect=effect))
 
 
 def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[int]:
@@ -64,7 +64,7 @@ def named_units(importance: xr.Dataset, method: str, *, most: int = 4) -> list[i
 
 def scattered(importance: xr.Dataset, method: str) -> tuple[Floats, Floats]:
     """[unit] the importances by a method, and the rise of the loss without the head."""
-    both = (("head_importance", {"method": method}), ("effect_of_head", {"effect": "loss"}))
+    both = (("head_importance", {"variant": method}), ("effect_of_head", {"effect": "loss"}))
     x, y = (importance[name].sel(at).transpose("layer", "head").values.ravel() for name, at in both)
     return x, y
 
@@ -91,10 +91,11 @@ def gradient_finding(tree: xr.DataTree) -> str:
     most, least = int(attention.argmax()), int(sep.argmin())
     share = sep / other
     return (
-        f"Per edge, |∂loss/∂α| to {name} is {_small(sep[0])} in layer 1 and {_small(sep[-1])} in "
-        f"layer {len(sep)}, {fixed(share[0], 2)} and {fixed(share[-1], 2)} times that to other "
-        f"tokens; it is least in layer {least + 1}. Attention to {name} is highest in layer "
-        f"{most + 1} ({fixed(100 * attention[most], 0)} %), where the gradient is "
+        f"Per edge, |∂loss/∂α| to {name} is {number(sep[0])} in layer {layer_name(0)} and "
+        f"{number(sep[-1])} in layer {layer_name(len(sep) - 1)}, {fixed(share[0], 2)} and "
+        f"{fixed(share[-1], 2)} times that to other tokens; it is least in layer "
+        f"{layer_name(least)}. Attention to {name} is highest in layer {layer_name(most)} "
+        f"({fixed(100 * attention[most], 0)} %), where the gradient is "
         f"{fixed(share[most], 2)} times that to other tokens."
     )
 
@@ -138,7 +139,7 @@ def integral_note(importance: xr.Dataset) -> str:
     if errors[worst] <= EXACT * max(float(importance["output_change"].values[worst]), EXACT):
         return ""
     return (
-        f"AttAttr’s attributions miss F(A) − F(0) by up to {_small(float(errors[worst]))} (layer "
+        f"AttAttr’s attributions miss F(A) − F(0) by up to {number(float(errors[worst]))} (layer "
         f"{layer_name(worst)}, mean over examples): more than {int(importance.attrs['steps'])} "
         "steps are wanted."
     )
@@ -146,20 +147,14 @@ def integral_note(importance: xr.Dataset) -> str:
 
 def _shared(importance: xr.Dataset, method: str) -> int:
     """How many of the top heads by a method are among those without which the loss rises most."""
-    share = float(estimate(importance, "overlap", method=method, effect="loss").value)
+    share = float(estimate(importance, "overlap", variant=method, effect="loss").value)
     return round(int(importance.attrs["top"]) * share)
-
-
-def _small(value: float) -> str:
-    return f"{value:.1e}".replace("e-0", " · 10^-").replace("e+0", " · 10^") if (
-        0 < abs(value) < 0.001
-    ) else f"{value:.2g}"  # fmt: skip
 
 
 def importance_table(importance: xr.Dataset) -> Table:
     """The most important heads by the first method, with the numbers of the others."""
     methods = [name for name in methods_of(importance) if name not in UNLISTED]
-    parts = {name: estimate(importance, "head_importance", method=name) for name in methods}
+    parts = {name: estimate(importance, "head_importance", variant=name) for name in methods}
     first, heads = parts[methods[0]].value, importance.sizes["head"]
     order = np.argsort(-np.nan_to_num(first).ravel(), kind="stable")[:LISTED].tolist()
     rows = [

@@ -95,7 +95,7 @@ class Session:
                 _ = [row[field] for field in FIELDS[:-2]]  # of before, without the last two
             self._boundaries = [int(row["boundary"]) for row in self.provenance]
         except (OSError, EOFError, ValueError, LookupError, TypeError, csv.Error, zlib.error,
-                zipfile.BadZipFile, NotImplementedError) as error:  # fmt: skip
+                zipfile.BadZipFile, RuntimeError) as error:  # fmt: skip
             raise InputError(
                 f"{folder}: maps.npz or provenance.csv cannot be read ({error}); wanted them as "
                 "`headscope patterns annotate` wrote them"
@@ -111,10 +111,13 @@ class Session:
         try:
             rows = zip(self.sizes, self.provenance, strict=True)
             self._kinds = [_kinds(size, row) for size, row in rows]
+            for size, boundary in zip(self.sizes, self._boundaries, strict=True):
+                _ = range(-1, size).index(boundary)
         except (ValueError, IndexError) as error:
             raise InputError(
                 f"{folder}: provenance.csv does not say which tokens of a map are special or "
-                f"punctuation ({str(error)[:80]}); wanted places below its size"
+                f"punctuation, or where its second part begins ({str(error)[:80]}); wanted places "
+                "below its size"
             ) from error
 
     @staticmethod

@@ -14,7 +14,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -210,10 +210,11 @@ class FeatureFolder:
         return self._known[kind]
 
     def drop(self, kind: str) -> None:
-        """Deletes one kind of features, to make room for the next."""
+        """Deletes one kind of features, to make room for the next; what cannot be is left."""
         self._known.pop(kind, None)
         for file in () if self.keep else self.folder.glob(f"{kind}-*"):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.unlink()
 
     def scratch(self, name: str) -> Path:
         """A file for the state of a training."""

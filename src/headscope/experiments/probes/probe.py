@@ -1,25 +1,34 @@
 """Trains probes that find the syntactic head of a word, on attention, on words, on hidden states.
 
-    run = probe(load("demo"), ["train.conllu"], ["test.conllu"], output="run")
+    run = probe("demo", "train.conllu", "test.conllu", output="run")
     run["probes"]["uas"].sel(probe="attention")
 
 Features of all sentences are written to disk once, in half precision, network by network; probes
 are trained on them a sentence at a time, and the features are deleted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import xarray as xr
 
 from headscope.core.accumulators import Float64
+from headscope.core.head_labels import run_labels
 from headscope.core.results import layer_number
+from headscope.core.settings_table import documented, keywords, settings_of
+from headscope.errors import InputError
 from headscope.experiments.probes import feature_files, probe_plan
 from headscope.experiments.probes.feature_files import FeatureFolder, FeaturePlace
 from headscope.experiments.probes.pair_probes import head_spread, right_branching, trial
-from headscope.experiments.probes.probe_plan import ProbePlan, ProbeSettings, ProbeTraining
+from headscope.experiments.probes.probe_plan import (
+    ProbeFields,
+    ProbePlan,
+    ProbeSettings,
+    ProbeTraining,
+)
 from headscope.experiments.probes.result import probe_result
 from headscope.experiments.probes.structural import HiddenStates, structural_scores
 from headscope.experiments.probes.word_vectors import read_vectors
@@ -29,14 +38,17 @@ from headscope.run.experiment import ExperimentRequest, run_experiment
 from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.manifest import identity_of
 from headscope.run.settings import fingerprint
-from headscope.run.store import Run, State
+from headscope.run.store import Run, State, open_run
+from headscope.tasks.task_request import Loading, loaded
 
 SPREAD, STRUCTURAL = 10_000, 20_000  # numbers of the parts that are no trials
-Files = Sequence[str | Path]
+Labels = Sequence[Sequence[str]]
+Files = str | Path | Sequence[str | Path]
 
 
+@documented(ProbeSettings, Loading)
 def probe(
-    model: Model,
+    model: Model | str | Path,
     train: Files,
     test: Files,
     *,
@@ -45,43 +57,40 @@ def probe(
     output: str | Path | None = None,
     settings: ProbeSettings | None = None,
     place: FeaturePlace | None = None,
-    labels: Sequence[Sequence[str]] | None = None,
+    atlas: Run | str | Path | None = None,
+    labels: Labels | None = None,
     execution: Execution | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    **more: Unpack[ProbeFields],
 ) -> Run:
     """Trains and tests all probes that can be run.
 
+    model             a loaded model, or what `load` takes
     train, test, dev  CoNLL-U or CoNLL-X files; without dev, a tenth of train is held out where it
                       is needed: for several epochs, and for the structural probe
     words             a file of word vectors, or "glove-6b-50d"; None: probes on words are left out
     output            run folder; an interrupted run of the same spec there goes on. None: in memory
     place             of the features
-    labels            [layer][head] what an atlas says of each head
+    settings          whole; or its fields as keywords
+    atlas             a run of `atlas` of the same model, or its folder, to name the heads by
+    labels            instead: [layer][head] what is known of each head
     execution         its progress is called with sentences read and trained on, and all
     tell              called with what is to be said before the work begins
     raises            InputError and its kinds before anything is computed
     """
-    settings, place = settings or ProbeSettings(), place or FeaturePlace()
-    execution = execution or Execution()
-    names, lacking = settings.run_probes(words=words is not None)
+    own, loading = keywords(more, ProbeSettings, Loading)
+    settings = settings_of(ProbeSettings, settings, own)
+    place, execution = place or FeaturePlace(), execution or Execution()
+    settings.run_probes(words=words is not None)  # fails before the model is loaded
     files = {"train": train, "test": test} | ({"dev": dev} if dev else {})
-    paths = {name: [Path(file) for file in some] for name, some in files.items()}
-    splits = probe_plan.read_splits(model, paths, settings, names)
-    every = [sentence for split in splits for sentence in split.sentences]
-    forms = (form for sentence in every for form in sentence.forms)
-    vectors = None if words is None else read_vectors(words, forms)
-    plan = ProbePlan(model, splits, settings, names, lacking, vectors, labels)
-    folder = None if output is None else Path(output)
+    model, folder = loaded(model, Loading(**loading)), None if output is None else Path(output)
+    labels = labels if atlas is None else _labels(atlas, model)
+    plan = _plan(model, files, words, settings, labels)
     if told := feature_files.check_size(plan, place, folder):
         tell(told)
-    request = ExperimentRequest(
-        "probe", model, corpus=probe_plan.corpus_of(splits), examples=[s.example for s in every],
-        settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
-        counts=probe_plan.counts_of(splits), batch_tokens=settings.batch_tokens,
-    )  # fmt: skip
 
     def compute(run: RunInProgress) -> dict[str, xr.Dataset]:
-        key = fingerprint({"model": identity_of(model), "linears": run.linears, **plan.spec})
+        key = fingerprint({"model": identity_of(plan.model), "linears": run.linears, **plan.spec})
         trained = sum(job.size for job in plan.jobs) * settings.epochs
         read = plan.sentences * len(plan.kinds)
         meter = Meter(trained + read + plan.layer_work * len(plan.layers), execution.progress)
@@ -92,7 +101,45 @@ def probe(
             structural = work.structural()
         return {"probes": probe_result(plan, trials, spread, structural)}
 
-    return run_experiment(request, compute, output=output, execution=execution)
+    return run_experiment(_request(plan), compute, output=output, execution=execution)
+
+
+def _request(plan: ProbePlan) -> ExperimentRequest:
+    settings = plan.settings
+    return ExperimentRequest(
+        "probe", plan.model, corpus=probe_plan.corpus_of(plan.splits),
+        examples=[one.example for split in plan.splits for one in split.sentences],
+        settings=plan.spec, seed=settings.seed, replicates=settings.replicates,
+        counts=probe_plan.counts_of(plan.splits), batch_tokens=settings.batch_tokens,
+    )  # fmt: skip
+
+
+def _plan(
+    model: Model, files: Mapping[str, Files], words: str | Path | None, settings: ProbeSettings,
+    labels: Labels | None,
+) -> ProbePlan:  # fmt: skip
+    names, lacking = settings.run_probes(words=words is not None)
+    paths = {name: _paths(some) for name, some in files.items()}
+    splits = probe_plan.read_splits(model, paths, settings, names)
+    forms = (form for split in splits for one in split.sentences for form in one.forms)
+    vectors = None if words is None else read_vectors(words, forms)
+    return ProbePlan(model, splits, settings, names, lacking, vectors, labels)
+
+
+def _paths(files: Files) -> list[Path]:
+    return [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
+def _labels(atlas: Run | str | Path, model: Model) -> list[list[str]]:
+    """[layer][head] what an atlas of the same model says; raises InputError for another's."""
+    run = atlas if isinstance(atlas, Run) else open_run(atlas)
+    of = run.manifest["model"]
+    if of["sha256"] != model.sha256:
+        raise InputError(
+            f"{run.path or 'the atlas'} is an atlas of {of['name']}, and {model.name} has other "
+            "weights; wanted an atlas of the same model"
+        )
+    return run_labels(run.tree)
 
 
 @dataclass(frozen=True)

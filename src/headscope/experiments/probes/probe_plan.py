@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from headscope.core.accumulators import REPLICATES, generator
+from headscope.core.head_names import first
 from headscope.core.results import layer_place
+from headscope.core.settings_table import SettingsTable
 from headscope.corpus.contents import EncodeCounts
 from headscope.corpus.encoder import Encoder
 from headscope.errors import CorpusError, InputError
@@ -15,6 +17,7 @@ from headscope.experiments.probes.resumable_training import PATIENCE
 from headscope.experiments.probes.trees import TreebankSplit, read_split
 from headscope.experiments.probes.word_vectors import WordVectors
 from headscope.model.model import Model, file_sha256
+from headscope.tasks.task_request import LoadingFields
 
 STRUCTURAL_EPOCHS = 40
 TRAINED = ("attention", "attention_words", "distances_words", "random_words")  # score every pair
@@ -25,8 +28,8 @@ DEV_SHARE = 10  # without --dev, a tenth of train is held out where dev is neede
 Splits = tuple[TreebankSplit, TreebankSplit, TreebankSplit]
 
 
-@dataclass(frozen=True)
-class ProbeSettings:
+@dataclass(frozen=True, repr=False)
+class ProbeSettings(SettingsTable):
     """Settings of probes; the defaults are Clark et al.'s (2019) unless another source is named.
 
     probes             of PROBES; None: all that can be run
@@ -41,7 +44,10 @@ class ProbeSettings:
     structural_epochs  at most (Hewitt and Manning's number)
     rank               rows of the structural probe's matrix; None: as many as neurons
     pieces             attention from a word of several tokens, as `Words.maps`
+    max_length, long   tokens of a sentence, None: what the model takes; what to do with longer ones
     limit, test_limit  sentences of train and of test at most, drawn by the seed
+    batch_tokens       tokens of a forward pass at most
+    replicates, seed   groups of sentences at most, for intervals; of all random draws
     """
 
     probes: tuple[str, ...] | None = None
@@ -88,6 +94,30 @@ class ProbeSettings:
         return tuple(name for name in asked if name not in lacking), lacking
 
 
+class ProbeFields(LoadingFields, total=False):
+    """The fields of `ProbeSettings` and `Loading`, as keywords."""
+
+    probes: tuple[str, ...] | None
+    epochs: int
+    patience: int
+    rate: float
+    seeds: int
+    curve: tuple[int, ...]
+    tree: bool
+    legacy_root_shift: bool
+    structural_layers: tuple[int, ...] | None
+    structural_epochs: int
+    rank: int | None
+    pieces: str
+    max_length: int | None
+    long: str
+    limit: int | None
+    test_limit: int | None
+    batch_tokens: int
+    replicates: int
+    seed: int
+
+
 @dataclass(frozen=True)
 class ProbeTraining:
     """One training: a probe on the first `size` sentences in random order, from one seed."""
@@ -124,7 +154,8 @@ class ProbePlan:
             )
         if any(not 0 <= layer < layers for layer in self.layers):
             raise InputError(
-                f"found layer {max(self.layers) + 1}; {self.model.name} has layers 1 to {layers}"
+                f"found layer {max(self.layers) + first()}; {self.model.name} has layers {first()} "
+                f"to {layers - 1 + first()}"
             )
         if self.labels is not None and [len(row) for row in self.labels] != [heads] * layers:
             raise InputError(f"found labels of another shape; wanted {layers} × {heads} heads")

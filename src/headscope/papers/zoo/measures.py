@@ -201,7 +201,7 @@ def _correlation(run: PaperRun, variable: str, **choice: str) -> Measured:
 def mixing(run: PaperRun) -> Measured:
     """The mixing ratio with residual and LayerNorm; without, where a model normalises first."""
     for method, words in (("attnresln_n", ""), ("attnres_n", "AttnRes-N: normalised first")):
-        ratios = run.draws("mixing", "ratio", method=method)
+        ratios = run.draws("mixing", "ratio", variant=method)
         if np.isfinite(ratios[0]).all():
             return run.measured(ratios.mean(1), detail=words)
     raise Unmeasured("its residual cannot be read")

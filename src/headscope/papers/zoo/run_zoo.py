@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
 from headscope.core.results import keeping_draws
+from headscope.core.settings_table import documented, settings_of
 from headscope.core.whole_file import held
-from headscope.corpus import Corpus
+from headscope.corpus import Corpus, CorpusLike, corpus_of
 from headscope.corpus.contents import annotations_of
 from headscope.errors import HeadscopeError, InputError, ModelError, RunStopped
 from headscope.model.model import Model, load
@@ -34,7 +35,7 @@ from headscope.run.atlas import Execution, atlas
 from headscope.run.control import NONE, RANDOM
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest, deciding_versions, versions
-from headscope.run.settings import Settings, fingerprint, settings_of
+from headscope.run.settings import Settings, SettingsFields, fingerprint
 from headscope.run.store import MANIFEST, Run, RunFolder
 
 ANALYSES = ("surface", "entropy", "norms", "mixing", "divergence", "dependency")
@@ -58,9 +59,10 @@ class Zoo(ZooOutcome):
             return write_page(self.path / "report.html", render(self))
 
 
+@documented(Settings)
 def zoo(
     models: Sequence[str | Path | Model],
-    corpus: Corpus,
+    corpus: CorpusLike,
     *,
     output: str | Path,
     settings: Settings | None = None,
@@ -69,12 +71,12 @@ def zoo(
     control: str | Path | None = RANDOM,
     reports: bool = True,
     begin: Callable[[str], None] = lambda label: None,
-    **more: Any,
+    **more: Unpack[SettingsFields],
 ) -> Zoo:
     """Runs the analyses on every model and holds the claims against each.
 
     models     hub ids, local folders, "demo", or loaded models; one is in memory at a time
-    corpus     what all of them read; with trees, relations are asked for too
+    corpus     what all of them read, as for `atlas`; with trees, relations are asked for too
     output     folder; what is finished there under the same spec is opened, not computed again
     settings   as for `atlas`; without `analyses`, ANALYSES as far as model and corpus allow them
     execution  as for `atlas`
@@ -85,7 +87,8 @@ def zoo(
     raises     InputError and its kinds before any model is loaded, or if none could be read;
                RunStopped on Ctrl-C
     """
-    settings, execution = settings_of(settings, more), execution or Execution()
+    settings = settings_of(Settings, settings, more)
+    execution, corpus = execution or Execution(), corpus_of(corpus)
     listed, loading = listed_models(models), dict(loading or {})
     folder = RunFolder(output, parts=MODELS)
     folder.check()

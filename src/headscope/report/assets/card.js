@@ -2,23 +2,29 @@
 // report.html#L8H10. Everything on it is drawn from what the page holds.
 const card = document.getElementById("card");
 const SHORT = 6; // where a label stands in few words
-const before = { scroll: 0, title: document.title };
+const before = { scroll: 0, title: document.title, place: "" };
 
-function unitOf(address) {
-  const found = /^#L(\d+)H(\d+)$/.exec(address);
-  if (!found) return null;
-  const [layer, head] = [Number(found[1]) - 1, Number(found[2]) - 1];
-  const there = layer >= 0 && layer < data.layers && head >= 0 && head < data.heads;
-  return there ? layer * data.heads + head : null;
+function unitOf(place) {
+  for (let unit = 0; unit < data.layers * data.heads; unit += 1) if (cardId(unit) === place) return unit;
+  return null;
 }
 
-function showCard() {
-  const unit = unitOf(location.hash) ?? data.card ?? null;
-  const open = !card.hidden;
-  if (unit === null) {
-    if (open) hideCard();
-    return;
+// The place of the address: a head, or a part of the page.
+function showPlace(place) {
+  const unit = unitOf(place) ?? data.card ?? null;
+  if (unit !== null && card.hidden) before.from = before.place;
+  before.place = place;
+  if (unit !== null) showCard(unit);
+  else {
+    const back = !card.hidden && place === before.from;
+    if (!card.hidden) hideCard();
+    if (!back) unfold(place);
   }
+  return true;
+}
+
+function showCard(unit) {
+  const open = !card.hidden;
   if (!open) before.scroll = scrollY;
   card.replaceChildren(...cardParts(unit));
   card.hidden = false;
@@ -38,9 +44,7 @@ function hideCard() {
   card.replaceChildren();
   document.body.classList.remove("one-head");
   document.title = before.title;
-  const goal = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-  if (goal) goal.scrollIntoView();
-  else scrollTo(0, before.scroll);
+  scrollTo(0, before.scroll);
 }
 
 function cardParts(unit) {
@@ -57,7 +61,7 @@ function cardParts(unit) {
 function walk(unit) {
   const total = data.layers * data.heads;
   const step = (to, words) => (to >= 0 && to < total ? [element("a", { href: `#${cardId(to)}` }, words(headName(to)))] : []);
-  const back = data.card === undefined ? [element("a", { href: "#table" }, "Table of heads")] : [];
+  const back = data.card === undefined ? [element("a", { href: "#grid" }, "All heads"), element("a", { href: "#table" }, "Table of heads")] : [];
   const steps = [...step(unit - 1, (name) => `‹ ${name}`), ...step(unit + 1, (name) => `${name} ›`)];
   return element("nav", { class: "walk", "aria-label": "Cards" }, ...back, ...steps);
 }
@@ -160,6 +164,7 @@ function strip(metric, unit) {
 // Without scripts the address leads to the head's row of the table; with them the row would only
 // move the page under the card, and take the focus.
 for (const row of document.querySelectorAll("#heads tr[id]")) row.removeAttribute("id");
-showCard();
-addEventListener("hashchange", showCard);
+addressable("", () => before.place, showPlace, { early: true });
+showPlace("");
+startAddress();
 addEventListener("load", () => setTimeout(focusCard));

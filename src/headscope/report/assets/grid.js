@@ -1,48 +1,72 @@
-// Which number does every head have? A grid of layers by heads, and a panel on the head pointed at.
-const cells = [];
-const ROLES = "roles";
+// Which number does every head have? The grid of layers by heads that the page came with, coloured by
+// label or by a number, and what is known of the head pointed at.
+const cells = [...document.querySelectorAll("#cells a")];
+const LABELS = "labels";
 const SIGNED_STEPS = 12; // shades of each sign
 
 function metricNow() {
   return data.metrics.find((metric) => metric.key === document.getElementById("metric").value);
 }
 
-function buildChoice(choice) {
-  choice.append(element("option", { value: ROLES }, "what each head does"));
+// The numbers whose question or name holds the words, by question.
+function fillChoice(choice, words) {
+  const now = choice.value || data.shown || LABELS;
   const groups = new Map();
   for (const metric of data.metrics) {
+    const text = `${metric.group} ${metric.label}`.toLowerCase();
+    if (metric.key !== now && !words.every((word) => text.includes(word))) continue;
     if (!groups.has(metric.group)) groups.set(metric.group, element("optgroup", { label: metric.group }));
     groups.get(metric.group).append(element("option", { value: metric.key }, metric.label));
   }
-  choice.append(...groups.values());
-  choice.value = data.shown || ROLES;
-  choice.addEventListener("change", paint);
+  choice.replaceChildren(element("option", { value: LABELS }, "most telling label"), ...groups.values());
+  choice.value = now;
 }
 
-function buildCells(board) {
-  board.style.setProperty("--heads", data.heads);
-  board.setAttribute("aria-rowcount", data.layers + 1);
-  board.setAttribute("aria-colcount", data.heads + 1);
-  const top = element("div", { role: "row" }, element("span", { role: "columnheader", "aria-label": "layer" }));
-  for (let head = 0; head < data.heads; head += 1) {
-    top.append(element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
-  }
-  board.append(top);
-  for (let layer = 0; layer < data.layers; layer += 1) {
-    const label = { role: "rowheader", "aria-label": `layer ${layerName(layer)}` };
-    const row = element("div", { role: "row" }, element("span", label, String(layerName(layer))));
-    for (let head = 0; head < data.heads; head += 1) {
-      const unit = layer * data.heads + head;
-      const cell = element("div", { role: "gridcell" });
-      cell.addEventListener("pointerenter", () => describe(unit));
-      cell.addEventListener("focus", () => describe(unit));
-      cell.addEventListener("click", () => select(unit));
-      cells.push(cell);
-      row.append(cell);
-    }
-    board.append(row);
-  }
-  board.addEventListener("pointerleave", () => describe(page.selected ?? data.first));
+function buildChoice(choice, search) {
+  const wanted = () => search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  fillChoice(choice, []);
+  choice.addEventListener("change", () => {
+    paint();
+    tellAddress();
+  });
+  search.addEventListener("input", () => fillChoice(choice, wanted()));
+  search.addEventListener("keydown", (event) => {
+    const found = [...choice.options].find(({ value }) => value !== LABELS && value !== choice.value);
+    if (event.key !== "Enter" || !wanted().length || !found) return;
+    choice.value = found.value;
+    choice.dispatchEvent(new Event("change"));
+  });
+  addressable("measure", () => choice.value, showMetric);
+}
+
+function showMetric(key) {
+  const choice = document.getElementById("metric");
+  document.getElementById("find-number").value = "";
+  fillChoice(choice, []);
+  const known = [...choice.options].some((option) => option.value === key);
+  if (known) choice.value = key;
+  if (known) paint();
+  return known;
+}
+
+function buildCells() {
+  let touched = null; // the first touch tells, the second one opens
+  cells.forEach((cell, unit) => {
+    cell.removeAttribute("title");
+    cell.addEventListener("pointerenter", () => describe(unit));
+    cell.addEventListener("focus", () => describe(unit));
+    cell.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "mouse") touched = unit;
+    });
+    cell.addEventListener("click", (event) => {
+      if (event.detail && touched !== unit) event.preventDefault();
+      touched = unit;
+      describe(unit);
+    });
+  });
+  document.getElementById("cells").addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse") describe(page.selected ?? data.first);
+  });
   roving(cells, gridStep);
 }
 
@@ -59,9 +83,9 @@ function gridStep(at, key) {
 
 function paint() {
   const metric = metricNow();
-  cells.forEach((cell, unit) => (metric ? paintNumber(cell, unit, metric) : paintRole(cell, unit)));
+  cells.forEach((cell, unit) => (metric ? paintNumber(cell, unit, metric) : paintLabel(cell, unit)));
   const key = document.getElementById("key");
-  key.replaceChildren(...(metric ? metricKey(metric) : roleKey()));
+  key.replaceChildren(...(metric ? metricKey(metric) : kindKey()));
   describe(page.selected ?? data.first);
 }
 
@@ -98,69 +122,36 @@ function numberColor(metric, value) {
 
 function paintNumber(cell, unit, metric) {
   const value = metric.value[unit];
+  cell.className = `cell number${value === null ? " missing" : ""}`;
   cell.style.backgroundColor = numberColor(metric, value);
-  cell.classList.toggle("missing", value === null);
   cell.replaceChildren(...(value === null ? ["–"] : []));
   cell.setAttribute("aria-label", `${headName(unit)}, ${metric.text[unit]}`);
 }
 
-function paintRole(cell, unit) {
-  const kind = kindOf.get(data.roles[unit]);
+function paintLabel(cell, unit) {
+  const kind = kindOf(unit);
+  cell.className = `cell ${kind.look}`;
   cell.style.backgroundColor = "";
-  cell.classList.remove("missing");
-  cell.replaceChildren(...(kind.role === "other" ? [] : [glyph(kind)]));
-  cell.setAttribute("aria-label", `${headName(unit)}, ${kind.name}`);
+  hued(cell, kind.hue).replaceChildren(glyph(kind));
+  cell.setAttribute("aria-label", `${headName(unit)}: ${sentencesOf(unit).join("; ")}`);
 }
 
 function describe(unit) {
-  const rows = [];
-  const now = metricNow();
-  let group = "";
-  for (const metric of data.metrics) {
-    if (metric.group !== group) {
-      group = metric.group;
-      rows.push(element("tr", { class: "group" }, element("th", { colspan: "3", scope: "colgroup" }, group)));
-    }
-    const row = element("tr", {}, element("th", { scope: "row" }, metric.label.replace(/^attention /, "")));
-    row.append(element("td", {}, metric.text[unit]), element("td", { class: "mini" }, mini(metric, unit)));
-    if (metric === now) row.className = "now";
-    rows.push(row);
-  }
-  const documents = data.metrics.length ? `n = ${data.metrics[0].n} ${data.counted}.` : "";
-  const head = element("h3", {}, headLink(unit), " ", glyph(kindOf.get(data.roles[unit])));
-  const numbers = element("div", { class: "numbers", tabindex: "0", role: "region", "aria-label": "Numbers" });
-  numbers.append(element("table", {}, element("tbody", {}, ...rows)));
-  const says = sentencesOf(unit).map((words) => element("p", { class: "knows" }, words));
-  const about = element("p", { class: "does" }, documents);
-  document.getElementById("panel").replaceChildren(head, ...says, about, numbers);
+  const metric = metricNow();
+  const number = metric ? [element("p", { class: "number" }, `${metric.label}: ${metric.text[unit]}`)] : [];
+  const says = sentencesOf(unit).map((words) => element("p", {}, words));
+  const name = element("h3", {}, headLink(unit), " ", glyph(kindOf(unit)));
+  document.getElementById("panel").replaceChildren(name, ...number, ...says);
 }
 
-// A small bar with the interval, on the scale of all heads.
-function mini(metric, unit) {
-  const svg = drawing("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "bar", "aria-hidden": "true" });
-  const value = metric.value[unit];
-  if (value === null || !(metric.reach > 0)) return svg;
-  const zero = metric.signed ? 50 : 0;
-  const x = (number) => Math.min(Math.max(zero + ((100 - zero) * number) / metric.reach, 0), 100).toFixed(2);
-  svg.append(drawing("path", { class: "track", d: "M0 5H100" }));
-  if (metric.signed) svg.append(drawing("path", { class: "reference", d: "M50 1.5V8.5" }));
-  if (metric.low[unit] !== null) {
-    svg.append(drawing("path", { class: "interval", d: `M${x(metric.low[unit])} 5H${x(metric.high[unit])}` }));
-  }
-  svg.append(drawing("path", { class: "value", d: `M${x(value)} 1.5V8.5` }));
-  return hued(svg, metric.signed && value < 0 ? "vermillion" : "blue");
-}
-
-if (data.roles.length) {
-  buildChoice(document.getElementById("metric"));
-  buildCells(document.getElementById("cells"));
-  document.getElementById("explorer").hidden = false;
-  listeners.push((selected) => {
-    cells.forEach((cell, unit) => {
-      cell.classList.toggle("chosen", unit === selected);
-      cell.setAttribute("aria-selected", unit === selected);
-    });
-    describe(selected ?? data.first);
+buildChoice(document.getElementById("metric"), document.getElementById("find-number"));
+buildCells();
+document.getElementById("choice").hidden = !data.metrics.length;
+listeners.push((selected) => {
+  cells.forEach((cell, unit) => {
+    if (unit === selected) cell.setAttribute("aria-current", "true");
+    else cell.removeAttribute("aria-current");
   });
-  paint();
-}
+  describe(selected ?? data.first);
+});
+paint();

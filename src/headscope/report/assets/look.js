@@ -1,7 +1,8 @@
 // How is a head looked at in an input? Its views are a page of their own, which is put together when
 // it is asked for and shown in a frame: one at a time, below what asked for it.
 const views = JSON.parse(document.getElementById("views")?.textContent ?? "null");
-const open = { button: null, holder: null };
+const open = { button: null, holder: null, word: "", view: "" };
+const lookers = []; // {button, about}
 const HIGHEST_FRAME = 1600; // pixels of a frame; what is taller scrolls in it
 
 // As in the page's own islands: no character may end the element.
@@ -19,7 +20,12 @@ function viewPage(example, start) {
 
 // A head opens as lines, with the token that shows it; an input without a head as all maps. Of two
 // models a head opens as the maps of both, and all heads as the difference.
+// Behind that stands what was chosen within the views, as their own address would say it.
 function startOf(unit, example) {
+  return { ...opensWith(unit, example), address: open.view };
+}
+
+function opensWith(unit, example) {
   const measure = (name) => views.pages[example].payload.stacks[0].measures.findIndex((one) => one.name === name);
   const versus = measure("versus");
   if (unit === null) {
@@ -37,18 +43,18 @@ function lookWords(unit) {
 function closeLook() {
   open.holder?.remove();
   open.button?.setAttribute("aria-expanded", "false");
-  Object.assign(open, { button: null, holder: null });
+  Object.assign(open, { button: null, holder: null, word: "", view: "" });
 }
 
-function look(button, unit, example) {
-  const again = open.button === button;
+function look(button, unit, example, view = "") {
   closeLook();
-  if (again) return;
+  Object.assign(open, { word: lookWord(unit, example), view });
   const title = `${unit === null ? "All heads" : headName(unit)} in “${views.names[example]}”`;
   const frame = element("iframe", { title, sandbox: "allow-scripts allow-downloads" });
   const close = element("button", { type: "button", class: "close" }, "Close");
   close.addEventListener("click", () => {
     closeLook();
+    tellAddress();
     button.focus();
   });
   frame.addEventListener("load", () => {
@@ -58,6 +64,7 @@ function look(button, unit, example) {
   frame.srcdoc = viewPage(example, startOf(unit, example));
   const holder = element("div", { class: "look" }, close, frame);
   (button.closest("li") ?? button.parentElement).append(holder);
+  unfoldAround(holder);
   button.setAttribute("aria-expanded", "true");
   Object.assign(open, { button, holder });
 }
@@ -65,14 +72,46 @@ function look(button, unit, example) {
 // The page in the frame tells how high it is; the frame follows, so that only one thing scrolls.
 addEventListener("message", ({ source, data: told }) => {
   const frame = open.holder?.querySelector("iframe");
-  if (!frame || source !== frame.contentWindow || !Number.isFinite(told?.height)) return;
-  frame.style.height = `${Math.min(told.height + 2, HIGHEST_FRAME)}px`;
+  if (!frame || source !== frame.contentWindow) return;
+  if (Number.isFinite(told?.height)) frame.style.height = `${Math.min(told.height + 2, HIGHEST_FRAME)}px`;
+  if (typeof told?.address !== "string" || told.address === open.view) return;
+  open.view = told.address;
+  tellAddress(told.loud === true);
 });
+
+// What is looked at, in the address: the input from 1, and the head; and what its views show.
+const lookWord = (unit, example) => `${example + 1}${unit === null ? "" : `.${cardId(unit)}`}`;
+
+function showLook(word) {
+  closeLook();
+  const onCard = document.body.classList.contains("one-head");
+  const fits = ({ button, about }) => button.isConnected && Boolean(button.closest("#card")) === onCard && lookWord(...about()) === word;
+  if (word && !onCard && !lookers.some(fits)) {
+    // Perhaps below the grid, of a head that was kept there.
+    const unit = views.looks.findIndex(([example], one) => lookWord(one, example) === word);
+    if (unit >= 0 && page.selected !== unit) select(unit);
+  }
+  const found = lookers.find(fits);
+  if (found) look(found.button, ...found.about(), address.words.get("view") ?? "");
+  return !word || Boolean(found);
+}
+
+function showView(word) {
+  if (!open.holder) return !word;
+  open.view = word;
+  open.holder.querySelector("iframe").contentWindow.postMessage({ address: word }, "*");
+  return true;
+}
 
 function lookingButton(button, about) {
   button.hidden = false;
   button.setAttribute("aria-expanded", "false");
-  button.addEventListener("click", () => look(button, ...about()));
+  lookers.push({ button, about });
+  button.addEventListener("click", () => {
+    if (open.button === button) closeLook();
+    else look(button, ...about());
+    tellAddress();
+  });
 }
 
 if (views) {
@@ -97,8 +136,13 @@ if (views) {
     return element("div", { class: "look-here" }, button);
   });
   listeners.push(() => {
-    if (open.button === here) closeLook();
+    if (open.button === here) {
+      closeLook();
+      tellAddress();
+    }
     name();
   });
   name();
+  addressable("example", () => open.word, showLook);
+  addressable("view", () => open.view, showView, { quiet: true });
 }

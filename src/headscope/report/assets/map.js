@@ -1,23 +1,13 @@
-// Which heads are alike? The plane of multidimensional scaling, coloured by role or by layer.
+// Which heads are alike? The plane of multidimensional scaling, coloured by label or by layer.
 const WIDEST = 640;
 const TALLEST = 460;
 const MARGIN = 14;
+const DISC = "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z";
 const places = [];
-
-// Outlines of the markers, about as large as a circle of radius 1.
-const OUTLINES = {
-  "◀": "M-1.1 0L.8-1V1Z",
-  "▶": "M1.1 0L-.8-1V1Z",
-  "◆": "M0-1.2L1.2 0L0 1.2L-1.2 0Z",
-  "■": "M-.9-.9H.9V.9H-.9Z",
-  "▲": "M0-1.1L1 .8H-1Z",
-  "▼": "M0 1.1L1-.8H-1Z",
-  "●": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z",
-};
 
 function buildMap(holder) {
   // Drawn for the width that there is, so that marks stay large enough to hit on a phone.
-  const width = Math.min(Math.max(holder.clientWidth, 280), WIDEST);
+  const width = Math.min(Math.max(document.querySelector("main").clientWidth, 280), WIDEST);
   const xs = data.map.map((place) => place[0]);
   const ys = data.map.map((place) => place[1]);
   const [left, bottom] = [Math.min(...xs), Math.min(...ys)];
@@ -39,7 +29,7 @@ function buildMap(holder) {
     places.push(mark);
   });
   // Heads of no special kind lie beneath the others.
-  const plain = (unit) => (data.roles[unit] === "other" ? 0 : 1);
+  const plain = (unit) => (kindOf(unit).look === "none" ? 0 : 1);
   const order = places.map((_, unit) => unit).sort((a, b) => plain(a) - plain(b) || a - b);
   svg.append(...order.map((unit) => places[unit]));
   roving(places, mapStep);
@@ -47,7 +37,7 @@ function buildMap(holder) {
 }
 
 function placeWords(unit) {
-  return `${headName(unit)}, ${kindOf.get(data.roles[unit]).name}`;
+  return `${headName(unit)}, ${kindOf(unit).title}`;
 }
 
 function mapStep(at, key) {
@@ -59,19 +49,19 @@ function mapStep(at, key) {
 function colorMap() {
   const byLayer = document.querySelector('input[name="colour"]:checked').value === "layer";
   places.forEach((mark, unit) => {
-    const kind = kindOf.get(data.roles[unit]);
-    const sign = byLayer ? "●" : kind.glyph;
+    const kind = kindOf(unit);
+    const none = kind.look === "none";
     const layer = Math.floor(unit / data.heads);
     hued(mark, byLayer ? `ramp-${data.layerSteps[layer]}` : kind.hue);
-    mark.classList.toggle("other", kind.role === "other" && !byLayer);
-    mark.setAttribute("d", OUTLINES[sign]);
-    mark.setAttribute("transform", `${mark.dataset.at} scale(${kind.role === "other" || byLayer ? 5.2 : 6})`);
+    mark.classList.toggle("other", none && !byLayer);
+    mark.setAttribute("d", byLayer || none ? DISC : kind.outline);
+    mark.setAttribute("transform", `${mark.dataset.at} scale(${none ? 4 : byLayer ? 5.2 : 6})`);
     mark.setAttribute("vector-effect", "non-scaling-stroke");
   });
   const key = document.getElementById("map-key");
   const steps = data.layerSteps;
   key.replaceChildren(
-    ...(byLayer ? rampKey(steps[0], steps[steps.length - 1] + 1, "layer 1", `layer ${data.layers}`) : roleKey()),
+    ...(byLayer ? rampKey(steps[0], steps[steps.length - 1] + 1, `layer ${layerName(0)}`, `layer ${layerName(data.layers - 1)}`) : kindKey()),
   );
 }
 

@@ -1,16 +1,16 @@
 // What do grid, map and table share? The data, the selected head, and ways to build elements from
 // text: names come from models and files, so nothing here ever parses markup.
 const data = JSON.parse(document.getElementById("data").textContent);
-const kindOf = new Map(data.roleKinds.map((kind) => [kind.role, kind]));
+const kindOf = (unit) => data.kinds[data.kind[unit]];
 const listeners = [];
 const extras = []; // unit → what a card holds beside what every page can draw
 const page = { selected: null };
 
-// Where only some layers attend, they have the model's own numbers.
-const layerName = (layer) => (data.numbers?.[layer] ?? layer) + 1;
+// Counted from 1, or from 0; where only some layers attend, they have the model's own numbers.
+const layerName = (layer) => (data.numbers?.[layer] ?? layer) + data.countsFrom;
 
 function headName(unit) {
-  return `L${layerName(Math.floor(unit / data.heads))}·H${(unit % data.heads) + 1}`;
+  return `L${layerName(Math.floor(unit / data.heads))}·H${(unit % data.heads) + data.countsFrom}`;
 }
 
 const cardId = (unit) => headName(unit).replace("·", "");
@@ -56,9 +56,11 @@ function rampColor(step) {
   return `var(--ramp-${step})`;
 }
 
-// The signs could be shown as emoji; the variation selector asks for text.
+// The mark of a kind of label.
 function glyph(kind) {
-  return hued(element("span", { class: "glyph", "aria-hidden": "true" }, `${kind.glyph}\uFE0E`), kind.hue);
+  const svg = drawing("svg", { class: "mark", viewBox: "-1.5 -1.5 3 3", "aria-hidden": "true" });
+  svg.append(drawing("path", { d: kind.outline }));
+  return hued(svg, kind.hue);
 }
 
 function rampKey(from, to, low, high, color = rampColor) {
@@ -71,10 +73,10 @@ function rampKey(from, to, low, high, color = rampColor) {
   return [element("span", {}, low), ramp, element("span", {}, high)];
 }
 
-function roleKey() {
-  return data.roleKinds.map((kind) => {
-    const count = data.roles.filter((role) => role === kind.role).length;
-    return element("span", { class: "kind" }, glyph(kind), `${kind.name} (${count})`);
+function kindKey() {
+  return data.kinds.map((kind) => {
+    const said = element("span", { class: `kind ${kind.look}` }, glyph(kind), `${kind.title} (${kind.count})`);
+    return hued(said, kind.hue);
   });
 }
 
@@ -85,7 +87,7 @@ function roving(nodes, step) {
     node.setAttribute("tabindex", at === 0 ? "0" : "-1");
     node.addEventListener("keydown", (event) => {
       const next = step(at, event.key);
-      if (event.key === "Enter" || event.key === " ") {
+      if ((event.key === "Enter" && !node.href) || event.key === " ") {
         event.preventDefault();
         select(at);
       } else if (next !== null && nodes[next]) {

@@ -8,6 +8,7 @@ function buildChoices() {
   at("levels").append(...switched("level", [["token", "tokens"], ["word", "words"]], (level) => change({ level })));
   at("levels").hidden = !someWords();
   at("special").parentNode.hidden = !someSpecial();
+  if (someSink()) at("special").parentNode.firstChild.data = "Special tokens, sink ";
   at("special").addEventListener("change", () => change({ special: at("special").value }));
   at("filter").addEventListener("change", () => change({ filter: at("filter").value }));
   at("beside").addEventListener("change", () => change({ beside: at("beside").checked ? partnerOf(state.measure) : null }));
@@ -70,21 +71,26 @@ function paintChoices() {
   at("filter").parentNode.hidden = !paired();
   at("special").value = state.special;
   for (const option of at("special").options) {
-    const gone = option.value === "removed" || option.value === "renormalised";
-    option.hidden = option.disabled = (gone && onlySpecial()) || (option.value === "renormalised" && !canRenormalise(state.measure));
+    option.hidden = option.disabled = !canTreat(option.value);
   }
   write(at("note"), [specialNote(), levelNote(), layerNote()].filter(Boolean).join(" "));
   at("note").hidden = !at("note").textContent;
 }
 
+function canTreat(way) {
+  const gone = way === "removed" || way === "renormalised";
+  return !(gone && onlySpecial()) && !(way === "renormalised" && !canRenormalise(state.measure));
+}
+
 function specialNote() {
   if (state.view === "neuron" || !someSpecial()) return "";
   const others = state.beside !== null && !canRenormalise(state.beside) ? `; those of ${stack().measures[state.beside].label} are not` : "";
+  const those = someSink() ? "Special tokens, and the first token as a sink," : "Special tokens";
   return {
     shown: "",
-    dimmed: "Special tokens are dimmed; every value stays as it is.",
-    removed: "Special tokens are removed; rows are not renormalised.",
-    renormalised: `Special tokens are removed; rows are divided by the sum of what is left${others}.`,
+    dimmed: `${those} are dimmed; every value stays as it is.`,
+    removed: `${those} are removed; rows are not renormalised.`,
+    renormalised: `${those} are removed; rows are divided by the sum of what is left${others}.`,
   }[state.special];
 }
 

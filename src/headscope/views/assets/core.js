@@ -32,9 +32,11 @@ const hueOf = (head) => HUES[head % HUES.length];
 // Where colour is the sign of a value, the pattern alone tells heads apart.
 const dashOf = (head) => DASHES[(measureNow().signed ? head : Math.floor(head / HUES.length)) % DASHES.length];
 const unitOf = (layer, head) => layer * stack().heads + head;
-// Where only some layers attend, they have the model's own numbers.
-const layerName = (layer) => (stack().numbers?.[layer] ?? layer) + 1;
-const headName = (layer, head) => `L${layerName(layer)}·H${head + 1}`;
+const countsFrom = data.countsFrom ?? 1;
+// Counted from 1, or from 0; where only some layers attend, they have the model's own numbers.
+const layerName = (layer) => (stack().numbers?.[layer] ?? layer) + countsFrom;
+const headNumber = (head) => String(head + countsFrom);
+const headName = (layer, head) => `L${layerName(layer)}·H${headNumber(head)}`;
 const headNow = () => state.heads[state.heads.length - 1];
 const labelOf = (layer, head) => stack().labels[layer]?.[head] ?? "";
 const chosen = () => state.pointed ?? state.kept;

@@ -134,7 +134,7 @@ function lineWords() {
 }
 
 function fileName() {
-  const who = state.view === "model" ? "" : `-L${layerName(state.layer)}${state.view === "head" && state.heads.length > 1 ? "" : `H${headNow() + 1}`}`;
+  const who = state.view === "model" ? "" : `-L${layerName(state.layer)}${state.view === "head" && state.heads.length > 1 ? "" : `H${headNumber(headNow())}`}`;
   const model = data.model.name.normalize("NFKD").replace(/[^A-Za-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40) || "model";
   const what = state.view === "neuron" ? "" : `-${measureNow().name}`;
   return `${model}-${state.view}${who}${what}`.replace(/_/g, "-");

@@ -72,7 +72,7 @@ function modelOnPaper(paper, x, y, place) {
   const down = high + THUMBNAIL.gap + (labelled ? 11 : 0);
   const [left, top] = [x + 24, y + 18];
   const muted = { size: 11, fill: colorOf("muted") };
-  for (let head = 0; head < heads; head += 1) paper.text(left + head * (wide + THUMBNAIL.gap) + wide / 2, y + 8, head + 1, { ...muted, anchor: "middle" });
+  for (let head = 0; head < heads; head += 1) paper.text(left + head * (wide + THUMBNAIL.gap) + wide / 2, y + 8, headNumber(head), { ...muted, anchor: "middle" });
   for (let layer = 0; layer < layers; layer += 1) {
     paper.text(left - 8, top + layer * down + high / 2, layerName(layer), { ...muted, anchor: "end" });
     for (let head = 0; head < heads; head += 1) {

@@ -32,7 +32,7 @@ function textButton(words, act) {
 function buildChip(head) {
   const chip = element("button", { type: "button", class: "chip", "data-head": head });
   const line = drawing("path", { d: "M1 4H21" });
-  chip.append(drawing("svg", { viewBox: "0 0 22 8", "aria-hidden": "true" }, line), element("span", {}, String(head + 1)));
+  chip.append(drawing("svg", { viewBox: "0 0 22 8", "aria-hidden": "true" }, line), element("span", {}, headNumber(head)));
   chip.addEventListener("click", (event) => (event.shiftKey ? isolate(head) : toggle(head)));
   chip.addEventListener("dblclick", () => state.view === "head" && isolate(head));
   return chip;
@@ -59,10 +59,10 @@ function paintHeads() {
   at("map-choices").hidden = state.view !== "matrix";
   at("layer").value = String(state.layer);
   const attention = measure.unit === "probability" && !measure.signed;
-  at("ink").options[0].textContent = attention ? "1" : `largest of ${measure.signed ? "all" : "layer"}`;
+  at("ink").options[0].textContent = attention ? "a weight of 1" : `largest of ${measure.signed ? "all heads" : "the layer"}`;
   write(at("least-value"), isHere(state.measure, state.layer) ? number(leastValue(state.measure), 1).replace("+", "±") : "");
   write(at("chips-hint"), state.view === "head" ? "A click toggles a head; a double click, or Shift and Enter, leaves it alone." : "A click shows another head.");
-  write(document.querySelector("[data-heads=only]"), `only ${headNow() + 1}`);
+  write(document.querySelector("[data-heads=only]"), `only ${headNumber(headNow())}`);
   write(at("head-name"), headName(state.layer, headNow()));
   write(at("head-does"), labelOf(state.layer, headNow()));
   if (state.view !== "model") state.heads.forEach((head) => neuronBlock(state.layer, head)); // exact weights

@@ -18,7 +18,7 @@ function buildBoard() {
   put(board, "aria-rowcount", layers + 1);
   put(board, "aria-colcount", heads + 1);
   const corner = element("span", { role: "columnheader" }, element("span", { class: "unseen" }, "layer"));
-  const names = count(heads).map((head) => element("span", { role: "columnheader", "aria-label": `head ${head + 1}` }, String(head + 1)));
+  const names = count(heads).map((head) => element("span", { role: "columnheader", "aria-label": `head ${headNumber(head)}` }, headNumber(head)));
   const rows = count(layers).map((layer) => {
     const name = element("span", { role: "rowheader", "aria-label": `layer ${layerName(layer)}` }, String(layerName(layer)));
     return element("div", { role: "row" }, name, ...count(heads).map((head) => buildCell(layer, head)));

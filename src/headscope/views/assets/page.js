@@ -50,24 +50,31 @@ function failed(error) {
 }
 
 // The page may say what it opens with, such as one head and the token that looks, and whether it
-// stands in a frame that is fitted to it.
+// stands in a frame that is fitted to it. Returns the address, which says what else to show.
 function opening() {
-  const { query = null, framed = false, ...shown } = data.start ?? {};
-  if (framed) tellHeight();
+  const { query = null, framed = false, address: asked = "", ...shown } = data.start ?? {};
+  if (framed) tellFrame();
   Object.assign(state, shown);
   arrange();
   const index = query === null ? -1 : placeOf.query[query];
   if (index >= 0) state.kept = { side: "query", index };
+  return framed ? asked : location.hash;
 }
 
-function tellHeight() {
+// The page around it hears how high it is and what is chosen, and may say what to show.
+function tellFrame() {
   document.body.classList.add("framed");
+  address.tell = (text, loud) => parent.postMessage({ address: text, loud }, "*");
+  addEventListener("message", ({ source, data: told }) => {
+    if (source !== parent || typeof told?.address !== "string") return;
+    showAddress(told.address);
+  });
   const whole = document.documentElement;
   new ResizeObserver(() => parent.postMessage({ height: whole.offsetHeight }, "*")).observe(whole);
 }
 
 function start() {
-  opening();
+  const asked = opening();
   buildTabs();
   buildChoices();
   buildHeads();
@@ -77,7 +84,9 @@ function start() {
   buildMatrix();
   buildExport();
   painters.push(paintPage, paintChoices, paintHeads, paintModel, paintHead, paintNeuron, paintMatrix, () => say());
-  painters.push(() => unpackMissing().catch(failed));
+  painters.push(() => unpackMissing().catch(failed), () => tellAddress());
+  buildAddress();
+  startAddress(asked);
   repaint();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 }

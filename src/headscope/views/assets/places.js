@@ -12,6 +12,7 @@ const tokenCount = (axis) => sideOf(axis).tokens.length;
 const places = (axis) => standing[axis];
 const special = (axis, index) => standing[axis][index].special;
 const someSpecial = () => data.sides.some((side) => side.special.some(Boolean));
+const someSink = () => data.sides.some((side) => side.sink);
 const onlySpecial = () => data.sides.some((side) => side.special.every(Boolean));
 const paired = () => sideOf("query").boundary !== null && sideOf("key").boundary !== null;
 const someWords = () => data.sides.some((side) => side.word.some((word, token) => word >= 0 && word === side.word[token - 1]));
@@ -56,7 +57,8 @@ function stand(side) {
     if (state.level === "word" && word >= 0 && word === before?.word) before.members.push(token);
     else row.push({ members: [token], word, special: side.special[token], second: false });
   });
-  for (const place of row) place.text = joined(place.members.map((token) => side.tokens[token]));
+  const written = state.level === "word" && side.written?.length ? side.written : null;
+  for (const place of row) place.text = written?.[place.members[0]] ? place.members.map((token) => written[token]).join("").trim() : joined(place.members.map((token) => side.tokens[token]));
   const second = side.boundary === null ? -1 : row.findIndex((place) => place.members[0] >= side.boundary);
   if (second >= 0) row[second].second = true;
   return row;

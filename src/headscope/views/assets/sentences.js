@@ -50,7 +50,7 @@ function tokenSentence(place, layer, which, { side, index }) {
   const subject = `${thing()} ${quoted(side, index)}`;
   if (!some.length) return `${subject} has no weight among what is shown`;
   const measure = stack().measures[place];
-  const partner = ([head, best]) => (which.length > 1 ? `H${head + 1} ` : "") + partnerWords(measure, place, side, quoted(axis, best.other), best.value);
+  const partner = ([head, best]) => (which.length > 1 ? `H${headNumber(head)} ` : "") + partnerWords(measure, place, side, quoted(axis, best.other), best.value);
   const rest = some.length > TOLD ? ` and ${some.length - TOLD} more` : "";
   const aside = state.special === "dimmed" && someSpecial() ? " (special tokens aside)" : "";
   return `${subject}${verb(measure, side)} ${some.slice(0, TOLD).map(partner).join("; ")}${rest}${aside}`;

@@ -1,0 +1,32 @@
+"""How a public object shows itself: in one line, and in a notebook as a small table."""
+
+from collections.abc import Mapping
+from html import escape
+
+LONGEST = 70  # characters of a fact in the line
+
+
+class Displayed:
+    """A short repr, and a table of the same facts in notebooks; a subclass gives the facts."""
+
+    def facts(self) -> Mapping[str, object]:
+        """What a reader should know of the object, the first fact naming it."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        first, *more = (shortened(value) for value in self.facts().values())
+        return f"<headscope.{type(self).__name__} {first}{': ' if more else ''}{', '.join(more)}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
+            for name, value in self.facts().items()
+        )
+        return f"<b>{escape(type(self).__name__)}</b><table>{rows}</table>"
+
+
+def shortened(value: object) -> str:
+    """A value on one line, of at most LONGEST characters."""
+    text = " ".join(str(value)[: 4 * LONGEST].split())
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

