@@ -12,7 +12,7 @@ import xarray as xr
 from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
-from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
+from headscope.corpus import CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
