@@ -173,7 +173,7 @@ def _png(drawn: RendererAgg) -> bytes:
     parts = (
         b"IHDR" + struct.pack(">2I5B", *size, 8, 2, 0, 0, 0),  # 8 bits, RGB
         b"pHYs" + struct.pack(">2IB", per_metre, per_metre, 1),
-        b"IDAT" + zlib.compress(rows, QUICK),
+        b"IDAT" + zlib.compress(rows.data, QUICK),
         b"IEND",
     )
     chunks = (struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in parts)
