@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import REPLICATES, Float64
+from headscope.core.settings_table import SettingsTable
 from headscope.errors import InputError
 from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
@@ -35,8 +36,8 @@ POINTS = 24  # ours: of a curve
 ORDERS = ("greedy", "alone", "given", "random")
 
 
-@dataclass(frozen=True)
-class PruningSettings:
+@dataclass(frozen=True, repr=False)
+class PruningSettings(SettingsTable):
     """Settings of a pruning.
 
     orders      of ORDERS
@@ -44,7 +45,10 @@ class PruningSettings:
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones
     draws       how many random orders
+    max_length  tokens of an example at most
+    batch_tokens  tokens of a forward pass at most
     replicates  groups of examples at most, for intervals
+    seed        of all random draws
     """
 
     orders: tuple[str, ...] = ("greedy", "alone", "random")
