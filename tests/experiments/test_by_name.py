@@ -80,7 +80,7 @@ def test_a_model_is_finetuned_compared_and_pruned_by_names(desk: Path, tmp_path:
     )
     assert len(pruned.heads) == 2
     assert (tmp_path / "pruned/pruned.json").is_file()
-    assert repr(pruned).endswith("pruned: 2 of 6 heads are gone, in the order alone>")
+    assert repr(pruned).endswith(": 2 of 6 heads are gone, in the order alone>")
 
 
 def test_a_paper_is_asked_by_its_name_and_kinds_of_data(tmp_path: Path) -> None:
