@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options
 from headscope.cli.options import ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, task_request
+from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
 from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.core.head_names import first
+from headscope.errors import InputError
+
+if TYPE_CHECKING:
+    from headscope.tasks.task_data import TaskData
 
 
 class _FinetuneOptions(Options):
@@ -52,21 +56,38 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
-    from headscope.experiments.finetune.asked_training import finetune
+    train, dev = _both(given)
+    from headscope.experiments.finetune.finetune import finetune
+    from headscope.tasks.task_model import load_for_task
 
-    request = asdict(task_request(given.task, given.task.limit))
-    schedule = ("epochs", "batch", "rate", "layer_decay", "warm_up", "seed")
-    with ProgressBar(quiet=given.quiet, unit="step") as bar:
+    start = load_for_task(
+        given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
+        **asdict(given.loading),
+    )  # fmt: skip
+    with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
         record = finetune(
-            given.model, str(given.task.task), given.output, train=given.train_file,
-            dev=given.dev_file, dev_limit=given.dev_limit, max_length=given.task.max_length,
-            from_scratch=given.from_scratch, progress=bar,
-            **{name: getattr(given, name) for name in schedule}, **request,
-            **asdict(given.loading),
+            start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
+            rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,
+            max_length=given.task.max_length, progress=bar,
         )  # fmt: skip
     was_there = " (was there: nothing was trained)" * (bar.done_before is None)
     last = f"checkpoint: {given.output}{was_there}"
     tell(chain(_lines(record), [last]), record if given.as_json else None)
+
+
+def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
+    """Training and dev examples; classes of a task of the user's are read off the first."""
+    asked, seed = asked_task(given.task), given.seed
+    train = task_data(
+        given.task, asked, seed=seed, limit=given.task.limit, split="train", data=given.train_file
+    )
+    dev = task_data(given.task, train.task, seed=seed, limit=given.dev_limit, data=given.dev_file)
+    if train.source == dev.source:
+        raise InputError(
+            f"{train.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            "train.tsv and dev.tsv, or --train FILE --dev FILE"
+        )
+    return train, dev
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -10,15 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
+from click.core import ParameterSource
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, task_request
-from headscope.cli.terminal_output import size_of, tell
+from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
+from headscope.cli.terminal_output import ProgressBar, complain, size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
+from headscope.core.head_names import first
+from headscope.errors import CorpusError, InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from headscope.run.store import Run
+    from headscope.tasks.task_data import TaskData
 
 
 class _PruneOptions(Options):
@@ -37,7 +43,9 @@ class _PruneOptions(Options):
     remove: Natural | None = option("Remove N heads, whatever it costs.", metavar="N")
     step: Positive | None = option("Heads from one point of a curve to the next.")
     choose: Annotated[int, click.IntRange(2)] = option(
-        "Number of examples by which heads are chosen.", 256, metavar="N"
+        "Number of examples by which heads are chosen; at most --limit, unless it is given.",
+        256,
+        metavar="N",
     )
     choose_split: str = option("The split that these examples are from.", "train")
     choose_file: Path | None = option("A file with these examples, instead of --data.")
@@ -71,33 +79,92 @@ def prune_command(given: _PruneOptions) -> None:
     orders = options.comma_separated(given.orders)
     if given.importance is not None and "given" not in orders:
         orders += ("given",)
+    layers, importance, name = _importance(given)
     if given.run is not None:
         options.check_run_folder(given.run)
+    seed, limit = given.chance.seed, given.task.limit
+    scoring = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
+    choosing, notes = _choosing(given, scoring)
+    from headscope.experiments.ablation import prune as pruning
     from headscope.experiments.ablation import pruned_checkpoint as checkpoint
-    from headscope.experiments.ablation.asked_pruning import prune
-    from headscope.experiments.ablation.prune import PruningSettings
+    from headscope.tasks.task_model import load_for_task
 
+    options.hold(given.output)
+    checkpoint.refuse_strangers(given.output, checkpoint=given.checkpoint, run=given.run)
     settings = options.settings_from(
-        PruningSettings, given, given.task, given.chance, orders=orders
+        pruning.PruningSettings, given, given.task, given.chance, orders=orders
     )
-    source = click.get_current_context().get_parameter_source("choose_split")
-    usual = source == click.core.ParameterSource.DEFAULT
-    hidden = given.quiet or not sys.stderr.isatty()
-    pruned = prune(
-        given.checkpoint, str(given.task.task), given.output, run=given.run,
-        importance=given.importance, variant=given.method, by=given.by, choose=given.choose,
-        choose_split=None if usual else given.choose_split, choose_file=given.choose_file,
-        settings=settings, execution=options.execution_of(None, given, given.computing),
-        told=lambda text: None if hidden else click.echo(text, err=True),
-        **asdict(task_request(given.task, given.task.limit)), **asdict(given.loading),
-    )  # fmt: skip
-    run, order, heads = pruned.run, pruned.order, pruned.heads
+    model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
+    shape = model.model.shape
+    own = [shape.number(place) for place in range(shape.layers)]
+    if len(layers) == len(own) and layers != own:
+        theirs, ours = (
+            ", ".join(str(number + first()) for number in some) for some in (layers, own)
+        )
+        raise InputError(
+            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
+        )
+    asked = pruning.Pruning(model, choosing, scoring, settings, importance, name)
+    if given.by is not None and given.by not in asked.names:
+        raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
+    if not given.quiet:
+        parts = ", ".join(f"{count:,} to {part}" for part, count in asked.passes.items())
+        complain(f"{sum(asked.passes.values()):,} forward passes of one example: {parts}")
+    with ProgressBar(quiet=given.quiet, unit="passes") as progress:
+        run = pruning.prune(
+            asked, output=given.run, told=progress.begin,
+            execution=options.execution_of(progress, given, given.computing),
+        )  # fmt: skip
+    order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
+    checkpoint.write_pruned(model.model, run, order, heads, given.output)
     if run.path is not None:
         options.make_report(run)
     summary = {**checkpoint.note_of(run, order, heads), "output": str(given.output)}
     last = f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)"
-    lines = chain(pruned.notes, _lines(run, order, len(heads)), [last])
+    lines = chain(model.notes, scoring.notes, notes, _lines(run, order, len(heads)), [last])
     tell(lines, summary if given.as_json else None)
+
+
+def _choosing(given: _PruneOptions, scoring: TaskData) -> tuple[TaskData, list[str]]:
+    """Examples by which heads are chosen; those that are scored where there are no others."""
+    source, default = click.get_current_context().get_parameter_source, ParameterSource.DEFAULT
+    limit, most = given.task.limit, given.choose
+    if limit is not None and source("choose") == default:
+        most = max(2, min(most, limit))
+    try:
+        choosing = task_data(
+            given.task, scoring.task, seed=given.chance.seed, limit=most,
+            split=given.choose_split, data=given.choose_file,
+        )  # fmt: skip
+    except (InputError, CorpusError):
+        if given.choose_file is not None or source("choose_split") != default:
+            raise
+        return scoring, ["no train split: heads were chosen by the examples that are scored"]
+    if choosing.rows_sha256 == scoring.rows_sha256:
+        return scoring, ["heads were chosen by the examples that are scored"]
+    return choosing, list(choosing.notes)
+
+
+def _importance(
+    given: _PruneOptions,
+) -> tuple[list[int], npt.NDArray[np.float64] | None, str]:
+    """Numbers of layers, [layer, head] of a run, and what it is called."""
+    if given.importance is None:
+        return [], None, "given"
+    from headscope.run.store import open_run
+
+    run = open_run(given.importance)
+    if "importance" not in run:
+        raise InputError(
+            f"{given.importance} holds {', '.join(run)}; wanted a run of `headscope importance`"
+        )
+    importance = run["importance"]["head_importance"]
+    methods = [str(name) for name in importance["variant"].values]
+    method = given.method or methods[0]
+    if method not in methods:
+        raise InputError(f"no importance {method!r} in that run; there are {', '.join(methods)}")
+    values = importance.transpose("layer", "head", "variant").values
+    return importance["layer"].values.tolist(), values[..., methods.index(method)], method
 
 
 def _lines(run: Run, order: str, gone: int) -> Iterator[str]:

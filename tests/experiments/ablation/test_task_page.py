@@ -105,12 +105,20 @@ def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_s
     found["q"].values[:] = 0.2
     said = task_findings(tree)
     assert not any("falls most" in sentence for sentence in said)
-    (sentence,) = [one for one in said if "these 40 examples can tell" in one]
+    (sentence,) = [one for one in said if one.startswith("Without a single head")]
+    assert "no difference that these 40 examples can tell" in sentence
     assert "without L1·H2 (−4.0 points" in sentence
     # By McNemar's test with 6 heads: so many answers that all became wrong.
     told = next(k for k in range(1, 41) if 6 * binomtest(k, k).pvalue < 0.05)
     assert smallest_told(found.to_dataset()) == pytest.approx(told / 40)
     assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
+    found["layer_verdict"].values[:] = "indifferent"
+    found["layer_difference"].values[:] = [0.0, -0.04]
+    (sentence,) = [one for one in task_findings(tree) if one.startswith("Of 2 layers")]
+    assert "no difference that these 40 examples can tell" in sentence
+    assert "without layer 2 (−4.0 points" in sentence
+    found["layer_verdict"].values[1] = "helpful"
+    assert not any("Of 2 layers" in one and "can tell" in one for one in task_findings(tree))
     few = found.to_dataset().isel(example=slice(0, 5))
     assert np.isnan(smallest_told(few))
 

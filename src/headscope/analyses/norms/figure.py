@@ -192,7 +192,7 @@ FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)
 def _weight_finding(tree: xr.DataTree) -> str:
     norms, shares = needed(tree, "norms"), []
     for variable in ("attention", "weighted_norm"):
-        means = estimate(norms, variable).map(lambda part: np.nanmean(part, (0, 1))).value
+        means = np.nanmean(estimate(norms, variable).value, (0, 1))
         shares.append(means / np.nansum(means))  # [category]
     marked = np.where(norms["category"].values == "other", np.nan, shares[0])
     if not np.isfinite(marked).any():
