@@ -32,6 +32,8 @@ from headscope.tasks.task_request import (
     model_and_examples,
 )
 
+CHOOSE = 256  # examples
+
 
 class PruneFields(TaskFields, total=False):
     """The fields of `PruningSettings`, `TaskRequest` and `Loading`, as keywords."""
@@ -80,7 +82,7 @@ def prune(
     importance: Run | str | Path | None = None,
     variant: str | None = None,
     by: str | None = None,
-    choose: int = 256,
+    choose: int | None = None,
     choose_split: str | None = None,
     choose_file: str | Path | None = None,
     settings: PruningSettings | None = None,
@@ -97,7 +99,7 @@ def prune(
     importance    a run of `importance`, or its folder, for one more order
     variant       which importance of that run; None: the first
     by            the order by which heads go; None: the one by which most can
-    choose        number of examples by which heads are chosen
+    choose        number of examples by which heads are chosen; None: CHOOSE, at most `limit`
     choose_split  the split that these are from; None: train, or those scored where there is none
     choose_file   a file with these examples, instead of `data`
     settings      whole; or its fields as keywords
@@ -113,8 +115,9 @@ def prune(
     found_importance, name = importance_of(importance, variant)
     scoring = examples_of(task, request, seed=settings.seed, checkpoint=model,
                           revision=load.revision)  # fmt: skip
+    most = choose or max(2, min(CHOOSE, request.limit or CHOOSE))
     choosing, notes = chosen_by(
-        scoring, request, limit=choose, split=choose_split, file=choose_file, seed=settings.seed,
+        scoring, request, limit=most, split=choose_split, file=choose_file, seed=settings.seed,
         here=scoring is task,
     )  # fmt: skip
     with held(folder):
