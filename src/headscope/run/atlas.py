@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 import xarray as xr
 
+from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
@@ -225,10 +226,15 @@ def _computed(
     if finished is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
-    results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
+    results = {
+        a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
+        for a in one_by_one(merged, "intervals", "analyses", len(merged))
+    }
     if control is not None:
         tokens = control.tokens(plan.counts.tokens)
-        results |= control_results(control, job, plan.sample.within(tokens))
+        sample = plan.sample.within(tokens)
+        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+            results |= control_results(control, job, sample, advance)
     return run.finish(results, title="headscope atlas")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.progress import begin
 from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
 from headscope.core.settings_table import documented, settings_of
@@ -183,11 +184,13 @@ def _manifest(
 def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
     merged, pair = PairState.new(job), PairReader(job)
     reader = Reader(job.reader, job.corpus, job.settings)
+    todo = sum(shard.examples for shard in job.plan.shards if shard.number not in run.done)
+    advance = begin("compute", todo, "inputs")
     for shard in job.plan.shards:
         if shard.number in run.done:
             state = run.kept(shard.number)
         else:
-            state = pair.read(shard.number, reader.examples(shard))
+            state = pair.read(shard.number, reader.examples(shard), advance)
             run.keep(shard.number, state)
             meter.advance(1)
         merge_shard(merged.parts, pair.sides.parts, state)
@@ -196,6 +199,7 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     scope = job.scope
+    begin("intervals")
     with keeping_draws():
         before, after = (
             {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}
