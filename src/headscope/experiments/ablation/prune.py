@@ -17,6 +17,7 @@ import xarray as xr
 
 from headscope.core.accumulators import REPLICATES, Float64
 from headscope.core.progress import begin
+from headscope.core.settings_table import SettingsTable
 from headscope.errors import InputError
 from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
@@ -37,8 +38,8 @@ ORDERS = ("greedy", "alone", "given", "random")
 ALONE, GREEDY = "look at each head alone", "look again, greedily"
 
 
-@dataclass(frozen=True)
-class PruningSettings:
+@dataclass(frozen=True, repr=False)
+class PruningSettings(SettingsTable):
     """Settings of a pruning.
 
     orders      of ORDERS
@@ -46,7 +47,10 @@ class PruningSettings:
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones
     draws       how many random orders
+    max_length  tokens of an example at most
+    batch_tokens  tokens of a forward pass at most
     replicates  groups of examples at most, for intervals
+    seed        of all random draws
     """
 
     orders: tuple[str, ...] = ("greedy", "alone", "random")
