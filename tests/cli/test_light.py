@@ -94,13 +94,14 @@ compare demo demo --demo --limit 0 | compare demo demo --demo --relations nsbj
 view demo TEXT --device cud | view demo TEXT --measure looks | view demo TEXT --heads 3
 ablate demo --task rte --data missing | prune demo --task rte --data missing
 importance demo --task rte --data missing | head missing L1H1 | report missing
+finetune demo --task rte --data missing | finetune ./missing --task rte
 """
 
 
 def test_what_is_wrong_is_refused_and_analyses_are_listed_before_torch_is_imported(tmp_path):
     heavy = ["torch", "transformers", "numba", "sklearn", "matplotlib", "scipy"]
     lines = [line.split() for line in WRONG.replace("\n", "|").split("|") if line.strip()]
-    places = {"atlas", "zoo", "compare", "reproduce", "ablate", "prune", "importance"}
+    places = {"atlas", "zoo", "compare", "reproduce", "ablate", "prune", "importance", "finetune"}
     lines = [[*line, *(["-o", "out"] if line[0] in places else [])] for line in lines]
     imported = imported_by(lines, heavy, tmp_path, ends=2)
     assert len(imported) == len(lines)

@@ -94,6 +94,14 @@ def test_a_model_in_gguf_is_refused_with_the_calls_that_convert_it(headscope, fi
     refused(headscope("atlas", "llama/q4.gguf", "--demo"), "is a file; wanted a folder", call)
 
 
+def test_corpora_beside_the_demo_are_said_to_be_read_too(headscope, file):
+    file("a.txt", "A cat sat on a mat.")
+    done = headscope("atlas", "demo", "--demo", "--text", "a.txt", "-o", "a.txt")
+    said = "headscope: --demo and --text: all of them are read, as one corpus\n"
+    assert done.err.startswith(said)
+    assert "a.txt is a file; wanted a folder for the run" in done.err
+
+
 def test_no_arguments_show_the_help(headscope):
     done = headscope()
     assert done.code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from headscope.cli import main
 from headscope.cli.typed_command import (
     Options,
     argument,
@@ -108,3 +110,66 @@ def test_files_behind_an_option_are_all_its_own(line: str, expected: dict[str, o
 )
 def test_other_words_are_still_refused(line: str) -> None:
     assert CliRunner().invoke(show, line.split()).exit_code == 2
+
+
+class Placed(Options):
+    """A path with a default that other fields make."""
+
+    model: str = argument()
+    output: Path = option("Folder.", names="-o --output", usual="shown-{model}")
+
+
+@typed_command("place", Placed)
+def place(given: Placed) -> None:
+    """Show where."""
+    click.echo(f"into {given.output}")
+
+
+def test_a_path_that_is_not_given_is_made_of_other_fields_and_printed():
+    runner = CliRunner()
+    for model in ("bert-rte", "./models/bert-rte", "owner/bert-rte/"):
+        done = runner.invoke(place, [model])
+        assert done.stdout == "into shown-bert-rte\n"
+        assert done.stderr == "headscope: --output shown-bert-rte\n"
+    done = runner.invoke(place, ["demo", "-o", "mine"])
+    assert (done.stdout, done.stderr) == ("into mine\n", "")
+    assert "[default: (shown-MODEL)]" in runner.invoke(place, ["--help"]).output
+
+
+WRITES = (
+    *("atlas", "finetune", "ablate", "importance", "prune", "compare", "reproduce", "probe", "zoo"),
+    *("patterns.annotate", "patterns.train", "patterns.apply"),
+)
+
+
+def command_of(name: str) -> click.Command:
+    command: click.Command = main.group
+    for part in name.split("."):
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), part)
+        assert found is not None
+        command = found
+    return command
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_every_command_that_writes_has_a_usual_place(name: str) -> None:
+    (output,) = (p for p in command_of(name).params if p.name == "output")
+    assert isinstance(output, click.Option)
+    assert not output.required
+    assert isinstance(output.show_default, str)
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_long_help_begins_with_at_most_ten_options_and_has_each_once(name: str) -> None:
+    command = command_of(name)
+    text = CliRunner().invoke(command, ["--help"], terminal_width=200).output
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    for option_ in options:
+        flag_ = max(option_.opts, key=len)
+        assert len(re.findall(rf"^  (?:-\w, )?{flag_}\b(?!-)", text, re.MULTILINE)) == 1, flag_
+    blocks = re.findall(r"^(\S.*):\n((?:  .*\n)+)", text, re.MULTILINE)
+    if len(options) > 15:
+        heading, rows = next(block for block in blocks if "--" in block[1])
+        assert heading == "Most used"
+        assert 5 <= len(re.findall(r"^  -", rows, re.MULTILINE)) <= 10

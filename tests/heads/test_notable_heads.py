@@ -132,6 +132,9 @@ def test_heads_with_the_same_label_share_a_row_and_a_rare_label_stands_before_a_
     assert {(one.layer, one.head) for one in alike(tree, common)} == {
         (layer, head) for layer in range(4) for head in range(2)
     }
+    assert alike(tree, common)[0] == common
+    last = alike(tree, common)[-1]
+    assert alike(tree, last)[0] == last  # the claim itself first
     row = telling(tree)[1]
     assert row["same"].startswith("8 heads have this label, 90 % to 93 %: ")
     assert row["same"] == row["more"][0]

@@ -56,15 +56,15 @@ def finetune_command(given: _FinetuneOptions) -> None:
     headscope finetune bert-base-uncased --task rte --data glue -o scratch --from-scratch
     headscope finetune my-model --task mood --train a.csv --dev b.csv -o mood
     """
+    train, dev = _both(given)
     from headscope.experiments.finetune.finetune import finetune
     from headscope.tasks.task_model import load_for_task
 
-    train, dev = _both(given)
     start = load_for_task(
         given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
         **asdict(given.loading),
     )  # fmt: skip
-    with ProgressBar(quiet=given.quiet, unit="step") as bar:
+    with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
         record = finetune(
             start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
             rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,

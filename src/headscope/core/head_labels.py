@@ -169,10 +169,11 @@ def telling_heads(tree: xr.DataTree, *, count: int = 20) -> list[Claim]:
 
 
 def alike(tree: xr.DataTree, claim: Claim) -> list[Claim]:
-    """The same label of all heads that have it, the most surprising first."""
+    """The same label of all heads that have it: the claim itself, then the most surprising ones."""
     labels = [label for one in head_labels(tree).values() for label in one.labels]
     same = [one for one in labels if (one.kind, one.name) == (claim.kind, claim.name)]
-    return sorted(same, key=lambda one: (-one.surprise, *rank(one)))
+    own = claim.layer, claim.head
+    return sorted(same, key=lambda one: ((one.layer, one.head) != own, -one.surprise, *rank(one)))
 
 
 def _of_one(claims: Sequence[Claim], rules: Mapping[str, LabelRule]) -> HeadLabels:

@@ -21,11 +21,8 @@ def over(tree: xr.DataTree, array: xr.DataArray | None = None) -> str:
 
 def special(tree: xr.DataTree, kind: str) -> str:
     """The name of a token category: the tokenizer's, else that of the papers."""
-    return token_names(tree).get(kind) or {
-        "cls": "[CLS]",
-        "sep": "[SEP]",
-        "first": "first token",
-    }.get(kind, kind)
+    papers = {"cls": "[CLS]", "sep": "[SEP]", "first": "first token"}
+    return token_names(tree).get(kind) or papers.get(kind, kind)
 
 
 def with_interval(symbol: str, value: float, low: float, high: float) -> str:

@@ -1,5 +1,6 @@
 """Draw the marks that figures share: bands, whiskers, axes of layers, grids of cells and keys."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,7 +21,7 @@ from headscope.core.results import Floats, layer_name
 from headscope.draw.panel import LEGEND_COLUMNS
 from headscope.draw.style import RAMP_STEPS, color, marker, ramp
 
-MANY_LAYERS = 16
+FEW, NAMED = 12, 8  # of more than FEW, at most NAMED have room for their numbers
 KEY_SIZE = (26.0, 4.5)  # points
 LINE_UNDER = 0.8  # points, of a line under the key
 KEY_BELOW = -18.5  # points from the axes, beside the axis label
@@ -28,10 +29,15 @@ LABEL_GAP = 0.065  # between labels at line ends, of the axis' height
 LEGEND_START = -22.0  # points right of the axes
 
 
+def named_places(count: int) -> range:
+    """The layers or heads that an axis names: all, or every second, third, … of more than FEW."""
+    return range(0, count, 1 if count <= FEW else math.ceil(count / NAMED))
+
+
 def layer_axis(axes: Axes, layers: int, *, label: bool = True) -> None:
     """An x axis of layers by their numbers."""
-    step = 1 if layers <= MANY_LAYERS else 2
-    axes.set_xticks(range(0, layers, step), [layer_name(at) for at in range(0, layers, step)])
+    named = named_places(layers)
+    axes.set_xticks(named, [layer_name(at) for at in named])
     axes.set_xlim(-0.6, layers - 0.4)
     if label:
         axes.set_xlabel("layer")

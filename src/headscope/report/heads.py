@@ -27,7 +27,7 @@ from headscope.core.results import (
     layer_numbers,
     shape,
 )
-from headscope.core.wording import by_unit, percent, plain, with_ends
+from headscope.core.wording import by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds
 from headscope.draw.style import RAMP_STEPS, layer_step
 from headscope.page.sections import OpeningPlan
@@ -197,7 +197,7 @@ def _telling(tree: xr.DataTree, claim: Claim) -> dict[str, Any]:
     """
     heads, labels = shape(tree)[1], head_labels(tree)[claim.layer, claim.head].labels
     unit, same = claim.layer * heads + claim.head, _same(alike(tree, claim), heads)
-    further = [label.sentence for label in labels if label != claim]
+    further = [label.sentence for label in labels if label.label != claim.label]
     ends = [end if math.isfinite(end) else claim.value for end in (claim.low, claim.high)]
     parts = {"value": claim.value, "low": ends[0], "high": ends[1], "reference": claim.reference}
     shares = {name: round(100 * min(max(part, 0.0), 1.0), 2) for name, part in parts.items()}
@@ -231,11 +231,8 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     share = metric.unit == "probability"
     unit = "" if share else unit_label(metric.unit)
     # The text at the end of a key; small differences have three decimals or more.
-    end = (
-        with_ends(top, np.nan, np.nan, 3)
-        if 0 < top < SMALL and not share
-        else plain(top, metric.unit)
-    )
+    small = 0 < top < SMALL and not share
+    end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from headscope.core.settings_table import SettingsTable
 from headscope.errors import InputError
-from headscope.model.model import Model, load
 from headscope.tasks.task import Task, find_task, known_task, own_task
 from headscope.tasks.task_data import TaskData, read_task
-from headscope.tasks.task_model import TaskModel, load_for_task, task_of
+
+if TYPE_CHECKING:  # the examples are read before torch is imported
+    from headscope.model.model import Model
+    from headscope.tasks.task_model import TaskModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,6 +56,9 @@ class Loading(SettingsTable):
 
 def loaded(model: Model | str | Path, loading: Loading) -> Model:
     """A model by its name, or as it is; InputError for one that is to be loaded otherwise."""
+
+    from headscope.model.model import Model, load
+
     if isinstance(model, Model) and loading != Loading():
         raise InputError(f"found a model that is loaded already, and {loading}; wanted one")
     return load(model, **asdict(loading))
@@ -102,7 +107,11 @@ def task_named(
         return own_task(name, None)
     if labels:
         return own_task(name, [label.strip() for label in labels])
-    return name if checkpoint is None else task_of(checkpoint, name, revision=revision)
+    if checkpoint is None:
+        return name
+    from headscope.tasks.task_model import task_of
+
+    return task_of(checkpoint, name, revision=revision)
 
 
 def examples_of(
@@ -130,6 +139,8 @@ def model_and_examples(
 
     raises  InputError, CorpusError or ModelError: as `read_task` and `load_for_task`
     """
+    from headscope.tasks.task_model import TaskModel, load_for_task
+
     if not isinstance(model, TaskModel | str | Path):
         raise InputError(
             f"found a {type(model).__name__} for a checkpoint with a head for its task; wanted its "

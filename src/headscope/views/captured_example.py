@@ -168,19 +168,18 @@ class ExampleMaps:
     @property
     def sinks(self) -> set[int]:
         """The places of the sides whose first token, no special one, is a sink."""
-        resting = {stack.keys for stack in self.stacks if stack.rests_on_first}
-        return {place for place in resting if not self.sides[place].special[0]}
+        return {
+            s.keys for s in self.stacks if not self.sides[s.keys].special[0] and s.rests_on_first
+        }
 
     @property
     def sides_for_views(self) -> tuple[TokenSide, ...]:
         """The sides, with the sinks among the special tokens: dimmed or removed if they are."""
-        sinks = self.sinks
-        return tuple(
-            replace(side, special=side.special | (np.arange(len(side)) == 0))
-            if place in sinks
-            else side
-            for place, side in enumerate(self.sides)
-        )
+        sides = list(self.sides)
+        for place in self.sinks:
+            first = np.arange(len(sides[place])) == 0
+            sides[place] = replace(sides[place], special=sides[place].special | first)
+        return tuple(sides)
 
     @property
     def text(self) -> str:

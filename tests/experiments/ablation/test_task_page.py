@@ -59,11 +59,20 @@ def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
         assert f'href="#{gone}"' not in html
     places = [
         html.index(f'<section id="{name}"')
-        for name in ("task", "heads-off", "losses-off", "answers", "grid", "examples", "table")
+        for name in (
+            "grid",
+            "task",
+            "heads-off",
+            "losses-off",
+            "answers",
+            "examples",
+            "table",
+            "run",
+        )
     ]
     assert places == sorted(places)
     assert "read over 40 examples" in html
-    assert "95 % intervals, paired over examples" in html
+    assert "95 % intervals, paired over examples" in html.replace("\u00a0", " ")
     assert "documents, 40 examples" not in html
 
 
@@ -105,12 +114,20 @@ def test_what_the_examples_cannot_tell_is_no_difference_and_what_they_could_is_s
     found["q"].values[:] = 0.2
     said = task_findings(tree)
     assert not any("falls most" in sentence for sentence in said)
-    (sentence,) = [one for one in said if "these 40 examples can tell" in one]
+    (sentence,) = [one for one in said if one.startswith("Without a single head")]
+    assert "no difference that these 40 examples can tell" in sentence
     assert "without L1·H2 (−4.0 points" in sentence
     # By McNemar's test with 6 heads: so many answers that all became wrong.
     told = next(k for k in range(1, 41) if 6 * binomtest(k, k).pvalue < 0.05)
     assert smallest_told(found.to_dataset()) == pytest.approx(told / 40)
     assert f"could tell is {100 * told / 40:.1f} points (corrected for 6 heads)" in sentence
+    found["layer_verdict"].values[:] = "indifferent"
+    found["layer_difference"].values[:] = [0.0, -0.04]
+    (sentence,) = [one for one in task_findings(tree) if one.startswith("Of 2 layers")]
+    assert "no difference that these 40 examples can tell" in sentence
+    assert "without layer 2 (−4.0 points" in sentence
+    found["layer_verdict"].values[1] = "helpful"
+    assert not any("Of 2 layers" in one and "can tell" in one for one in task_findings(tree))
     few = found.to_dataset().isel(example=slice(0, 5))
     assert np.isnan(smallest_told(few))
 

@@ -65,7 +65,7 @@ def test_the_sentence_on_separators_has_the_runs_numbers(found):
     gradients["layer_magnitude"].values[:] = [[1, 0.04, 1, 0.02], [1, 0.002, 1, 0.01]]
     gradients["layer_attention"].values[:] = [[0, 0.1, 0, 0.9], [0, 0.7, 0, 0.3]]
     assert gradient_finding(tree) == (
-        "Per edge, |∂loss/∂α| to [SEP] is 0.04 in layer 1 and 0.002 in layer 2, 2.00 and 0.20 "
+        "Per edge, |∂loss/∂α| to [SEP] is 0.04 in layer 1 and 0.0020 in layer 2, 2.00 and 0.20 "
         "times that to other tokens; it is least in layer 2. Attention to [SEP] is highest in "
         "layer 2 (70 %), where the gradient is 0.20 times that to other tokens."
     )

@@ -18,7 +18,7 @@ from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
 from headscope.draw.caption_words import over, role_name
-from headscope.draw.marks import cell_key, legend
+from headscope.draw.marks import cell_key, legend, named_places
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, layer_colors, marker, ramp_map
 from headscope.page.sections import SectionPlan
@@ -106,9 +106,10 @@ def _matrix(tree: xr.DataTree, js: xr.DataArray, axes: Axes) -> None:
     for border in range(1, layers):
         axes.axhline(border * heads - 0.5, color=color("page"), lw=0.5)
         axes.axvline(border * heads - 0.5, color=color("page"), lw=0.5)
-    middles = np.arange(layers) * heads + (heads - 1) / 2
+    named = named_places(layers)
+    middles = np.array(named) * heads + (heads - 1) / 2
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(middles, [layer_name(layer) for layer in range(layers)])
+        axis.set_ticks(middles, [layer_name(layer) for layer in named])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("layer", loc="left")

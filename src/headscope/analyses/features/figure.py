@@ -160,7 +160,7 @@ def _draw_strips(dataset: xr.Dataset, strips: dict[str, Estimate], axes: Axes) -
     axes.invert_yaxis()
     axes.set_yticks(range(len(strips)), list(strips))
     count = values.shape[1]
-    shown = range(0, count, 1 if count <= marks.MANY_LAYERS else 4)
+    shown = marks.named_places(count)
     axes.set_xticks(shown, [head_number(head) for head in shown])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -93,7 +93,8 @@ def _cancellation_caption(tree: xr.DataTree) -> str:
     rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "")
     return (
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
-        "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
+        "attended to upwards, farther from the page’s colour where more pairs fall (square-root "
+        "scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
         f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; "
         f"{INTERVALS}; {pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
@@ -192,7 +193,7 @@ FIGURES = (WEIGHT, CANCELLATION, FREQUENCY)
 def _weight_finding(tree: xr.DataTree) -> str:
     norms, shares = needed(tree, "norms"), []
     for variable in ("attention", "weighted_norm"):
-        means = estimate(norms, variable).map(lambda part: np.nanmean(part, (0, 1))).value
+        means = np.nanmean(estimate(norms, variable).value, (0, 1))
         shares.append(means / np.nansum(means))  # [category]
     marked = np.where(norms["category"].values == "other", np.nan, shares[0])
     if not np.isfinite(marked).any():

@@ -152,13 +152,17 @@ def layers_finding(ablation: xr.Dataset) -> str:
     if float(apart.value[low]) >= 0:
         most = "without none of them is anything lost"
     order = np.argsort(-np.abs(apart.value), kind="stable").tolist()
+    counts = (
+        f"Of {len(words)} layers, each without all its heads: "
+        f"{terms.verdict_text(ablation, 'layer_verdict')}"
+    )
+    if not set(words) & set(terms.SURE):
+        none = f"no difference that these {ablation.sizes['example']:,} examples can tell"
+        largest = f"; the largest, without {told(order[0])}, may be chance"
+        return f"{counts}: {none}{largest if apart.value[order[0]] else ''}."
     named = [told(layer) for layer in order if words[layer] in terms.SURE][:NAMED]
     sure = f" Not indifferent: {', '.join(named)}." if named else ""
-    return (
-        f"Of {len(words)} layers, each without all its heads: "
-        f"{terms.verdict_text(ablation, 'layer_verdict')}; {most}, least without "
-        f"{told(high)}.{sure}"
-    )
+    return f"{counts}; {most}, least without {told(high)}.{sure}"
 
 
 def answers_finding(ablation: xr.Dataset) -> str:

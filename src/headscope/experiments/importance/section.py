@@ -13,7 +13,7 @@ from headscope.core.results import (
     needed,
     token_names,
 )
-from headscope.core.wording import MISSING, capital, fixed, with_ends
+from headscope.core.wording import MISSING, capital, fixed, number, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -91,8 +91,8 @@ def gradient_finding(tree: xr.DataTree) -> str:
     most, least = int(attention.argmax()), int(sep.argmin())
     share = sep / other
     return (
-        f"Per edge, |∂loss/∂α| to {name} is {_small(sep[0])} in layer {layer_name(0)} and "
-        f"{_small(sep[-1])} in layer {layer_name(len(sep) - 1)}, {fixed(share[0], 2)} and "
+        f"Per edge, |∂loss/∂α| to {name} is {number(sep[0])} in layer {layer_name(0)} and "
+        f"{number(sep[-1])} in layer {layer_name(len(sep) - 1)}, {fixed(share[0], 2)} and "
         f"{fixed(share[-1], 2)} times that to other tokens; it is least in layer "
         f"{layer_name(least)}. Attention to {name} is highest in layer {layer_name(most)} "
         f"({fixed(100 * attention[most], 0)} %), where the gradient is "
@@ -139,7 +139,7 @@ def integral_note(importance: xr.Dataset) -> str:
     if errors[worst] <= EXACT * max(float(importance["output_change"].values[worst]), EXACT):
         return ""
     return (
-        f"AttAttr’s attributions miss F(A) − F(0) by up to {_small(float(errors[worst]))} (layer "
+        f"AttAttr’s attributions miss F(A) − F(0) by up to {number(float(errors[worst]))} (layer "
         f"{layer_name(worst)}, mean over examples): more than {int(importance.attrs['steps'])} "
         "steps are wanted."
     )
@@ -149,12 +149,6 @@ def _shared(importance: xr.Dataset, method: str) -> int:
     """How many of the top heads by a method are among those without which the loss rises most."""
     share = float(estimate(importance, "overlap", variant=method, effect="loss").value)
     return round(int(importance.attrs["top"]) * share)
-
-
-def _small(value: float) -> str:
-    return f"{value:.1e}".replace("e-0", " · 10^-").replace("e+0", " · 10^") if (
-        0 < abs(value) < 0.001
-    ) else f"{value:.2g}"  # fmt: skip
 
 
 def importance_table(importance: xr.Dataset) -> Table:

@@ -95,7 +95,8 @@ MULTIPLES = (
         "little (Kobayashi et al. 2020).",
         "Share of the attention weight α (solid) and of the weighted norm ‖αf(x)‖ (dashed) that "
         "separators and other tokens have, all heads of a layer together, against depth (0 first "
-        "layer, 1 last); [CLS] and punctuation make up the rest",
+        "layer, 1 last); [CLS], or the first token of decoders without it, and punctuation make up "
+        "the rest",
     ),
 )  # fmt: skip
 BEST_HEADS = Multiple(
