@@ -64,7 +64,7 @@ def finetune_command(given: _FinetuneOptions) -> None:
         given.model, train.task, new_head=True, random_init=given.from_scratch, seed=given.seed,
         **asdict(given.loading),
     )  # fmt: skip
-    with ProgressBar(quiet=given.quiet, unit="step") as bar:
+    with ProgressBar(quiet=given.quiet, unit="steps", title="train") as bar:
         record = finetune(
             start, train, dev, given.output, epochs=given.epochs, batch=given.batch,
             rate=given.rate, layer_decay=given.layer_decay, warm_up=given.warm_up, seed=given.seed,

@@ -13,6 +13,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -88,6 +89,7 @@ def write_report(run: Run, path: str | Path) -> Path:
         raise RunFolderError(
             f"{folder} holds another run; wanted a name like page.html, or a folder"
         )
+    begin("report")
     with derived_once(), naming_layers(run.tree), ExitStack() as stack:
         if not alone:
             stack.enter_context(RunFolder(folder).listing())

@@ -56,6 +56,7 @@ class Loading(SettingsTable):
 
 def loaded(model: Model | str | Path, loading: Loading) -> Model:
     """A model by its name, or as it is; InputError for one that is to be loaded otherwise."""
+
     from headscope.model.model import Model, load
 
     if isinstance(model, Model) and loading != Loading():
