@@ -111,7 +111,7 @@ def _compared(
     spec = _spec(job)
 
     def begin() -> Manifest:
-        inputs = atlas.longest_inputs(job.reader, corpus, job.plan, settings)
+        inputs = atlas.longest_inputs(job.plan, settings)
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
