@@ -12,10 +12,15 @@ import pytest
 import headscope as hs
 from headscope.errors import InputError, ModelError
 from headscope.experiments.ablation.ablate import AblateFields, AblationSettings
+from headscope.experiments.ablation.asked_pruning import PruneFields
+from headscope.experiments.ablation.prune import PruningSettings
+from headscope.experiments.comparison.compare import CompareFields
+from headscope.experiments.finetune.asked_training import FinetuneFields
+from headscope.experiments.finetune.training import TrainingSchedule
 from headscope.experiments.importance.importance import ImportanceFields, ImportanceSettings
 from headscope.experiments.probes.probe_plan import ProbeFields, ProbeSettings
 from headscope.run.settings import SettingsFields
-from headscope.tasks.task_request import Loading, TaskRequest
+from headscope.tasks.task_request import Loading, LoadingFields, TaskRequest
 
 QUICK = {"analyses": ["entropy"], "control": "none"}
 
@@ -55,7 +60,10 @@ def test_a_setting_that_is_misspelt_is_refused_with_the_near_one(tiny) -> None:
     ("function", "kinds", "typed"),
     [
         (hs.atlas, [hs.Settings], SettingsFields), (hs.zoo, [hs.Settings], SettingsFields),
-        (hs.compare, [hs.Settings], SettingsFields),
+        (hs.compare, [hs.Settings, TaskRequest, Loading], CompareFields),
+        (hs.finetune, [TrainingSchedule, TaskRequest, Loading], FinetuneFields),
+        (hs.prune, [PruningSettings, TaskRequest, Loading], PruneFields),
+        (hs.reproduce, [Loading], LoadingFields),
         (hs.ablate, [AblationSettings, TaskRequest, Loading], AblateFields),
         (hs.importance, [ImportanceSettings, TaskRequest, Loading], ImportanceFields),
         (hs.probe, [ProbeSettings, Loading], ProbeFields),

@@ -140,6 +140,18 @@ def test_prune_removes_as_many_heads_as_it_is_told(headscope, desk):
     assert len(json.loads((desk / "pruned/pruned.json").read_text())["removed"]) == 1
 
 
+def test_prune_says_what_it_costs_before_and_a_limit_reaches_every_stage(headscope, desk):
+    line = [*PRUNE[:-2], "--limit", "8", "--orders", "alone", "-o"]
+    done = headscope(*line, "pruned", "--json", "--step", "6")
+    assert json.loads(done.out)["score"]["examples"] == 8
+    # Seven variants of 8 examples to look at 6 heads; two points of a curve of one order.
+    cost = "72 forward passes of one example: 56 to look at each head alone, 16 to score alone"
+    assert done.err == f"headscope: {cost}\n"
+    done = headscope(*line, "other", "--step", "6", "--choose", "12")
+    assert "100 forward passes of one example: 84 to look at" in done.err
+    assert headscope(*line, "third", "--step", "6", "--quiet").err == ""
+
+
 def test_prune_without_a_train_split_says_that_heads_were_chosen_by_what_is_scored(headscope, desk):
     (desk / "data/train.tsv").unlink()
     done = headscope(*PRUNE, "-o", "pruned")

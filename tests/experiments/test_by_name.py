@@ -60,3 +60,32 @@ def test_importance_is_of_a_task_or_of_a_corpus(desk: Path, ablation: hs.Run) ->
             hs.importance(desk / "ckpt", **given)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="found a corpus and data, which a task has"):
         hs.importance(desk / "language", corpus=texts, data=desk)
+
+
+def test_a_model_is_finetuned_compared_and_pruned_by_names(desk: Path, tmp_path: Path) -> None:
+    record = hs.finetune(desk / "base", "mood", tmp_path / "tuned", data=desk, epochs=1, batch=8)
+    assert record["data"]["train"]["examples"] == 2 * len(ROWS)
+    assert hs.finetune(
+        desk / "base", "mood", tmp_path / "tuned", data=desk, epochs=1, batch=8
+    ) == record  # fmt: skip
+    run = hs.compare(
+        desk / "base", tmp_path / "tuned", task="mood", data=desk, limit=5, analyses=["surface"],
+        **FEW,
+    )  # fmt: skip
+    assert run.manifest["counts"]["examples"] == 5
+    with pytest.raises(InputError, match="wanted a corpus, or task=NAME"):
+        hs.compare(desk / "base", tmp_path / "tuned")
+    pruned = hs.prune(
+        desk / "ckpt", "mood", tmp_path / "pruned", data=desk, remove=2, orders=("alone",), **FEW
+    )
+    assert len(pruned.heads) == 2
+    assert (tmp_path / "pruned/pruned.json").is_file()
+    assert repr(pruned).endswith(": 2 of 6 heads are gone, in the order alone>")
+
+
+def test_a_paper_is_asked_by_its_name_and_kinds_of_data(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no paper called 'clark'"):
+        hs.reproduce("clark", tmp_path)
+    with pytest.raises(InputError, match="no KEY 'texts'"):
+        hs.reproduce("clark2019", tmp_path, data={"texts": "wiki.txt"})
+    assert not list(tmp_path.iterdir())

@@ -221,3 +221,17 @@ def test_the_menu_of_numbers_is_searched(opened):
     assert all("[CLS]" in name for name in names)
     page.press("#find-number", "Enter")
     assert names[0] in page.locator("#panel .number").text_content()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_report_passes_axe_and_nothing_is_below_nine_pixels(opened, axe, scheme, width):
+    page = opened(width, scheme)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+    small = """[...document.querySelectorAll("main *")].filter((one) => one.checkVisibility()
+      && [...one.childNodes].some((part) => part.nodeType === 3 && part.textContent.trim())
+      && parseFloat(getComputedStyle(one).fontSize) < 9).map((one) => one.outerHTML)"""
+    assert page.evaluate(small) == []

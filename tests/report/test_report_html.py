@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,9 +16,11 @@ import pytest
 import xarray as xr
 
 from headscope.core.dictionary import terms
+from headscope.core.head_labels import head_labels
 from headscope.core.results import title_name
 from headscope.core.terms import SOURCES
-from headscope.page.shell import island, unbroken
+from headscope.draw.label_kinds import label_kinds
+from headscope.page.shell import island, split_caption, unbroken
 from headscope.report.build import build_report, render
 from headscope.report.run_facts import run_summary
 from recorded import ALONE, GENERAL, manifest_of, recorded
@@ -218,9 +221,49 @@ def test_what_was_skipped_is_told_with_its_reason():
     assert "3 skipped (malformed: 2)" in render(recorded(2, 3, groups=()), {"counts": counts})
 
 
-def test_every_term_is_in_the_glossary(page):
-    ids = {attrs.get("id") for _, attrs in page.elements}
-    assert {f"term-{word}" for word in terms()} <= ids
+def test_the_glossary_has_the_terms_of_the_page_and_no_others(html):
+    told, _, glossary = html.partition('<dl class="terms">')
+    told = told.partition('<header id="answer">')[2]
+    told = unescape(re.sub(r"<[^>]*>", " ", told.rpartition('<section id="terms"')[0])).lower()
+    held = set(re.findall(r'id="term-(\w+)"', glossary))
+    assert held <= set(terms())
+    assert {"label", "interval", "entropy", "value_norm", "accuracy", "held_out"} <= held
+    named = {word for word, term in terms().items() if term.name.lower() in told}
+    assert named <= held
+    assert held - named <= set(re.findall(r'href="#term-(\w+)"', html))
+    plain = render(recorded(2, 3, groups=("entropy",)), {})
+    assert 'id="term-entropy"' in plain
+    assert 'id="term-jaccard"' not in plain
+
+
+def test_captions_have_sixty_words_at_most_and_lose_none(html, whole):
+    shown = [
+        re.sub(r"<[^>]*>", "", caption.partition("<details")[0])
+        for caption in re.findall(r"<figcaption>(.*?)</figcaption>", html, re.DOTALL)
+    ]
+    assert len(shown) > 15
+    assert max(len(caption.split()) for caption in shown) <= 60
+    long = "One (a; b) and Clark et al. (2019), then more words; the rest is here. And n = 3."
+    first, rest = split_caption(long, 11)
+    assert (first, rest) == (
+        "One (a; b) and Clark et al. (2019), then more words.", "the rest is here. And n = 3."
+    )  # fmt: skip
+    assert split_caption("Short.") == ("Short.", "")
+
+
+def test_counts_of_labels_are_the_same_in_legend_table_and_findings(whole, html):
+    kinds = [kind for kind in label_kinds(whole) if kind.claims]
+    heads = head_labels(whole).values()
+    for kind in kinds:
+        said = {(claim.kind, claim.about if claim.replaces else "") for claim in kind.claims}
+        having = [
+            one
+            for one in heads
+            if any((c.kind, c.about if c.replaces else "") in said for c in one.labels)
+        ]
+        assert len(having) == kind.count
+        assert f"{kind.title} ({kind.count})" in html
+    assert sum(len(kind.units) for kind in label_kinds(whole)) == 144
 
 
 def test_every_term_names_a_source_that_is_listed():

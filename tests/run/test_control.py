@@ -54,7 +54,10 @@ def test_a_random_network_gets_next_to_no_labels_and_the_report_says_so_first(he
     assert sum(labelled(held)) <= 0.05 * len(labelled(held))
     page = render(held.tree, held.manifest)
     assert '<p class="lede">This looks like an untrained model: ' in page
-    assert "untrained model" not in render(free.tree, free.manifest)
+    assert 'class="findings"' not in page
+    free_page = render(free.tree, free.manifest)
+    assert "untrained model" not in free_page
+    assert 'class="findings"' in free_page
     assert head_labels(held.tree)[0, 0].closest  # what it would have been called
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, ModelOptions, Natural, Positive, RunOptions
 from headscope.cli.task_options import TaskDataOptions, task_examples
-from headscope.cli.terminal_output import ProgressBar, size_of
+from headscope.cli.terminal_output import ProgressBar, heads_given, size_of
 from headscope.cli.typed_command import Options, argument, group, option, run_command, several
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def ablate_command(given: _AblateOptions) -> None:
         AblationSettings, given, given.task, given.chance, groups=groups
     )
     model = load_for_task(given.checkpoint, data.task, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = ablate(
             model, data, output=given.output, settings=settings,
             execution=options.execution_of(progress, given.how),
@@ -78,7 +78,7 @@ def ablate_command(given: _AblateOptions) -> None:
 
 def group_named(text: str) -> tuple[tuple[int, int], ...]:
     """`4-1+2-12` as ((3, 0), (1, 11)); see `heads_given`."""
-    return options.heads_given("--together", *text.split("+"))
+    return heads_given("--together", *text.split("+"))
 
 
 def _lines(run: Run) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from headscope.corpus import Corpus
     from headscope.run.store import Run
     from headscope.tasks.task_data import TaskData
-
-TASK_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
 
 
 class _QuickAnalysisOptions(options.AnalysisOptions):
@@ -66,16 +64,14 @@ def compare_command(given: _CompareOptions) -> None:
     texts, data = _asked(given)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)
     from headscope.experiments.comparison.compare import compare
-    from headscope.experiments.comparison.paired_inputs import TaskCorpus
+    from headscope.experiments.comparison.paired_inputs import task_corpus
     from headscope.model.model import load
 
     base = load(given.base, **{**asdict(given.loading), "revision": given.base_revision})
     tuned = load(given.tuned, **asdict(given.loading))
     corpus = texts
     if data is not None:
-        length = min(given.lengths.max_length or TASK_LENGTH, base.limit, tuned.limit)
-        settings = replace(settings, max_length=length, limit=None)
-        corpus = TaskCorpus(base, tuned, data, max_length=length)
+        corpus, settings = task_corpus(base, tuned, data, settings)
         notes += [*data.notes, *([corpus.note] if corpus.note else [])]
     assert corpus is not None
     with ProgressBar(quiet=given.how.quiet) as progress:

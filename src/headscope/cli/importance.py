@@ -89,7 +89,7 @@ def _of_text(settings: ImportanceSettings, given: _ImportanceOptions) -> tuple[R
     texts = options.read_corpus(given.corpus, limit=given.limit)
     notes = annotate(texts, quiet=given.how.quiet)
     model = load_language_model(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="input") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="inputs") as progress:
         execution = options.execution_of(progress, given.how)
         run = importance_to_text(
             model, texts, output=given.output, settings=settings, execution=execution
@@ -115,13 +115,13 @@ def _of_task(
             ablation.AblationSettings, given, given.chance,
             replacement=given.ablate, max_length=given.lengths.max_length or 128,
         )  # fmt: skip
-        with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+        with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
             against = ablation.ablate(
                 model, data, output=output, settings=settings_of_ablation,
                 execution=options.execution_of(progress, given.how),
             )  # fmt: skip
         notes.append(f"ablation: {output}")
-    with ProgressBar(quiet=given.how.quiet, unit="example") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="examples") as progress:
         run = importance(
             model, data, output=given.output, settings=settings, ablation=against,
             execution=options.execution_of(progress, given.how),

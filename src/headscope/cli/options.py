@@ -12,7 +12,6 @@ import click
 
 from headscope.cli.terminal_output import ProgressBar, complain, tell
 from headscope.cli.typed_command import Options, flag, group, option, several
-from headscope.core.head_names import Head, head_named, in_both
 from headscope.core.head_names import options as naming
 from headscope.errors import CorpusError, InputError
 
@@ -228,17 +227,6 @@ def settings_from(kind: type[Kind], *given: Options, **own: Any) -> Kind:
 def comma_separated(text: str | None) -> tuple[str, ...]:
     """`a, b` as ("a", "b")."""
     return tuple(filter(None, map(str.strip, (text or "").split(","))))
-
-
-def heads_given(option: str, *names: str) -> tuple[Head, ...]:
-    """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
-
-    raises  InputError for what is no head
-    """
-    heads = tuple(map(head_named, names))
-    if heads:
-        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
-    return heads
 
 
 def read_corpus(given: CorpusOptions, *, limit: int | None = None) -> Corpus:

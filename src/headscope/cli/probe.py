@@ -110,7 +110,7 @@ def probe_command(given: _ProbeOptions) -> None:
     settings = _settings(given)
     settings.run_probes(words=data.words is not None)  # fail before the model is loaded
     model = load(given.model, **asdict(given.loading))
-    with ProgressBar(quiet=given.how.quiet, unit="sentence") as progress:
+    with ProgressBar(quiet=given.how.quiet, unit="sentences") as progress:
         run = probe(
             model, data.train, data.test, dev=data.dev, words=data.words, output=given.output,
             settings=settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -10,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
+from click.core import ParameterSource
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, Natural, Positive
 from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
-from headscope.cli.terminal_output import size_of, tell
+from headscope.cli.terminal_output import ProgressBar, complain, size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.core.head_names import first
 from headscope.errors import CorpusError, InputError
@@ -43,7 +43,9 @@ class _PruneOptions(Options):
     remove: Natural | None = option("Remove N heads, whatever it costs.", metavar="N")
     step: Positive | None = option("Heads from one point of a curve to the next.")
     choose: Annotated[int, click.IntRange(2)] = option(
-        "Number of examples by which heads are chosen.", 256, metavar="N"
+        "Number of examples by which heads are chosen; at most --limit, unless it is given.",
+        256,
+        metavar="N",
     )
     choose_split: str = option("The split that these examples are from.", "train")
     choose_file: Path | None = option("A file with these examples, instead of --data.")
@@ -105,11 +107,14 @@ def prune_command(given: _PruneOptions) -> None:
     asked = pruning.Pruning(model, choosing, scoring, settings, importance, name)
     if given.by is not None and given.by not in asked.names:
         raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
-    hidden = given.quiet or not sys.stderr.isatty()
-    run = pruning.prune(
-        asked, output=given.run, execution=options.execution_of(None, given, given.computing),
-        told=lambda text: None if hidden else click.echo(text, err=True),
-    )  # fmt: skip
+    if not given.quiet:
+        parts = ", ".join(f"{count:,} to {part}" for part, count in asked.passes.items())
+        complain(f"{sum(asked.passes.values()):,} forward passes of one example: {parts}")
+    with ProgressBar(quiet=given.quiet, unit="passes") as progress:
+        run = pruning.prune(
+            asked, output=given.run, told=progress.begin,
+            execution=options.execution_of(progress, given, given.computing),
+        )  # fmt: skip
     order, heads = checkpoint.chosen_heads(run["pruning"], order=given.by, remove=given.remove)
     checkpoint.write_pruned(model.model, run, order, heads, given.output)
     if run.path is not None:
@@ -122,14 +127,17 @@ def prune_command(given: _PruneOptions) -> None:
 
 def _choosing(given: _PruneOptions, scoring: TaskData) -> tuple[TaskData, list[str]]:
     """Examples by which heads are chosen; those that are scored where there are no others."""
+    source, default = click.get_current_context().get_parameter_source, ParameterSource.DEFAULT
+    limit, most = given.task.limit, given.choose
+    if limit is not None and source("choose") == default:
+        most = max(2, min(most, limit))
     try:
         choosing = task_data(
-            given.task, scoring.task, seed=given.chance.seed, limit=given.choose,
+            given.task, scoring.task, seed=given.chance.seed, limit=most,
             split=given.choose_split, data=given.choose_file,
         )  # fmt: skip
     except (InputError, CorpusError):
-        asked = click.get_current_context().get_parameter_source("choose_split")
-        if given.choose_file is not None or asked != click.core.ParameterSource.DEFAULT:
+        if given.choose_file is not None or source("choose_split") != default:
             raise
         return scoring, ["no train split: heads were chosen by the examples that are scored"]
     if choosing.rows_sha256 == scoring.rows_sha256:

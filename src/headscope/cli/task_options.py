@@ -14,6 +14,7 @@ from headscope.errors import InputError
 if TYPE_CHECKING:
     from headscope.tasks.task import Task
     from headscope.tasks.task_data import TaskData
+    from headscope.tasks.task_request import TaskRequest
 
 TASK = "A task of GLUE (rte, sst-2, sts-b, mrpc, qqp, qnli, mnli, cola, wnli), or your own."
 
@@ -58,11 +59,20 @@ def asked_task(
     revision    of the checkpoint
     raises      InputError for --labels or --regression with a task of GLUE, or both
     """
-    from headscope.tasks.task_request import TaskRequest, task_named
+    from headscope.tasks.task_request import task_named
 
-    labels = None if not given.labels else given.labels.split(",")
-    request = TaskRequest(labels=labels, regression=given.regression)
-    return task_named(str(given.task), request, checkpoint, revision=revision)
+    return task_named(str(given.task), task_request(given), checkpoint, revision=revision)
+
+
+def task_request(given: TaskOptions, limit: int | None = None) -> TaskRequest:
+    """Where the options say that the examples of a task are."""
+    from headscope.tasks.task_request import TaskRequest
+
+    return TaskRequest(
+        data=given.data, split=given.split, columns=parse_columns(given.columns),
+        labels=given.labels.split(",") if given.labels else None, regression=given.regression,
+        limit=limit,
+    )  # fmt: skip
 
 
 def task_examples(

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headscope.core import progress
+from headscope.core.head_names import Head, head_named, in_both
 from headscope.errors import shortened
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     """Print one line or more on stdout."""
-    click.echo(printable(text))
+    with progress.hidden():
+        click.echo(printable(text))
 
 
 def tell(lines: Iterable[str], summary: Any = None, **settings: Any) -> None:
@@ -42,7 +45,8 @@ def tell(lines: Iterable[str], summary: Any = None, **settings: Any) -> None:
 
 def complain(text: str) -> None:
     """Print one line or more on stderr, after the program's name."""
-    click.echo(f"headscope: {shortened(printable(text))}", err=True)
+    with progress.hidden():
+        click.echo(f"headscope: {shortened(printable(text))}", err=True)
 
 
 def prepare() -> None:
@@ -61,13 +65,24 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """A bar on stderr over shards or another unit; silent when quiet or not on a terminal."""
+def heads_given(option: str, *names: str) -> tuple[Head, ...]:
+    """(layer, head) from 0 of each name; stderr tells what was understood, counted in both ways.
 
-    def __init__(self, *, quiet: bool, unit: str = "shard", title: str | None = None) -> None:
-        self.unit, self.title = unit, title
-        self.quiet = quiet or not sys.stderr.isatty()
-        self.bar: Any = None
+    raises  InputError for what is no head
+    """
+    heads = tuple(map(head_named, names))
+    if heads:
+        complain(f"{option} {', '.join(in_both(*head) for head in heads)}")
+    return heads
+
+
+class ProgressBar(AbstractContextManager["ProgressBar"]):
+    """A phase of which it is told how far it is; without a unit it is only noted, not shown."""
+
+    def __init__(self, *, quiet: bool, unit: str = "", title: str = "compute") -> None:
+        self.unit, self.title = "" if quiet else unit, title
+        self._advance: progress.Advance | None = None
+        self._done = 0
         self.done_before: int | None = None  # what was finished before this run began
         self.total: int | None = 0
 
@@ -75,21 +90,20 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         """Show that so much of all is finished; None where nobody knows how much there is."""
         if self.done_before is None:
             self.done_before, self.total = done, total
-        if self.quiet:
+        if not self.unit:
             return
-        from tqdm import tqdm
+        if self._advance is None:
+            self._done = 0 if total is None else done
+            self._advance = progress.begin(self.title, total, self.unit, self._done)
+        self._advance(done - self._done)
+        self._done = done
 
-        if self.bar is None:
-            initial = 0 if total is None else done
-            self.bar = tqdm(
-                desc=self.title, total=total, unit=self.unit, initial=initial, file=sys.stderr
-            )
-        self.bar.update(done - self.bar.n)
+    def begin(self, title: str) -> None:
+        """Show what follows under another title."""
+        self.title, self._advance = title, None
 
     def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-        self.bar = None
+        self._advance = None
 
 
 def annotate(corpus: Corpus, *, quiet: bool) -> list[str]:
@@ -105,7 +119,7 @@ def annotate(corpus: Corpus, *, quiet: bool) -> list[str]:
 
 
 def _annotate(part: AnnotatedCorpus, quiet: bool) -> str:
-    with ProgressBar(quiet=quiet, unit=" documents", title="annotating") as bar:
+    with ProgressBar(quiet=quiet, unit="documents", title="annotate") as bar:
         kept = part.prepare(bar)
     by = f"annotated by {part.annotator.name} ({part.annotator.version})"
     beside = part.source.parent if part.source is not None else Path()
@@ -127,12 +141,12 @@ def size_of(model: Mapping[str, Any]) -> str:
 
 
 def reading_lines(
-    counts: Mapping[str, Any], progress: ProgressBar, notes: Sequence[str]
+    counts: Mapping[str, Any], bar: ProgressBar, notes: Sequence[str]
 ) -> Iterator[str]:
     """What was resumed, cut into windows, and left out and why."""
     yield from notes
-    if progress.done_before:
-        yield f"resumed: {progress.done_before} of {progress.total} shards were finished before"
+    if bar.done_before:
+        yield f"resumed: {bar.done_before} of {bar.total} shards were finished before"
     if counts["windowed"]:
         yield f"windowed: {counts['windowed']} passages were longer than an input"
     if lost := counts.get("without_token"):

@@ -12,6 +12,7 @@ field and for those after it. The command is handed one value of the class.
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_ori
 
 import click
 
+from headscope.core.progress import Phases, begin, showing
 from headscope.errors import InputError, RunStopped, did_you_mean
 
 FIRST, OTHER = "Most used", "Other options"
@@ -110,6 +112,7 @@ def typed_command(
         def callback(**values: Any) -> None:
             _check_size(values)
             given = _value(kind, values | _usual_places(kind, values))
+            click.get_current_context().with_resource(_progress(given))
             if stopped is None:
                 function(given)
                 return
@@ -131,6 +134,16 @@ def typed_command(
         )
 
     return made
+
+
+@contextmanager
+def _progress(given: Options) -> Iterator[None]:
+    """What is told of phases is shown, unless --quiet; one that can be quiet begins to load."""
+    quiet = getattr(given, "quiet", getattr(getattr(given, "how", None), "quiet", None))
+    with showing(None if quiet else Phases()):
+        if quiet is False:
+            begin("load")
+        yield
 
 
 def _check_size(values: Mapping[str, Any]) -> None:

@@ -16,10 +16,9 @@ from headscope.cli.options import (
     Positive,
     check_parent,
     comma_separated,
-    heads_given,
     json_flag,
 )
-from headscope.cli.terminal_output import tell
+from headscope.cli.terminal_output import heads_given, tell
 from headscope.cli.typed_command import Options, argument, group, option, typed_command
 from headscope.errors import InputError
 

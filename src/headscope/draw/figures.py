@@ -5,6 +5,7 @@ from pathlib import Path
 import xarray as xr
 from matplotlib.figure import Figure
 
+from headscope.core.progress import one_by_one
 from headscope.core.question import parts
 from headscope.core.results import derived_once
 from headscope.core.whole_file import write_whole
@@ -54,9 +55,8 @@ def save_figures(
     returns  the paths written; the same tree gives the same bytes
     """
     panels, written = panels or PanelStore(tree), []
-    for picture in pictures().values():
-        if not panels.of(picture):
-            continue
+    there = [picture for picture in pictures().values() if panels.of(picture)]
+    for picture in one_by_one(there, "report", "figures", len(there)):
         path = folder / f"{picture.name}.svg"
         svg, png = panels.files(picture)
         written += [write_whole(path, svg), write_whole(path.with_suffix(".png"), png)]

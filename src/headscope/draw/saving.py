@@ -28,8 +28,7 @@ from headscope.errors import InputError
 RESOLUTION = 300  # of a PNG, in dots per inch
 PAD = 3.0  # points around a panel
 QUICK = 3  # of zlib: half the time of its default, and files a fifth larger
-# No date and no version: the same numbers give the same bytes.
-_METADATA = {"Date": None, "Creator": None}
+_METADATA = {"Date": None, "Creator": None}  # the same numbers give the same bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,7 @@ def save_picture(figure: Figure, path: Path) -> Path:
 def picture_bytes(figure: Figure, kind: str) -> bytes:
     """A figure as the bytes of an `svg` or `png` file."""
     with _in_points(figure):
-        svg, png = _drawn(figure, dots=kind == "png")
-    return png if kind == "png" else svg
+        return _drawn(figure, dots=kind == "png")[kind == "png"]
 
 
 def vector(figure: Figure, panels: int, *, dots: bool = False) -> tuple[Vector, bytes]:
@@ -167,13 +165,15 @@ def _drawn(figure: Figure, *, dots: bool) -> tuple[bytes, bytes]:
 
 def _png(drawn: RendererAgg) -> bytes:
     """A PNG file with rows unfiltered: trying filters takes long and makes drawings larger."""
-    pixels = np.asarray(drawn.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]  # [row, column, 3]
-    rows = np.pad(pixels.reshape(len(pixels), -1), [(0, 0), (1, 0)])  # 0 before a row: no filter
+    pixels = np.asarray(drawn.buffer_rgba())  # type: ignore[no-untyped-call]  # [row, column, 4]
     size, per_metre = pixels.shape[1::-1], round(RESOLUTION / 0.0254)
+    rows = np.zeros((size[1], 1 + 3 * size[0]), np.uint8)  # 0 before a row: no filter
+    for channel in range(3):
+        rows[:, 1 + channel :: 3] = pixels[..., channel]  # in half of the time of all at once
     parts = (
         b"IHDR" + struct.pack(">2I5B", *size, 8, 2, 0, 0, 0),  # 8 bits, RGB
         b"pHYs" + struct.pack(">2IB", per_metre, per_metre, 1),
-        b"IDAT" + zlib.compress(rows.tobytes(), QUICK),
+        b"IDAT" + zlib.compress(rows.data, QUICK),
         b"IEND",
     )
     chunks = (struct.pack(">I", len(c) - 4) + c + struct.pack(">I", zlib.crc32(c)) for c in parts)

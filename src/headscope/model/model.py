@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
@@ -309,6 +310,7 @@ def run_network(
     return runner(**inputs, **more)
 
 
+@phase("load")
 def load(
     model: str | Path | PreTrainedModel | Model = "demo",
     *,

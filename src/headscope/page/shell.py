@@ -19,6 +19,8 @@ from headscope.core.results import own_name
 from headscope.core.whole_file import write_whole
 from headscope.draw.style import COLORS, ramp
 
+_CUT = re.compile(r"(?<!\bal\.)(?<=[.;:,])\s+(?=\S)")
+MOST_WORDS = 58  # of a caption, which its number makes 60
 _HEAD = re.compile(r"\bL\d+·H\d+\b")
 _INTERVAL = re.compile(r"\[[−\d., ]+\]")
 
@@ -44,7 +46,7 @@ def template(name: str, *packages: str) -> jinja2.Template:
     )  # fmt: skip
     # Panels are markup made here from numbers; the XML writer escapes the names drawn in them.
     environment.filters["drawing"] = Markup
-    environment.filters |= {"unbroken": unbroken, "linked": linked}
+    environment.filters |= {"unbroken": unbroken, "linked": linked, "split": split_caption}
     environment.globals.update(
         first=head_names.first, counted_words=head_names.counted_words, own_name=own_name
     )
@@ -80,6 +82,26 @@ def unbroken(text: str) -> str:
     """The text with no line break inside an interval or before a unit."""
     spaced = _INTERVAL.sub(lambda match: match[0].replace(" ", "\u00a0"), text)
     return spaced.replace(" %", "\u00a0%")
+
+
+def split_caption(text: str, most: int = MOST_WORDS) -> tuple[str, str]:
+    """What of a caption is shown, so many words at most, and the rest, behind “how to read”.
+
+    It is cut after a sentence, else after a part of one, outside brackets; where none of the cuts
+    fits, after the first.
+    """
+    if len(text.split()) <= most:
+        return text, ""
+    cuts = [
+        cut.start()
+        for cut in _CUT.finditer(text)
+        if text.count("(", 0, cut.start()) == text.count(")", 0, cut.start())
+        and text.count("[", 0, cut.start()) == text.count("]", 0, cut.start())
+    ]
+    fits = [at for at in cuts if len(text[:at].split()) <= most]
+    whole = [at for at in fits if text[at - 1] in ".;"]
+    at = max(whole or fits or cuts[:1] or [len(text)])
+    return text[:at].rstrip(".;:,") + ".", text[at:].strip()
 
 
 def linked(text: str, ids: Collection[str]) -> Markup:

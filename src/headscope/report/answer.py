@@ -14,6 +14,7 @@ from headscope.report import heads
 
 MOST, FEWEST = 6, 5  # sentences on kinds of labels; sentences below which maps are told of, too
 AT_ONCE = 2  # heads of a kind that say different things
+SHORT = 130  # characters of what is said of them
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ def _of_kind(kind: LabelKind, per_layer: int) -> Finding:
     many, title = kind.count, f"{kind.title[:1].upper()}{kind.title[1:]}"
     lead = f"{title}, {many} heads" if many > 1 else ""
     said = kind.claims[: AT_ONCE if kind.look == STRONG else 1]
-    text = "; ".join(_said(claim, per_layer) for claim in said)
+    first, *more = (_said(claim, per_layer) for claim in said)
+    text = "; ".join([first, *(one for one in more if len(first) + len(one) < SHORT)])
     return Finding(lead, f"{text}.", kind.hue, heads.OUTLINES[kind.marker])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
     counted,
@@ -20,7 +23,7 @@ from headscope.core.results import (
     printable,
     shape,
 )
-from headscope.core.terms import SOURCES
+from headscope.core.terms import SOURCES, Term
 from headscope.draw.caption_words import over
 from headscope.draw.figures import pictures, save_figures
 from headscope.draw.panel import PanelStore
@@ -43,6 +46,7 @@ from headscope.run.store import Run, RunFolder
 SCRIPTS = (
     "page.js", "fold.js", "grid.js", "map.js", "table.js", "look.js", "card_maps.js", "card.js"
 )  # fmt: skip
+_TAG = re.compile(r"<[^>]*>")
 STYLES = ("report.css", "card.css")
 
 
@@ -85,6 +89,7 @@ def write_report(run: Run, path: str | Path) -> Path:
         raise RunFolderError(
             f"{folder} holds another run; wanted a name like page.html, or a folder"
         )
+    begin("report")
     with derived_once(), naming_layers(run.tree), ExitStack() as stack:
         if not alone:
             stack.enter_context(RunFolder(folder).listing())
@@ -194,6 +199,16 @@ def _opening(
     )  # fmt: skip
 
 
+def _used_terms(body: str) -> dict[str, Term]:
+    """The terms that a page uses, by its markup: those that it links to, or whose names it says."""
+    text = unescape(_TAG.sub(" ", body)).lower()
+    return {
+        word: term
+        for word, term in terms().items()
+        if f'href="#term-{word}"' in body or term.name.lower() in text
+    }
+
+
 def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
     layers, per_layer = shape(tree)
     return {
@@ -206,6 +221,6 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
-        "terms": terms(), "sources": SOURCES, "unit_label": unit_label,
+        "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,
         "version": printable(tree.attrs.get("headscope_version", "")),
     }  # fmt: skip

@@ -9,9 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 import xarray as xr
 
+from headscope.core.progress import one_by_one, phase
 from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
-from headscope.corpus import Corpus, CorpusLike, Example, batches, corpus_of
+from headscope.corpus import CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
 from headscope.errors import InputError
 from headscope.model.linears import CHOICES as LINEARS
@@ -29,11 +30,12 @@ from headscope.run.control import RANDOM, Control, control_of, control_results
 from headscope.run.gather import gather
 from headscope.run.life_cycle import Meter, Progress, RunInProgress, run_in_progress
 from headscope.run.manifest import Manifest, new_manifest, spec_of
-from headscope.run.plan import Plan, Reader, corpus_ranks, make_plan, read_ranks
+from headscope.run.plan import Plan, corpus_ranks, make_plan, read_ranks
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
+TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,11 +125,10 @@ def atlas(
         spec["control"] = dict(held_against.spec)
 
     def manifest() -> Manifest:
-        inputs = longest_inputs(model, corpus, plan, settings)
         return new_manifest(
             spec, model, corpus=corpus.describe(), counts=plan.counts.as_dict(),
             shards=len(plan.shards), analyses=names,
-            linears=fastest_linears(model, inputs, asked=execution.linears),
+            linears=fastest_linears(model, longest_inputs(plan, settings), asked=execution.linears),
             threads=execution.threads_each, command=execution.command,
         )  # fmt: skip
 
@@ -209,10 +210,10 @@ def scope_of(model: Model, plan: Plan, settings: Settings, ranks: np.ndarray[Any
     )  # fmt: skip
 
 
-def longest_inputs(model: Model, corpus: Corpus, plan: Plan, settings: Settings) -> list[Example]:
-    """The batch with the longest inputs of the first shard."""
-    examples = Reader(model, corpus, settings).examples(plan.shards[0])
-    return [examples[row] for row in list(batches(examples, budget=settings.batch_tokens))[-1]]
+def longest_inputs(plan: Plan, settings: Settings) -> list[Example]:
+    """The batch with the longest inputs of the sample, of at most TIMED tokens."""
+    examples, most = plan.sample.within(plan.sample.tokens), min(settings.batch_tokens, TIMED)
+    return [examples[row] for row in list(batches(examples, budget=most))[-1]]
 
 
 def _computed(
@@ -225,10 +226,15 @@ def _computed(
     if finished is not None:
         return finished
     merged = gather(run, model, job, plan, meter, workers=execution.workers)
-    results = {a.name: with_token_names(with_n(a, plan.annotations), model.tokens) for a in merged}
+    results = {
+        a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
+        for a in one_by_one(merged, "intervals", "analyses", len(merged))
+    }
     if control is not None:
         tokens = control.tokens(plan.counts.tokens)
-        results |= control_results(control, job, plan.sample.within(tokens))
+        sample = plan.sample.within(tokens)
+        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+            results |= control_results(control, job, sample, advance)
     return run.finish(results, title="headscope atlas")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from headscope.core.progress import Advance, phase, unheard
 from headscope.corpus import Corpus, Example, batches
 from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
@@ -56,28 +57,36 @@ class Computer:
         self._shown: Sequence[Analysis] = self._analyses
         self._batch: Batch | None = None
 
-    def compute(self, shard: Shard) -> dict[str, np.ndarray[Any, Any]]:
+    def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
 
         The next shard overwrites the arrays: tens of megabytes allocated for each shard would leave
         holes in memory.
+
+        advance  is told how many inputs are done
         """
-        analyses = self.read(self.reader.examples(shard))
+        analyses = self.read(self.reader.examples(shard), advance=advance)
         return {f"{a.name}/{key}": array for a in analyses for key, array in a.state().items()}
 
-    def read(self, examples: Sequence[Example], cheap: Sequence[Example] = ()) -> list[Analysis]:
+    def read(
+        self, examples: Sequence[Example], cheap: Sequence[Example] = (), advance: Advance = unheard
+    ) -> list[Analysis]:
         """All analyses after these examples alone.
 
-        cheap  further ones, which the costly analyses are not shown
+        cheap    further ones, which the costly analyses are not shown
+        advance  is told how many inputs are done
         """
         for analysis in self._analyses:
             analysis.reset()
         with threads_of(self.job.threads):
-            self._run(examples, self._analyses)
-            self._run(cheap, [analysis for analysis in self._analyses if not analysis.costly])
+            self._run(examples, self._analyses, advance)
+            few = [analysis for analysis in self._analyses if not analysis.costly]
+            self._run(cheap, few, advance)
         return self._analyses
 
-    def _run(self, examples: Sequence[Example], analyses: Sequence[Analysis]) -> None:
+    def _run(
+        self, examples: Sequence[Example], analyses: Sequence[Analysis], advance: Advance
+    ) -> None:
         network, job, self._shown = self.model.network, self.job, analyses
         with linears(network, job.linears), self.instrument, torch.inference_mode():
             # Longest first: buffers that grow a little each time would leave a hole in memory each.
@@ -90,6 +99,7 @@ class Computer:
                 forward(network, *batch.inputs)
                 for analysis in analyses:
                     analysis.finish(batch)
+                advance(len(rows))
 
     def _observe(self, layer: LayerView) -> None:
         assert self._batch is not None
@@ -115,7 +125,7 @@ def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) ->
         output: torch.Tensor = forward(model.network, *batch.inputs)[0]
         return output[batch.mask] if output.shape[:2] == batch.mask.shape else output
 
-    with threads_of(1):
+    with phase("warm up"), threads_of(1):
         return choose(model.network, once, asked=asked)
 
 

@@ -25,6 +25,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from headscope.core.control import CONTROL
+from headscope.core.progress import Advance, unheard
 from headscope.core.question import questions
 from headscope.core.results import LIMITS, draws_kept, with_token_names
 from headscope.corpus.document import Example
@@ -86,7 +87,7 @@ def controlled(names: list[str]) -> list[str]:
 
 
 def control_results(
-    control: Control, job: ShardJob, examples: tuple[Example, ...]
+    control: Control, job: ShardJob, examples: tuple[Example, ...], advance: Advance = unheard
 ) -> Iterator[tuple[str, xr.Dataset]]:
     """(group, dataset) of the control: the numbers of each of its networks, and what was read.
 
@@ -112,7 +113,7 @@ def control_results(
         }  # fmt: skip
         yield f"{CONTROL}/{name}", xr.Dataset(attrs={**own, **counts})
         with evaluating(model.network):
-            for analysis in Computer(model, job).read(examples[::step], cheap):
+            for analysis in Computer(model, job).read(examples[::step], cheap, advance):
                 result = with_token_names(analysis.result(), model.tokens)
                 yield f"{CONTROL}/{name}/{analysis.name}", result if whole else _numbers(result)
 

@@ -18,6 +18,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.queues import Queue
 
+from headscope.core.progress import Advance, phase
 from headscope.errors import HeadscopeError, InputError
 from headscope.model.model import Model, load
 from headscope.run.analysis import Analysis
@@ -57,9 +58,11 @@ def gather(
             following += 1
 
     merge_what_follows()
-    for _ in _computed(model, job, todo, keep, workers=workers):
-        meter.advance(1)
-        merge_what_follows()
+    if todo:
+        with phase("compute", sum(shard.examples for shard in todo), "inputs") as advance:
+            for _ in _computed(model, job, todo, keep, advance, workers=workers):
+                meter.advance(1)
+                merge_what_follows()
     return list(merged.values())
 
 
@@ -72,8 +75,9 @@ def merge_shard(merged: Mapping[str, Analysis], part: Mapping[str, Analysis], st
 
 
 def _computed(
-    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, *, workers: int
-) -> Iterator[Shard]:
+    model: Model, job: ShardJob, todo: Sequence[Shard], keep: Keep, advance: Advance, *,
+    workers: int,
+) -> Iterator[Shard]:  # fmt: skip
     if workers > 1 and len(todo) > 1:
         if model.load_options is None:
             raise InputError(
@@ -81,11 +85,13 @@ def _computed(
                 "or use one worker"
             )
         again = partial(load, model.name, **model.load_options)
-        yield from run_workers(again, job, todo, keep, workers=workers)
+        for shard in run_workers(again, job, todo, keep, workers=workers):
+            advance(shard.examples)
+            yield shard
         return
     computer = Computer(model, job)
     for shard in todo:
-        keep(shard.number, computer.compute(shard))
+        keep(shard.number, computer.compute(shard, advance))
         yield shard
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.core.progress import one_by_one
 from headscope.corpus import Corpus, Document, EncodeCounts, Encoder, Example
 from headscope.corpus.contents import Annotations
 from headscope.corpus.document import Passage
@@ -32,13 +33,17 @@ MOST_SAMPLED = 16_384  # ours: tokens that each network of a run's control reads
 
 @dataclass(frozen=True)
 class Shard:
-    """Documents first … first + documents - 1 of the corpus; `digest` is over their inputs."""
+    """Documents first … first + documents - 1 of the corpus; `digest` is over their inputs.
+
+    examples  how many inputs they give
+    """
 
     number: int
     first: int
     documents: int
     tokens: int
     digest: str
+    examples: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,10 +111,15 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
     shards: list[Shard] = []
     listed: dict[str, int] = {}
-    first = tokens = read = 0
-    for document in islice(corpus, settings.limit):
+    first = tokens = read = inputs = 0
+
+    def shard() -> Shard:
+        count = read - first
+        return Shard(len(shards), first, count, tokens, of_shard.hexdigest(), inputs)
+
+    for document in one_by_one(islice(corpus, settings.limit), "read", "documents"):
         examples = encoder.encode(document)
-        read += 1
+        read, inputs = read + 1, inputs + len(examples)
         for example in examples:
             tokens += len(example)
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
@@ -121,10 +131,10 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
             for each in (digest, of_shard):
                 _feed(each, example)
         if tokens >= settings.shard_tokens:
-            shards.append(Shard(len(shards), first, read - first, tokens, of_shard.hexdigest()))
-            first, tokens, of_shard = read, 0, hashlib.sha256()
+            shards.append(shard())
+            first, tokens, inputs, of_shard = read, 0, 0, hashlib.sha256()
     if tokens:
-        shards.append(Shard(len(shards), first, read - first, tokens, of_shard.hexdigest()))
+        shards.append(shard())
     if not shards:
         raise CorpusError(
             f"nothing to show to the model: {read} documents were read, none gave an input "
@@ -171,10 +181,9 @@ class Reader:
 
 def corpus_ranks(token_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """[vocabulary] frequency rank of every token id, 1 = most frequent; ties share their mean."""
-    from scipy.stats import rankdata  # half a second of imports, which views need not
+    import pandas as pd  # scipy.stats would take half a second more to import
 
-    ranks: npt.NDArray[np.float64] = rankdata(-token_counts, method="average")
-    return ranks
+    return np.asarray(pd.Series(-token_counts).rank(method="average"), np.float64)
 
 
 def read_ranks(path: Path, vocabulary: int) -> npt.NDArray[np.float64]:

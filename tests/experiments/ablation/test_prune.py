@@ -22,7 +22,13 @@ from headscope.experiments.ablation.pruned_checkpoint import (
     refuse_strangers,
     write_pruned,
 )
-from headscope.experiments.ablation.removal_curves import Curves, pruning_result, random
+from headscope.experiments.ablation.removal_curves import (
+    Curves,
+    greedy,
+    greedy_variants,
+    pruning_result,
+    random,
+)
 from headscope.experiments.ablation.terms import best_order
 from headscope.experiments.ablation.variants import StandIn
 from headscope.run.atlas import Execution
@@ -255,3 +261,29 @@ def test_what_cannot_be_is_refused():
     ):  # fmt: skip
         with pytest.raises(InputError):
             PruningSettings(**wrong)
+
+
+def test_the_passes_that_are_said_before_are_those_that_are_made(asked):
+    told, parts = [], []
+    progress = Execution(linears="stock", progress=lambda *at: told.append(at))
+    prune(asked, execution=progress, told=parts.append)
+    said = asked.passes
+    assert parts == list(said)
+    assert told[-1] == (sum(said.values()), sum(said.values()))
+    heads, chosen = asked.model.model.shape.layers * asked.model.model.shape.heads, asked.choosing
+    assert said["look at each head alone"] == (heads + 1) * len(chosen)
+    assert any(done == said["look at each head alone"] for done, _ in told)
+
+
+@pytest.mark.parametrize(("heads", "step"), [(6, 1), (12, 2), (7, 3), (72, 3), (3, 5)])
+def test_greedy_runs_as_many_variants_as_it_says(heads, step):
+    class Counting:
+        ran = 0
+
+        def rises_without(self, some, removed):
+            self.ran += len(some) + 1
+            return [float(place) for place, _ in enumerate(some)]
+
+    pruner = Counting()
+    greedy(pruner, step=step, start={(0, head): float(head) for head in range(heads)})
+    assert pruner.ran == greedy_variants(heads, step)

@@ -59,11 +59,20 @@ def test_the_page_asks_its_own_question_and_drops_what_the_run_has_not(html):
         assert f'href="#{gone}"' not in html
     places = [
         html.index(f'<section id="{name}"')
-        for name in ("task", "heads-off", "losses-off", "answers", "grid", "examples", "table")
+        for name in (
+            "grid",
+            "task",
+            "heads-off",
+            "losses-off",
+            "answers",
+            "examples",
+            "table",
+            "run",
+        )
     ]
     assert places == sorted(places)
     assert "read over 40 examples" in html
-    assert "95 % intervals, paired over examples" in html
+    assert "95 % intervals, paired over examples" in html.replace("\u00a0", " ")
     assert "documents, 40 examples" not in html
 
 

@@ -36,9 +36,9 @@ def test_the_page_begins_with_what_changed(html):
     assert "<title>What tuned &lt;b&gt; does otherwise than base</title>" in html
     assert html.index('id="comparison"') < html.index('id="telling"')
     for part in ("similarity", "training", "change", "words-change", "changed-examples"):
-        assert f'<section id="{part}" class="part"' in html
+        assert f'<section id="{part}" class="folded"' in html
     assert "Attention changed most in layer 4" in html
-    assert 'href="#term-sure">Rose</a>' in html
+    assert re.search('href="#term-sure" title="[^"]*">Rose</a>', html)
     assert 'id="term-sure"' in html
 
 

@@ -6,7 +6,6 @@ their sets: 1 if they are the same, `chance` if they have nothing to do with eac
 
 import numpy as np
 import torch
-from scipy.stats import hypergeom
 
 from headscope.core.accumulators import Float64
 from headscope.model import kernels
@@ -65,6 +64,8 @@ def chance(neurons: int) -> float:
     """The expected overlap of two sets drawn at random."""
     size = min(SET, neurons)
     common = np.arange(size + 1)
+    from scipy.stats import hypergeom  # half a second of imports, for the results alone
+
     drawn = hypergeom(neurons, size, size).pmf(common)
     return float((drawn * common / (2 * size - common)).sum())
 

@@ -93,7 +93,8 @@ def _cancellation_caption(tree: xr.DataTree) -> str:
     rho = norms[PAIRS_SPEARMAN].attrs.get("long_name", "")
     return (
         "Pairs of tokens over heads and layers: attention α across, value norm ‖f(x)‖ of the token "
-        "attended to upwards, darker where more pairs fall (square-root scale, each panel to its "
+        "attended to upwards, farther from the page’s colour where more pairs fall (square-root "
+        "scale, each panel to its "
         "own maximum); the line is the median norm at each weight. A falling line and a negative "
         f"ρ mean that the norm cancels the weight. ρ: {rho or 'Spearman correlation'}; "
         f"{INTERVALS}; {pairs:,.0f} pairs, {over(tree)}. After Kobayashi et al. (2020), Table 2."
@@ -206,10 +207,13 @@ def _weight_finding(tree: xr.DataTree) -> str:
 def _correlated(variable: str, dim: str, choice: str, words: str) -> Callable[[xr.DataTree], str]:
     def finding(tree: xr.DataTree) -> str:
         norms = needed(tree, "norms")
-        if variable not in norms or choice not in norms[dim]:
+        values = norms[variable].values if variable in norms else np.full(1, np.nan)
+        if not np.isfinite(values).any():
             return ""
-        rho = at(estimate(norms, variable, **{dim: choice}))
-        return f"{words}: {with_interval('ρ', *rho)}." if np.isfinite(rho[0]) else ""
+        which = choice or str(norms[dim].values[np.nanargmax(np.abs(values))])
+        rho = at(estimate(norms, variable, **{dim: which}))
+        said = words.format(special(tree, which))
+        return f"{said}: {with_interval('ρ', *rho)}." if np.isfinite(rho[0]) else ""
 
     return finding
 
@@ -224,7 +228,7 @@ SECTIONS = (
     ),
     SectionPlan(
         finding=_correlated(
-            PAIRS_SPEARMAN, "category", "other", "Weight and norm of other tokens"
+            PAIRS_SPEARMAN, "category", "", "Weight and norm, most where attention goes to {}"
         ),
         id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
         text="If heads use some tokens as a place to rest, their largest weights should fall on "

@@ -15,6 +15,7 @@ import xarray as xr
 from headscope.analyses.examples.measure import capture_maps
 from headscope.core.accumulators import REPLICATES
 from headscope.core.head_names import Head, head_named
+from headscope.core.progress import begin
 from headscope.core.results import layer_place, printable
 from headscope.core.settings_table import SettingsTable, documented, keywords, settings_of
 from headscope.corpus.packing import batches
@@ -164,6 +165,7 @@ class _AblationRun:
                 both = self._pairs(answers[: len(alone) + 1])
                 more = self._answers(run, both, stand_in, way, first=10_000)
                 answers, self.groups = np.concatenate([answers, more[1:]]), self.groups + both
+            begin("intervals")
             ablation = ablation_result(
                 self.model.task, self.encoded.labels, answers, layers=shape.layers,
                 heads=shape.heads, groups=self.groups, ids=[e.id for e in self.encoded.examples],

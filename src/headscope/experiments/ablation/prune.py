@@ -16,6 +16,8 @@ import numpy as np
 import xarray as xr
 
 from headscope.core.accumulators import REPLICATES, Float64
+from headscope.core.progress import begin
+from headscope.core.settings_table import SettingsTable
 from headscope.errors import InputError
 from headscope.experiments.ablation import removal_curves
 from headscope.experiments.ablation.pruned_checkpoint import check_disabled, projections_of
@@ -25,7 +27,7 @@ from headscope.experiments.ablation.variant_answers import BATCH_TOKENS, choose_
 from headscope.experiments.ablation.variants import Head, StandIn, single_heads
 from headscope.run.atlas import Execution
 from headscope.run.experiment import ExperimentRequest, of_task, run_experiment
-from headscope.run.life_cycle import RunInProgress
+from headscope.run.life_cycle import Meter, RunInProgress
 from headscope.run.store import Run, State
 from headscope.tasks.predict import EncodedTask, encode
 from headscope.tasks.task_data import TaskData
@@ -33,10 +35,11 @@ from headscope.tasks.task_model import TaskModel
 
 POINTS = 24  # ours: of a curve
 ORDERS = ("greedy", "alone", "given", "random")
+ALONE, GREEDY = "look at each head alone", "look again, greedily"
 
 
-@dataclass(frozen=True)
-class PruningSettings:
+@dataclass(frozen=True, repr=False)
+class PruningSettings(SettingsTable):
     """Settings of a pruning.
 
     orders      of ORDERS
@@ -44,7 +47,10 @@ class PruningSettings:
     step        heads removed from one point of a curve to the next; None: POINTS points
     remove      a point of every curve: so many heads removed; None: none but the usual ones
     draws       how many random orders
+    max_length  tokens of an example at most
+    batch_tokens  tokens of a forward pass at most
     replicates  groups of examples at most, for intervals
+    seed        of all random draws
     """
 
     orders: tuple[str, ...] = ("greedy", "alone", "random")
@@ -98,6 +104,18 @@ class Pruning:
         return [name for kind in kinds for name in named.get(kind, [kind])]
 
     @property
+    def passes(self) -> dict[str, int]:
+        """Part of the work → forward passes of one example that it takes, in their order."""
+        shape, kinds, found = self.model.model.shape, set(self.settings.orders), {}
+        heads = shape.layers * shape.heads
+        if {"greedy", "alone"} & kinds:
+            found[ALONE] = (heads + 1) * len(self.choosing)
+        if "greedy" in kinds:
+            found[GREEDY] = removal_curves.greedy_variants(heads, self.step) * len(self.choosing)
+        points = len(removal_curves.counts(heads, self.step, also=self.settings.remove))
+        return found | {f"score {name}": points * len(self.scoring) for name in self.names}
+
+    @property
     def step(self) -> int:
         """Heads from one point of a curve to the next."""
         shape = self.model.model.shape
@@ -114,7 +132,8 @@ def prune(
     """Removes the heads in several orders and scores the model on the way.
 
     output  run folder; an interrupted run of the same spec there goes on. None: in memory
-    told    called with a few words before each part of the work
+    told    called with the name of each part of the work (`Pruning.passes`) before it; progress, of
+            the execution, with the passes that are done, and all
     raises  ModelError for a model whose heads cannot be removed one by one; InputError for an
             importance of another size, or more heads to remove than there are
     """
@@ -134,7 +153,9 @@ def prune(
         seed=settings.seed, replicates=settings.replicates, cut=scoring.cut,
         batch_tokens=settings.batch_tokens,
     )  # fmt: skip
-    work = _PruningRun(asked, choosing, scoring, told)
+    execution = execution or Execution()
+    meter = Meter(sum(asked.passes.values()), execution.progress)
+    work = _PruningRun(asked, choosing, scoring, told, meter)
     return run_experiment(request, work.compute, output=output, execution=execution)
 
 
@@ -144,6 +165,7 @@ class _PruningRun:
     choosing: EncodedTask
     scoring: EncodedTask
     told: Callable[[str], object]
+    meter: Meter
 
     def compute(self, run: RunInProgress) -> dict[str, xr.Dataset]:
         asked, model, settings = self.asked, self.asked.model.model, self.asked.settings
@@ -153,18 +175,23 @@ class _PruningRun:
         batch = model.batch(self.choosing.examples[:2])
         ends = variants[-1] | variants[0]
         check_disabled(model.network, batch, ends, layers=layers, per_layer=heads)
-        pruner = Pruner(asked.model, self.choosing, way, run.linears, settings.batch_tokens)
+        pruner = Pruner(
+            asked.model, self.choosing, way, run.linears, settings.batch_tokens,
+            self.meter.advance,
+        )  # fmt: skip
         orders = self._orders(pruner, run)
         steps = removal_curves.counts(layers * heads, asked.step, also=settings.remove)
         answers = []
         for number, (name, order) in enumerate(orders.items()):
-            self.told(f"scoring {name}")
+            self.told(part := f"score {name}")
 
             def make(order: Sequence[Head] = order) -> State:
                 told = [pruner.answers_without(self.scoring, order[:n]) for n in steps]
                 return {"answers": np.stack(told)}  # [removed, example, …]
 
-            answers.append(run.part(100 + number, make)["answers"])
+            with self.meter.stage(asked.passes[part]):
+                answers.append(run.part(100 + number, make)["answers"])
+        begin("intervals")
         curves = Curves(
             asked.model.task, self.scoring.labels, [e.id for e in self.scoring.examples],
             (layers, heads), orders, steps, np.stack(answers),
@@ -183,16 +210,18 @@ class _PruningRun:
         asked, settings = self.asked, self.asked.settings
         orders: dict[str, list[Head]] = {}
         if {"greedy", "alone"} & set(settings.orders):
-            self.told("looking at each head alone")
-            first = self._first(pruner, run)
+            self.told(ALONE)
+            with self.meter.stage(asked.passes[ALONE]):
+                first = self._first(pruner, run)
             if "greedy" in settings.orders:
-                self.told("greedy")
+                self.told(GREEDY)
 
                 def make() -> State:
                     order = removal_curves.greedy(pruner, step=asked.step, start=first)
                     return {"order": np.array(order, np.int64)}  # [turn, (layer, head)]
 
-                kept = run.part(1, make)["order"].tolist()
+                with self.meter.stage(asked.passes[GREEDY]):
+                    kept = run.part(1, make)["order"].tolist()
                 orders["greedy"] = [(layer, head) for layer, head in kept]
             if "alone" in settings.orders:
                 orders["alone"] = list(first)

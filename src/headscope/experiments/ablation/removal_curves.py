@@ -20,6 +20,7 @@ import xarray as xr
 
 from headscope.core.accumulators import Array, Float64, generator, halves
 from headscope.core.intervals import Estimate, estimate
+from headscope.core.progress import Advance, unheard
 from headscope.core.results import Variable, labelled, printable
 from headscope.errors import InputError
 from headscope.experiments.ablation.effects import losses_of, numbers_told
@@ -43,6 +44,7 @@ class Pruner:
     way           how single heads are switched off, see `variant_answers.choose_way`
     kind          linear maps, "onednn" or "stock"
     batch_tokens  of one forward pass
+    advance       is told how many forward passes of one example are done
     """
 
     model: TaskModel
@@ -50,6 +52,7 @@ class Pruner:
     way: Way
     kind: str = "stock"
     batch_tokens: int = 2048
+    advance: Advance = unheard
 
     @property
     def heads(self) -> list[Head]:
@@ -68,13 +71,16 @@ class Pruner:
                 given = numbers_told(task, sweep(model, examples, places, variants, answers))
                 labels = self.choosing.labels[places]
                 total += [losses_of(task, labels, a).sum() for a in given]
+                self.advance(len(places) * len(given))
         rises: list[float] = ((total[1:] - total[0]) / len(examples)).tolist()
         return rises
 
     def answers_without(self, scoring: EncodedTask, removed: Sequence[Head]) -> Float64:
         """[example, class] or [example] what the model answers once these heads are gone."""
         with self._without(removed):
-            return outputs(self.model, scoring, batch_tokens=self.batch_tokens)
+            answers = outputs(self.model, scoring, batch_tokens=self.batch_tokens)
+        self.advance(len(answers))
+        return answers
 
     @contextmanager
     def _without(self, removed: Sequence[Head]) -> Iterator[None]:
@@ -107,6 +113,11 @@ def greedy(pruner: Pruner, *, step: int, start: Mapping[Head, float]) -> list[He
         order += gone
         rises = {head: rise for head, rise in rises.items() if head not in gone}
     return order
+
+
+def greedy_variants(heads: int, step: int) -> int:
+    """How often the model is run over the examples by `greedy`: of all its looks, the heads + 1."""
+    return sum(min(LOOKED_AT * step, left) + 1 for left in range(heads, 0, -step) if left > step)
 
 
 def given(importance: Float64) -> list[Head]:

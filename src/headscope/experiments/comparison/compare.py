@@ -14,9 +14,10 @@ from typing import Any, Unpack
 import xarray as xr
 
 from headscope.analyses.examples.measure import capture_maps
+from headscope.core.progress import begin
 from headscope.core.question import questions
 from headscope.core.results import keeping_draws, numbering_layers, printable, with_token_names
-from headscope.core.settings_table import documented, settings_of
+from headscope.core.settings_table import documented, keywords, settings_of
 from headscope.corpus import Corpus, CorpusLike, Example, corpus_of
 from headscope.errors import InputError
 from headscope.experiments.comparison import paired_inputs
@@ -30,7 +31,7 @@ from headscope.experiments.comparison.paired_reading import (
     reading,
 )
 from headscope.experiments.comparison.similarity import read_training
-from headscope.model.model import Model, file_sha256, load
+from headscope.model.model import Model, file_sha256
 from headscope.run import atlas, manifest
 from headscope.run.analysis import choose
 from headscope.run.compute import fastest_linears
@@ -40,27 +41,36 @@ from headscope.run.manifest import Manifest
 from headscope.run.plan import Reader, encoder_for, make_plan
 from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run
+from headscope.tasks.task import Task
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, examples_of, loaded
 
 STORED = 4  # inputs that are stored with their maps
 
 
-@documented(Settings)
+class CompareFields(SettingsFields, TaskFields, total=False):
+    """The fields of `Settings`, `TaskRequest` and `Loading`, as keywords."""
+
+
+@documented(Settings, TaskRequest, Loading)
 def compare(
     base: Model | str | Path,
     tuned: Model | str | Path,
-    corpus: CorpusLike,
+    corpus: CorpusLike | None = None,
     *,
+    task: TaskData | Task | str | None = None,
     output: str | Path | None = None,
     settings: Settings | None = None,
     execution: atlas.Execution | None = None,
     padded_to: int | None = None,
-    **more: Unpack[SettingsFields],
+    **more: Unpack[CompareFields],
 ) -> Run:
     """How alike the heads of two models are, and what changes from the first to the second.
 
     base, tuned  loaded models, or what `load` takes, of one shape, with one tokenizer; where
                  `headscope finetune` made the second, what it wrote down of the training is read
     corpus       texts, files, a column of a table, or a corpus: see `corpus_of`
+    task         instead: the examples of a task of GLUE, or of your own
     output       run folder; an unfinished run of the same spec is continued. None: in memory
     settings     as for `atlas`; without `analyses`, all that are not slow: those that compare the
                  heads of one model with each other, have no number per head, or take very long
@@ -68,10 +78,31 @@ def compare(
     padded_to    also the cosine of maps padded to so many tokens, of inputs no longer than that
     raises       InputError and its kinds before anything is computed; RunStopped on Ctrl-C
     """
-    settings = settings_of(Settings, settings, more)
-    corpus, execution = corpus_of(corpus), execution or atlas.Execution()
-    base, tuned = load(base), load(tuned)
+    own, asked, loading = keywords(more, Settings, TaskRequest, Loading)
+    if (corpus is None) == (task is None) or (task is None and set(asked) - {"limit"}):
+        raise InputError("wanted a corpus, or task=NAME with its data: one of the two")
+    settings, execution = settings_of(Settings, settings, own), execution or atlas.Execution()
+    texts = None if corpus is None else corpus_of(corpus)
+    base, tuned = (loaded(model, Loading(**loading)) for model in (base, tuned))
     paired_inputs.check_comparable(base, tuned)
+    if texts is None and task is not None:
+        texts, settings = _of_task(base, tuned, task, TaskRequest(**asked), settings)
+    assert texts is not None
+    return _compared(base, tuned, texts, settings, execution, output=output, padded_to=padded_to)
+
+
+def _of_task(
+    base: Model, tuned: Model, task: TaskData | Task | str, request: TaskRequest, settings: Settings
+) -> tuple[Corpus, Settings]:
+    data = examples_of(task, request, seed=settings.seed, checkpoint=tuned.name,
+                       revision=tuned.revision or None)  # fmt: skip
+    return paired_inputs.task_corpus(base, tuned, data, settings)
+
+
+def _compared(
+    base: Model, tuned: Model, corpus: Corpus, settings: Settings, execution: atlas.Execution, *,
+    output: str | Path | None, padded_to: int | None,
+) -> Run:  # fmt: skip
     if padded_to is not None and settings.max_length is None:
         settings = replace(settings, max_length=padded_to)
     folder = atlas.folder_of(output, execution)
@@ -80,7 +111,7 @@ def compare(
     spec = _spec(job)
 
     def begin() -> Manifest:
-        inputs = atlas.longest_inputs(job.reader, corpus, job.plan, settings)
+        inputs = atlas.longest_inputs(job.plan, settings)
         linears = fastest_linears(job.reader, inputs, asked=execution.linears)
         return _manifest(job, spec, linears=linears, command=execution.command)
 
@@ -183,11 +214,13 @@ def _manifest(
 def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
     merged, pair = PairState.new(job), PairReader(job)
     reader = Reader(job.reader, job.corpus, job.settings)
+    todo = sum(shard.examples for shard in job.plan.shards if shard.number not in run.done)
+    advance = begin("compute", todo, "inputs")
     for shard in job.plan.shards:
         if shard.number in run.done:
             state = run.kept(shard.number)
         else:
-            state = pair.read(shard.number, reader.examples(shard))
+            state = pair.read(shard.number, reader.examples(shard), advance)
             run.keep(shard.number, state)
             meter.advance(1)
         merge_shard(merged.parts, pair.sides.parts, state)
@@ -196,6 +229,7 @@ def _merged(run: RunInProgress, job: ComparisonJob, meter: Meter) -> PairState:
 
 def _results(job: ComparisonJob, merged: PairState) -> dict[str, xr.Dataset]:
     scope = job.scope
+    begin("intervals")
     with keeping_draws():
         before, after = (
             {a.name: atlas.with_n(a, job.plan.annotations) for a in merged.analyses[side]}

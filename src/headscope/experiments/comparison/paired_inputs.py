@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.accumulators import Float64, TopRecords
+from headscope.core.display import Displayed
 from headscope.core.results import Variable, labelled, printable
 from headscope.corpus import Corpus, Document, Example, Passage
 from headscope.errors import InputError
@@ -26,6 +28,7 @@ AT_ONCE = 256  # texts that a tokenizer gets in one call
 KEPT = 20  # inputs whose maps change most
 LEAST_TOKENS = 8  # ours: a shorter input has little to look at
 ROUND = 1e-6  # what a batch of another shape changes decides nothing
+TASK_LENGTH = 128  # tokens, as in BERT's own scripts for GLUE
 LONGEST = 400  # characters of an input where it is named
 RECORD = np.dtype([("score", "f8"), ("key", "u8"), ("shard", "i4"), ("row", "i4")])
 
@@ -80,7 +83,7 @@ def check_same_tokens(base: Model, tuned: Model, corpus: Corpus, *, limit: int |
                 )
 
 
-class TaskCorpus:
+class TaskCorpus(Displayed):
     """The examples of a task as both models read them, each a document of its own.
 
     Ready tokens: longer examples are cut as they are when a model is trained for the task.
@@ -110,9 +113,22 @@ class TaskCorpus:
             tokens = tuple(self._names(example.input_ids.tolist()))
             yield Document(example.document, (Passage(example.id, tokens=tokens),))
 
+    def facts(self) -> dict[str, object]:
+        """The task, and how many examples."""
+        return {"task": self.data.task.name, "examples": f"{len(self.data)} examples"}
+
     def describe(self) -> dict[str, Any]:
         """What was read: the task, its file, its labels, and what is to be told of them."""
         return {**of_task(self.data), "cut": self.cut, "max_length": self.max_length}
+
+
+def task_corpus(
+    base: Model, tuned: Model, data: TaskData, settings: Settings
+) -> tuple[TaskCorpus, Settings]:
+    """The examples of a task for both models, and the settings by which they are read."""
+    length = min(settings.max_length or TASK_LENGTH, base.limit, tuned.limit)
+    corpus = TaskCorpus(base, tuned, data, max_length=length)
+    return corpus, replace(settings, max_length=length, limit=None)
 
 
 def _texts(document: Document) -> Iterator[str]:

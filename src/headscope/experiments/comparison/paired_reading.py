@@ -14,6 +14,7 @@ from typing import Self
 import torch
 from torch.nn.functional import pad
 
+from headscope.core.progress import Advance, unheard
 from headscope.corpus import Example, batches
 from headscope.experiments.comparison.similarity import Similarity, Training
 from headscope.model.batch import Batch
@@ -86,8 +87,11 @@ class PairReader:
         self._batch: Batch | None = None
         self._kept: list[torch.Tensor | None] = []  # maps of the first model, by layer
 
-    def read(self, number: int, examples: Sequence[Example]) -> State:
-        """The state after one shard; the arrays are overwritten by the next."""
+    def read(self, number: int, examples: Sequence[Example], advance: Advance = unheard) -> State:
+        """The state after one shard; the arrays are overwritten by the next.
+
+        advance  is told how many inputs are done
+        """
         parts = self.sides.parts
         for part in parts.values():
             part.reset()
@@ -101,6 +105,7 @@ class PairReader:
                         analysis.finish(batch)
                 self._kept, self._batch = [], None
                 self.sides.similarity.finish_batch(batch, shard=number, rows=rows)
+                advance(len(rows))
         return {f"{n}/{k}": a for n, part in parts.items() for k, a in part.state().items()}
 
     def _batches(self, examples: Sequence[Example]) -> Iterator[list[int]]:

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from headscope.core.accumulators import Float64
+from headscope.core.settings_table import SettingsTable
 from headscope.corpus.document import Example
 from headscope.errors import HeadscopeError, InputError
 from headscope.experiments.finetune import optimization
@@ -35,13 +36,16 @@ LARGEST_GRADIENT = 1.0  # BERT's own scripts cut the norm of the whole gradient 
 Progress = Callable[[int, int], None]  # steps done, all steps
 
 
-@dataclass(frozen=True)
-class TrainingSchedule:
+@dataclass(frozen=True, repr=False)
+class TrainingSchedule(SettingsTable):
     """How long and how fast; the defaults are the paper's, and where it is silent, BERT's.
 
+    epochs       passes over the examples
+    batch        examples of a batch
     rate         the largest
     layer_decay  each layer learns by this factor more slowly than the one above, see `rates`
     warm_up      share of the steps in which the rate rises from 0; it falls to 0 after that
+    seed         of all random draws
     """
 
     epochs: int = 3

@@ -43,7 +43,10 @@ def _gradient_panels(tree: xr.DataTree) -> list[Panel]:
 
 def _gradient_caption(tree: xr.DataTree) -> str:
     gradients = needed(tree, "gradients")
-    heads = f" (c) Both for {special(tree, 'sep')}, one mark per head, layers light to dark."
+    heads = (
+        f" (c) Both for {special(tree, 'sep')}, one mark per head, the first layer nearest to the "
+        "page’s colour."
+    )
     return (
         f"(a) Size of the gradient of each example’s {gradients.attrs['loss_name']} with respect "
         "to an attention weight, mean over the edges to each kind of token; (b) attention to these "
@@ -110,7 +113,7 @@ def _importance_caption(tree: xr.DataTree) -> str:
     signed = ", blue above 0 and vermillion below for slopes" if slopes else ""
     return (
         f"How much the {importance.attrs['loss_name']} depends on each head, by its gradients. "
-        f"{told}. Each cell is one head, darker is more, from 0 (page) to the value at the end of "
+        f"{told}. Each cell is one head, from 0 (page) to the value at the end of "
         f"each key{signed}; {over(tree)}; intervals stand in the tables."
     )
 
@@ -145,8 +148,8 @@ def _against_caption(tree: xr.DataTree) -> str:
     ]
     note = str(importance.attrs["ablation_note"])
     return (
-        "Each mark is one head, layers light to dark: its importance by gradients across, and "
-        "upwards by how much the loss rises when it "
+        "Each mark is one head, the first layer nearest to the page’s colour: its importance by "
+        "gradients across, and upwards by how much the loss rises when it "
         f"{section.INSTEAD[str(importance.attrs['replacement'])]}. ρ: Spearman’s rank correlation "
         f"over the {int(importance.attrs['heads'])} heads, with its 95 % interval over heads; with "
         f"the {section.effect_name(importance, 'score')}: {', '.join(scores)}. Named are the heads "

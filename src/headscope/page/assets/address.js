@@ -1,4 +1,4 @@
-// How does the address hold what is chosen? A place, then choices: #L3H9&tab=matrix. What is as the
+// How does the address hold what is chosen? A place, then choices: #table&tab=matrix. What is as the
 // page opens with it is left out. An address may come from anywhere: its words are compared with what
 // the page knows, and never shown; an unknown one counts as absent.
 const addressed = []; // {name, read, show, quiet, usual}; the place has the name ""

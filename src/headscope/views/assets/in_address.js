@@ -1,4 +1,4 @@
-// Which choices of the views stand in the address? #L3H9&tab=matrix&measure=difference&from=5.
+// Which choices of the views stand in the address? #table&tab=matrix&measure=difference&from=5.
 const partOf = (unit) => [Math.floor(unit / stack().heads), unit % stack().heads];
 const headAddress = (layer, head) => headName(layer, head).replace("·", "");
 

@@ -101,10 +101,10 @@ function paintNeuronRows() {
   const { row, key, shown } = neuron.now;
   const columns = numberColumns();
   const focused = neuron.rows.includes(document.activeElement) ? document.activeElement : neuron.rows[key];
-  for (const line of neuron.rows) line.hidden = true;
+  const there = new Set(shown);
+  neuron.rows.forEach((line, index) => line.hidden === there.has(index) && (line.hidden = !there.has(index)));
   for (const index of shown) {
     const line = neuron.rows[index];
-    line.hidden = false;
     line.tabIndex = line === focused ? 0 : -1;
     put(line, "aria-selected", index === key);
     const numbers = [...line.children].slice(3);
@@ -193,15 +193,18 @@ function paintNeuronAim() {
   const { key, place = null } = neuron.pointed ?? {};
   neuron.rows.forEach((line, index) => line.classList.toggle("pointed", index === key));
   const table = at("neuron-table");
+  const marks = table.querySelectorAll(".line");
+  for (const mark of marks) mark.hidden = place === null;
+  if (place === null) return;
+  // All that is measured comes before what is written, which would cost a layout in between.
   const edge = table.getBoundingClientRect().left - table.scrollLeft;
-  for (const [line, cell] of [["first", ".query .k"], ["second", ".query .qk"]]) {
-    const mark = table.querySelector(`.line.${line}`);
-    mark.hidden = place === null;
-    mark.style.left = `${table.querySelector(cell).getBoundingClientRect().left - edge + (place ?? 0) * neuron.cell}px`;
-    mark.style.width = `${Math.max(neuron.cell, 2)}px`;
-    mark.style.top = `${table.querySelector(".query").offsetTop}px`;
-    mark.style.height = `${table.scrollHeight - table.querySelector(".query").offsetTop}px`;
-  }
+  const top = table.querySelector(".query").offsetTop;
+  const lefts = [".query .k", ".query .qk"].map((cell) => table.querySelector(cell).getBoundingClientRect().left - edge + place * neuron.cell);
+  const height = table.scrollHeight - top;
+  marks.forEach((mark, at) => {
+    const sizes = { left: lefts[at], width: Math.max(neuron.cell, 2), top, height };
+    for (const [what, pixels] of Object.entries(sizes)) mark.style[what] = `${pixels}px`;
+  });
 }
 
 // What is true of these numbers that the table does not say by itself.

@@ -1,0 +1,166 @@
+"""Which phase a job is in, and how far: told by the code that works, shown by whoever listens.
+
+    with phase("read", unit="documents") as advance:
+        advance(1)
+
+Commands listen, and notebooks do; elsewhere nothing is shown. A terminal and a notebook get one bar
+after another; where there is neither, lines, each after twice the time of the one before.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import Any, TypeVar
+
+Advance = Callable[[int], object]
+Item = TypeVar("Item")
+FIRST_LINE = 60.0  # seconds without a word, where there is no terminal
+UNCOUNTED = "{desc} [{elapsed}]"
+
+
+class Phases:
+    """Shows the phases of a job on stderr, one at a time.
+
+    clock  seconds
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar: Any = None
+        self._lines = not (sys.stderr.isatty() or in_notebook())
+        self._clock, self._start, self._next = clock, clock(), FIRST_LINE
+
+    def begin(self, name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
+        """Show a phase instead of the one before; returns what is called as its items get done.
+
+        total  items of the phase; None where nobody knows
+        unit   what they are, in the plural; "" where nothing is counted
+        done   how many were done before
+        """
+        self.close()
+        if self._lines:
+            return self._lines_of(name, total, unit, done)
+        counted = {"unit": f" {unit}"} if unit else {"bar_format": UNCOUNTED}
+        bar = self._bar = _bars()(
+            desc=name, total=total, initial=done, leave=False, file=sys.stderr, dynamic_ncols=True,
+            **counted,
+        )  # fmt: skip
+        return lambda count: bar.update(count) if bar is self._bar else None
+
+    def _lines_of(self, name: str, total: int | None, unit: str, done: int) -> Advance:
+        start, before = self._clock(), done
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            past = self._clock() - self._start
+            if past < self._next:
+                return
+            self._next = 2 * past
+            many = f": {done}{'' if total is None else f' of {total}'} {unit}" if unit else ""
+            left = (total or 0) - done
+            if left > 0 and done > before:
+                seconds = left * (self._clock() - start) / (done - before)
+                many += f", {timedelta(seconds=round(seconds))} left"
+            print(f"headscope: {name}{many}", file=sys.stderr, flush=True)
+
+        advance(0)
+        return advance
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Inside the context the bar is out of the way of what is printed."""
+        if self._bar is None:
+            yield
+            return
+        self._bar.clear()
+        yield
+        self._bar.refresh()
+
+
+_SHOWN: ContextVar[Phases | None] = ContextVar("phases_shown", default=None)
+
+
+@contextmanager
+def showing(phases: Phases | None) -> Iterator[None]:
+    """Inside the context these show what is told of phases; None: nothing does."""
+    token = _SHOWN.set(phases)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(token)
+        if phases is not None:
+            phases.close()
+
+
+def begin(name: str, total: int | None = None, unit: str = "", done: int = 0) -> Advance:
+    """As `Phases.begin`, of a phase that lasts until the next one; nothing where nobody listens."""
+    shown = _SHOWN.get()
+    return unheard if shown is None else shown.begin(name, total, unit, done)
+
+
+@contextmanager
+def phase(name: str, total: int | None = None, unit: str = "") -> Iterator[Advance]:
+    """Tell that a phase begins; gives what is called as its items get done.
+
+    name, total, unit  as of `Phases.begin`
+    """
+    shown = _SHOWN.get()
+    own = Phases() if shown is None and in_notebook() else None
+    try:
+        yield begin(name, total, unit) if own is None else own.begin(name, total, unit)
+    finally:
+        if own is not None:
+            own.close()
+
+
+def one_by_one(
+    items: Iterable[Item], name: str, unit: str, total: int | None = None
+) -> Iterator[Item]:
+    """The items, one after another, as a phase of their own; see `Phases.begin`."""
+    with phase(name, total, unit) as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """Inside the context no bar is in the way of what is printed."""
+    shown = _SHOWN.get()
+    if shown is None:
+        yield
+        return
+    with shown.hidden():
+        yield
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this process."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in getattr(shell, "config", {})
+
+
+def unheard(count: int) -> None:
+    """What nobody listens to."""
+
+
+def _bars() -> Any:
+    if not in_notebook():
+        from tqdm import tqdm
+
+        return tqdm
+    with warnings.catch_warnings():  # without widgets there are bars of text
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm as either
+
+        return either

@@ -1,0 +1,134 @@
+"""Is it told which phase a job is in, how far it is, and how long it will take?"""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from headscope.core.progress import FIRST_LINE, Phases, begin, hidden, one_by_one, phase, showing
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def stderr(monkeypatch):
+    """Puts a terminal in the place of stderr; within a test, as pytest sets it before each."""
+
+    def put():
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        return sys.stderr
+
+    return put
+
+
+class Clock:
+    """Seconds, as a test says."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_terminal_shows_one_phase_after_the_other(stderr):
+    terminal = stderr()
+    with showing(Phases()):
+        with phase("load"):
+            pass
+        with phase("compute", 120, "inputs") as advance:
+            advance(30)
+            with hidden():
+                sys.stderr.write("<a line>")
+        for _ in one_by_one("abc", "intervals", "analyses", 3):
+            pass
+    shown = terminal.getvalue()
+    places = [shown.index(words) for words in ("load [", "compute:", "<a line>", "intervals:")]
+    assert places == sorted(places)
+    assert "/120 [" in shown
+    assert " inputs/s" in shown or "? inputs" in shown
+    assert "load [" not in shown[places[1] :]
+    assert shown.endswith("\r")  # nothing is left behind
+
+
+def test_a_log_gets_few_lines_each_after_twice_the_time(capsys):
+    clock = Clock()
+    with showing(Phases(clock)):
+        with phase("load"):
+            clock.now = FIRST_LINE / 2
+        with phase("compute", 1000, "inputs") as advance:
+            for _ in range(1000):
+                clock.now += 1
+                advance(1)
+        begin("report")
+    lines = capsys.readouterr().err.splitlines()
+    # The first after a minute, of which half in this phase: 970 are left, at one a second.
+    assert lines[0] == "headscope: compute: 30 of 1000 inputs, 0:16:10 left"
+    assert lines[1] == "headscope: compute: 90 of 1000 inputs, 0:15:10 left"
+    assert len(lines) == 5  # after 60, 120, 240, 480 and 960 s
+    assert all(line.startswith("headscope: compute: ") for line in lines)
+
+
+def test_a_long_wait_without_items_is_told_by_the_name_of_the_next_phase(capsys):
+    clock = Clock()
+    with showing(Phases(clock)):
+        with phase("warm up"):
+            clock.now = 60.0
+        begin("compute", 8, "examples", 2)
+    assert capsys.readouterr().err == "headscope: compute: 2 of 8 examples\n"
+
+
+def test_where_nobody_listens_nothing_is_shown(capsys):
+    with phase("compute", 3, "inputs") as advance:
+        advance(3)
+    begin("report")(1)
+    with showing(None), phase("load"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_that_is_over_takes_no_more(stderr):
+    terminal = stderr()
+    with showing(Phases()):
+        late = begin("compute", 4, "inputs")
+        begin("report")
+        before = terminal.getvalue()
+        late(4)
+        assert terminal.getvalue() == before
+
+
+def test_a_notebook_shows_phases_without_being_asked(monkeypatch, capsys):
+    class Shell:
+        def __init__(self):
+            self.config = {"IPKernelApp": {}}
+
+    class IPython:
+        @staticmethod
+        def get_ipython():
+            return Shell()
+
+    bars = []
+
+    class Bar:
+        def __init__(self, **given):
+            self.done = given["initial"]
+            bars.append((given["desc"], given["total"], self))
+
+        def update(self, count):
+            self.done += count
+
+        def close(self):
+            self.done = (self.done, "closed")
+
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    monkeypatch.setattr("headscope.core.progress._bars", lambda: Bar)
+    with phase("read", unit="documents") as advance:
+        advance(14)
+    ((name, total, bar),) = bars
+    assert (name, total, bar.done) == ("read", None, (14, "closed"))
