@@ -14,7 +14,7 @@ from heads.test_notable_heads import QUIET, plant, quiet_tree
 from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
 from headscope.heads.tables import head_table, label_table, write_tables
-from recorded import BOTH, DECODER, LANGUAGE, hostile, recorded, with_maps
+from recorded import BOTH, DECODER, LANGUAGE, changed, hostile, recorded, with_maps
 
 NONE = np.nan
 
@@ -212,6 +212,8 @@ def test_what_a_sink_does_with_the_rest_is_its_further_label_where_there_is_a_re
     assert len(told) == 2
     assert len(texts(resting(0.95, 0.05, 1.20, previous=0.7))) == 1  # too little is left
     assert len(texts(resting(0.83, 0.05, 1.20, previous=0.51))) == 1  # its lower end is not 0.5
+    nothing = changed(resting(0.83, 0.05, 1.20), "surface", rest_attention=NONE)
+    assert len(texts(nothing)) == 1
 
 
 # --- words ----------------------------------------------------------------------------------

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from headscope.cli import options
 from headscope.cli.options import ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, asked_task, task_data
+from headscope.cli.task_options import TaskDataOptions, task_request
 from headscope.cli.terminal_output import ProgressBar, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
 from headscope.core.head_names import first
-from headscope.errors import InputError
 
 if TYPE_CHECKING:
     from headscope.tasks.task_data import TaskData
@@ -76,18 +75,12 @@ def finetune_command(given: _FinetuneOptions) -> None:
 
 
 def _both(given: _FinetuneOptions) -> tuple[TaskData, TaskData]:
-    """Training and dev examples; classes of a task of the user's are read off the first."""
-    asked, seed = asked_task(given.task), given.seed
-    train = task_data(
-        given.task, asked, seed=seed, limit=given.task.limit, split="train", data=given.train_file
-    )
-    dev = task_data(given.task, train.task, seed=seed, limit=given.dev_limit, data=given.dev_file)
-    if train.source == dev.source:
-        raise InputError(
-            f"{train.source} would be learned from and scored on; wanted two: --data FOLDER with "
-            "train.tsv and dev.tsv, or --train FILE --dev FILE"
-        )
-    return train, dev
+    from headscope.tasks.task_request import train_and_dev
+
+    return train_and_dev(
+        str(given.task.task), task_request(given.task, given.task.limit), train=given.train_file,
+        dev=given.dev_file, dev_limit=given.dev_limit, seed=given.seed,
+    )  # fmt: skip
 
 
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:

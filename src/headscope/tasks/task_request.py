@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -129,6 +129,26 @@ def examples_of(
         task, request.data, split=request.split, columns=request.columns, limit=request.limit,
         seed=seed,
     )  # fmt: skip
+
+
+def train_and_dev(
+    task: Task | str, request: TaskRequest, *, train: str | Path | None, dev: str | Path | None,
+    dev_limit: int | None, seed: int,
+) -> tuple[TaskData, TaskData]:  # fmt: skip
+    """Examples to learn from and to be scored on; classes of a task of one's own are read off
+    the first. InputError where both are the same file.
+    """
+    first = replace(request, split="train", data=train or request.data)
+    learned = examples_of(task, first, seed=seed)
+    scored = examples_of(
+        learned.task, replace(request, data=dev or request.data, limit=dev_limit), seed=seed
+    )
+    if learned.source == scored.source:
+        raise InputError(
+            f"{learned.source} would be learned from and scored on; wanted two: --data FOLDER with "
+            "train.tsv and dev.tsv, or --train FILE --dev FILE"
+        )
+    return learned, scored
 
 
 def model_and_examples(

@@ -207,10 +207,13 @@ def _weight_finding(tree: xr.DataTree) -> str:
 def _correlated(variable: str, dim: str, choice: str, words: str) -> Callable[[xr.DataTree], str]:
     def finding(tree: xr.DataTree) -> str:
         norms = needed(tree, "norms")
-        if variable not in norms or choice not in norms[dim]:
+        values = norms[variable].values if variable in norms else np.full(1, np.nan)
+        if not np.isfinite(values).any():
             return ""
-        rho = at(estimate(norms, variable, **{dim: choice}))
-        return f"{words}: {with_interval('ρ', *rho)}." if np.isfinite(rho[0]) else ""
+        which = choice or str(norms[dim].values[np.nanargmax(np.abs(values))])
+        rho = at(estimate(norms, variable, **{dim: which}))
+        said = words.format(special(tree, which))
+        return f"{said}: {with_interval('ρ', *rho)}." if np.isfinite(rho[0]) else ""
 
     return finding
 
@@ -225,7 +228,7 @@ SECTIONS = (
     ),
     SectionPlan(
         finding=_correlated(
-            PAIRS_SPEARMAN, "category", "other", "Weight and norm of other tokens"
+            PAIRS_SPEARMAN, "category", "", "Weight and norm, most where attention goes to {}"
         ),
         id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
         text="If heads use some tokens as a place to rest, their largest weights should fall on "

@@ -181,6 +181,8 @@ def _of_rest(tree: xr.DataTree, target: str) -> list[Claim]:
     assert first is not None
     asked = (surely(first) > POSITION) & (first.value <= 1 - LEAST_REST)
     share = estimate(dataset, "rest_attention", rest_target=target)
+    if not np.isfinite(share.value).any():  # inputs of one token leave nothing
+        return []
     reference = max(float(np.nanmean(share.value)), uniform_share(tree))
     name, goal = f"of the rest, {TARGETS[target].name}", TARGETS[target].goal
 

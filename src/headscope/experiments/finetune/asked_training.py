@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Unpack
 
 from headscope.core.settings_table import documented, keywords
-from headscope.errors import InputError
 from headscope.experiments.finetune import finetune as training
 from headscope.experiments.finetune.training import Progress, TrainingSchedule
 from headscope.tasks.predict import MAX_LENGTH
 from headscope.tasks.task import Task
-from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_model import load_for_task
-from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, examples_of
+from headscope.tasks.task_request import Loading, TaskFields, TaskRequest, train_and_dev
 
 
 class FinetuneFields(TaskFields, total=False):
@@ -70,23 +68,3 @@ def finetune(
         start, learned, scored, output, max_length=max_length, progress=progress,
         **asdict(schedule),
     )  # fmt: skip
-
-
-def train_and_dev(
-    task: Task | str, request: TaskRequest, *, train: str | Path | None, dev: str | Path | None,
-    dev_limit: int | None, seed: int,
-) -> tuple[TaskData, TaskData]:  # fmt: skip
-    """Examples to learn from and to be scored on; classes of a task of one's own are read off
-    the first. InputError where both are the same file.
-    """
-    first = replace(request, split="train", data=train or request.data)
-    learned = examples_of(task, first, seed=seed)
-    scored = examples_of(
-        learned.task, replace(request, data=dev or request.data, limit=dev_limit), seed=seed
-    )
-    if learned.source == scored.source:
-        raise InputError(
-            f"{learned.source} would be learned from and scored on; wanted two: --data FOLDER with "
-            "train.tsv and dev.tsv, or --train FILE --dev FILE"
-        )
-    return learned, scored
