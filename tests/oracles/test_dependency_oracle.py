@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -43,21 +43,23 @@ def oracle(model: tuple[str, Model], shared: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def corpus(oracle: dict[str, Any], shared: Path) -> hs.MemoryCorpus:
     file = shared / "data/ud_english_ewt" / oracle["input"]["file"]
-    sentences = list(chain.from_iterable(d.passages for d in hs.TreebankCorpus(file)))
-    chosen = [sentences[at] for at in oracle["input"]["sentence_indices_0based"]]
+    places = oracle["input"]["sentence_indices_0based"]
+    sentences = chain.from_iterable(d.passages for d in hs.TreebankCorpus(file))
+    read = list(islice(sentences, max(places) + 1))
+    chosen = [read[at] for at in places]
     return hs.MemoryCorpus([Document(p.id, (p,)) for p in chosen])
 
 
 @pytest.fixture(scope="module")
 def results(model: tuple[str, Model], corpus: hs.MemoryCorpus) -> dict[str, xr.Dataset]:
-    """By what stands for the row of a word of several tokens."""
+    """By what stands for the row of a word of several tokens; "first" of minilm, to stay quick."""
     stock = hs.Execution(linears="stock")
     return {
         pieces: hs.atlas(
             model[1], corpus, analyses=["dependency"], options={"dependency": {"pieces": pieces}},
             replicates=0, execution=stock,
         )["dependency"]
-        for pieces in ("mean", "first")
+        for pieces in ("mean", "first")[: 2 if model[0] == "minilm" else 1]
     }  # fmt: skip
 
 
@@ -97,13 +99,13 @@ def test_offsets_find_exactly_as_many(oracle, results):
             assert float(ours) == pytest.approx(wanted, abs=1e-7)
 
 
-@pytest.mark.parametrize("pieces", ["mean", "first"])
-def test_the_best_head_of_each_relation_is_theirs(oracle, results, pieces):
-    for relation, wanted in oracle["best" if pieces == "mean" else "best_mode_first"].items():
-        ours = results[pieces].sel(relation=relation)
-        theirs = ours.accuracy.sel(
-            layer=wanted["layer"], head=wanted["head"], direction=DIRECTION[wanted["direction"]]
-        )
-        for accuracy in (ours.best_accuracy, theirs):
-            gap = abs(float(accuracy) - wanted["best_accuracy"]) * wanted["count"]
-            assert gap <= FLIPS + 1e-3
+def test_the_best_head_of_each_relation_is_theirs(oracle, results):
+    for pieces, result in results.items():
+        for relation, wanted in oracle["best" if pieces == "mean" else "best_mode_first"].items():
+            ours = result.sel(relation=relation)
+            theirs = ours.accuracy.sel(
+                layer=wanted["layer"], head=wanted["head"], direction=DIRECTION[wanted["direction"]]
+            )
+            for accuracy in (ours.best_accuracy, theirs):
+                gap = abs(float(accuracy) - wanted["best_accuracy"]) * wanted["count"]
+                assert gap <= FLIPS + 1e-3
