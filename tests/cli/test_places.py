@@ -190,7 +190,7 @@ def finished(made, tmp_path) -> Path:
         hs.load(str(folder / "model")), hs.TextCorpus(folder / "text.txt"), output=folder / "run",
         analyses=["entropy"], replicates=2, execution=hs.Execution(linears="stock"),
     )  # fmt: skip
-    small_report(run.tree, run.manifest, folder / "run")
+    small_report(run, folder / "run")
     Session(folder / "session").label("b", 1, NAMES[0])
     return folder
 
