@@ -130,7 +130,7 @@ def files(folder: Path) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def small_report(run, folder: Path) -> Path:
+def small_report(_run, folder: Path) -> Path:
     """In place of the report, which takes seconds."""
     with RunFolder(folder).listing():
         for name in ("tables/a.csv", "figures/a.svg", "figures/b/c.svg", "report.html"):

@@ -16,7 +16,7 @@ from transformers.utils.hub import cached_file
 
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
-from headscope.model.request import WANTED, demo_place, neither, refuse_place
+from headscope.model.request import WANTED, demo_place, refuse_place
 from headscope.model.weights import (
     refuse_not_finite,
     refuse_too_deep,
@@ -122,7 +122,10 @@ def pinned(name: str, repository: str, revision: str | None) -> dict[str, Any]:
     try:
         return {"revision": HfApi().model_info(repository, revision=revision, timeout=10).sha}
     except HFValidationError as error:
-        raise neither(name) from error
+        raise ModelError(
+            f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n"
+            f"{WANTED}"
+        ) from error
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise cannot_load(name, str(error).strip().splitlines()[0][:300]) from error
     except Exception:  # whatever keeps the hub away, what was fetched before can still be used

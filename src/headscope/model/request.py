@@ -27,13 +27,6 @@ def demo_place() -> str:
     return DEMO_HUB_ID
 
 
-def neither(name: str) -> ModelError:
-    """The error for what is no folder and cannot be on the hub."""
-    return ModelError(
-        f"{name!r} is no folder here, and no id of the hub, which has the form owner/name\n{WANTED}"
-    )
-
-
 def refuse_place(name: str) -> None:
     """Raises ModelError for what is neither a folder with safetensors nor can be on the hub."""
     if name == "demo":
@@ -46,7 +39,9 @@ def refuse_place(name: str) -> None:
         )
     if not folder.is_dir():
         if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-            raise neither(name)
+            raise ModelError(
+                f"cannot load {name!r}: no folder here, and no id of the hub (owner/name)\n{WANTED}"
+            )
     elif gguf and not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{name!r} has its weights in GGUF alone ({gguf[0].name})\n{_converted(gguf[0])}"

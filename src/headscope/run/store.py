@@ -127,7 +127,7 @@ class RunFolder:
         try:
             if overwrite and self.manifest() is not None:
                 self._remove()
-            (self.path / self.parts).mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
             for file in [*self._drafts(), *stale]:
                 file.unlink(missing_ok=True)
