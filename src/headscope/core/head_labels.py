@@ -119,8 +119,8 @@ def unclaimed_words(tree: xr.DataTree) -> str:
 
 
 def untrained_words(tree: xr.DataTree) -> str:
-    """How many heads depart from the control, or that none was read, in a sentence; '' where nothing
-    was asked that labels come from, or where nothing can be claimed.
+    """How many heads depart from the control, or that none was read, in a sentence; '' where no
+    labels were asked for, or where nothing can be claimed.
     """
     asked = any(question.claims for question in in_run(tree))
     if not asked or unclaimed_words(tree):
