@@ -321,6 +321,7 @@ def test_every_option_stands_under_one_heading():
     shown = CliRunner().invoke(group, ["atlas", "--help"]).output
     headings = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
     assert headings == [
+        "Most used:",
         "What to read:",
         "What to compute:",
         "Lengths:",

@@ -130,7 +130,7 @@ def files(folder: Path) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def small_report(run, folder: Path) -> Path:
+def small_report(_run, folder: Path) -> Path:
     """In place of the report, which takes seconds."""
     with RunFolder(folder).listing():
         for name in ("tables/a.csv", "figures/a.svg", "figures/b/c.svg", "report.html"):
@@ -190,7 +190,7 @@ def finished(made, tmp_path) -> Path:
         hs.load(str(folder / "model")), hs.TextCorpus(folder / "text.txt"), output=folder / "run",
         analyses=["entropy"], replicates=2, execution=hs.Execution(linears="stock"),
     )  # fmt: skip
-    small_report(run.tree, run.manifest, folder / "run")
+    small_report(run, folder / "run")
     Session(folder / "session").label("b", 1, NAMES[0])
     return folder
 

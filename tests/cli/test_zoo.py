@@ -24,7 +24,7 @@ def zoo(headscope, tmp_path):
 def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
     done = zoo("one", "two", "./none", "--text", "text.txt", "--json")
     assert done.code == 1
-    assert "headscope: none: './none' is no folder here" in done.err
+    assert "headscope: none: cannot load './none': no folder here" in done.err
     told = json.loads(done.out)
     assert list(told["runs"]) == ["one", "two"]
     assert list(told["failed"]) == ["none"]
@@ -40,6 +40,6 @@ def test_it_says_what_holds_and_ends_with_1_where_a_model_failed(zoo, tmp_path):
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(zoo, tmp_path):
     refused(zoo("./none", "./none", "--text", "text.txt"), "2 times; name each once")
     refused(zoo("one", "two"), "no corpus; give one or more of --text")
-    refused(zoo("./none", "--text", "text.txt"), "'./none' is no folder here")
+    refused(zoo("./none", "--text", "text.txt"), "cannot load './none': no folder here")
     (tmp_path / "out/manifest.json").write_text("{}")
     refused(zoo("one", "--text", "text.txt"), "is no manifest of a run")

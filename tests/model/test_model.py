@@ -95,7 +95,9 @@ def test_an_unknown_model_is_refused_at_once(name: str, monkeypatch: pytest.Monk
 def test_what_is_neither_a_folder_nor_an_id_is_told_so(name: str) -> None:
     with pytest.raises(ModelError) as caught:
         load(name)
-    assert str(caught.value).startswith(f"{name!r} is no folder here, and no id of the hub")
+    assert str(caught.value).startswith(
+        f"cannot load {name!r}: no folder here, and no id of the hub"
+    )
 
 
 def test_the_hub_saying_no_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def test_the_frequency_of_what_is_mixed_is_told_where_ranks_are_a_files(results,
     assert told("kobayashi2020", "mixing-rank-res", results).verdict == "not run"
     found = PaperRuns({"norms": ranked(whole)}, own=False, absent={})
     judged = told("kobayashi2020", "mixing-rank-res", found)
-    rho = whole["mixing"]["spearman_frequency"].sel({"method": "attnres_n"})
+    rho = whole["mixing"]["spearman_frequency"].sel(variant="attnres_n")
     assert judged.measured.value == pytest.approx(float(rho))
     assert judged.measured.low <= judged.measured.value <= judged.measured.high
 

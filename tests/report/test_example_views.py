@@ -46,7 +46,7 @@ def test_style_and_script_of_the_views_are_in_a_report_once(html):
     held = views(html)
     assert held["script"] == page_script()
     assert held["style"] == page_style()
-    assert html.count("function tellHeight") == 1
+    assert html.count("function tellFrame") == 1
 
 
 def test_the_policy_lets_the_frames_run_what_they_hold_and_nothing_else(html):

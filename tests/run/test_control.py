@@ -7,7 +7,7 @@ import xarray as xr
 import headscope as hs
 from headscope.cli.main import group
 from headscope.core.control import CONTROL, controls
-from headscope.core.head_labels import head_labels, untrained_words
+from headscope.core.head_labels import NO_CONTROL, head_labels, untrained_words
 from headscope.core.head_metrics import control_ranges
 from headscope.errors import ModelError
 from headscope.heads.head_card import card_text, head_card
@@ -86,7 +86,7 @@ def test_without_a_control_nothing_changes(held, free):
         xr.testing.assert_identical(free[name], held[name])
     assert "control" not in free.manifest["spec"]
     assert "control" not in label_table(free.tree)
-    assert not untrained_words(free.tree)
+    assert untrained_words(free.tree) == NO_CONTROL
 
 
 def test_the_control_lies_in_a_group_that_no_reader_takes_for_an_analysis(held, free):

@@ -13,13 +13,19 @@ from headscope.run.settings import Settings, differences, fingerprint
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"analyses": ("entropi",)}, "no analysis called 'entropi'; there are .*entropy"),
+        (
+            {"analyses": ("entropi",)},
+            r"no analysis called 'entropi'; did you mean 'entropy'\? there are .*entropy",
+        ),
         ({"analyses": "entropy"}, "wanted several names"),
         ({"analyses": (1,)}, "wanted several names"),
         ({"analyses": ()}, "leave analyses out to run all"),
         ({"options": {"entropi": {}}}, "'entropi', which is not run"),
         ({"analyses": ("surface",), "options": {"entropy": {}}}, "'entropy', which is not run"),
-        ({"options": {"entropy": {"smooth": 1}}}, "no option 'smooth'; there are: smoothing"),
+        (
+            {"options": {"entropy": {"smooth": 1}}},
+            r"no option 'smooth'; did you mean 'smoothing'\? there are: smoothing",
+        ),
         ({"options": {"entropy": {"smoothing": 2.0}}}, "options of entropy: smoothing"),
         ({"options": {"entropy": {"smoothing": "much"}}}, "options of entropy"),
         ({"options": {"norms": {"cancellation": "no"}}}, "options of norms: cancellation"),

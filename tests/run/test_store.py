@@ -100,6 +100,7 @@ def test_a_damaged_shard_is_noticed_and_thrown_away(folder, damage):
 
 
 def test_a_strange_file_among_the_shards_is_no_shard(folder):
+    (folder.path / "shards").mkdir()
     (folder.path / "shards" / "notes.shard").write_bytes(b"x")
     assert folder.finished_shards() == set()
 
@@ -238,6 +239,7 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
 def test_a_second_process_removes_nothing_of_the_first(folder):
     """Drafts were once cleared before the lock was asked for."""
     draft = folder.path / "shards" / f"{store.DRAFT}being-written"
+    draft.parent.mkdir()
     draft.write_bytes(b"half")
     folder.check()
     assert draft.exists()

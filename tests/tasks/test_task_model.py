@@ -166,7 +166,7 @@ def test_the_task_of_a_checkpoint_is_glues_or_its_own(tuned, tmp_path):
     assert task_of(tuned, "mine") == Task("mine", ("no", "cat"), ("accuracy", "f1"))
     folder = checkpoint(tmp_path / "model", head=AMOUNT)
     assert task_of(folder, "mine").is_regression
-    with pytest.raises(ModelError, match="is no folder here"):
+    with pytest.raises(ModelError, match="no folder here, and no id of the hub"):
         task_of(tmp_path / "nowhere", "mine")
 
 

@@ -23,6 +23,10 @@ from headscope.core.results import counted, derived, documents, shape
 UNLABELLED = "unlabelled"
 MOST = 4  # ours: labels of one head
 IN_VIEWS = 2  # labels of a head where there is little room
+NO_CONTROL = (
+    "No network without training was read beside this one: what a label says may hold of such a "
+    "network, too."
+)
 NEARLY_NOTHING = 0.05  # of all heads: chance alone labels as many
 OF_A_KIND = 2  # ours: rows of a kind before each other kind had one
 
@@ -115,13 +119,15 @@ def unclaimed_words(tree: xr.DataTree) -> str:
 
 
 def untrained_words(tree: xr.DataTree) -> str:
-    """How many heads depart from the control, in a sentence; '' where none was asked or read, or
-    where nothing can be claimed.
+    """How many heads depart from the control, or that none was read, in a sentence; '' where no
+    labels were asked for, or where nothing can be claimed.
     """
     asked = any(question.claims for question in in_run(tree))
-    if not asked or not controls(tree) or unclaimed_words(tree):
+    if not asked or unclaimed_words(tree):
         return ""
     labelled, of = _labelled(tree)
+    if not controls(tree):
+        return NO_CONTROL if labelled else ""
     does = "does" if labelled == 1 else "do"
     what = "that no head of a network without training does on a sample of the same inputs"
     if looks_untrained(tree):

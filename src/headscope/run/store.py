@@ -127,7 +127,9 @@ class RunFolder:
         try:
             if overwrite and self.manifest() is not None:
                 self._remove()
-            (self.path / self.parts).mkdir(parents=True, exist_ok=True)
+            # A shard makes its own folder: a finished run has none, and is left as it is.
+            inner = self.path if self.parts == SHARDS else self.path / self.parts
+            inner.mkdir(parents=True, exist_ok=True)
             stale = [] if (self.path / MANIFEST).exists() else self._shard_files()
             for file in [*self._drafts(), *stale]:
                 file.unlink(missing_ok=True)

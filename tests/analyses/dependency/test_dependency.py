@@ -130,7 +130,8 @@ def test_subtypes_fold_and_relations_are_chosen():
 
 def test_an_unknown_relation_is_refused_with_those_there_are():
     scope = Scope(1, 1, relations=("nsubj", "obj"))
-    with pytest.raises(InputError, match="no relation 'dobj' in this corpus; there are nsubj, obj"):
+    says = r"no relation 'dobj' in this corpus; did you mean 'obj'\? there are nsubj, obj"
+    with pytest.raises(InputError, match=says):
         known_analyses()["dependency"](scope, relations="nsubj,dobj")
 
 

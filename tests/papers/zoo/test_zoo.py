@@ -102,7 +102,7 @@ class Seen(HTMLParser):
 def test_a_model_that_fails_is_one_line_and_the_others_go_on(found):
     assert list(found.runs) == ["bert", HOSTILE, "gpt"]
     assert list(found.failed) == ["nothing"]
-    assert "nothing' is no folder here" in found.failed["nothing"]
+    assert "nothing': no folder here" in found.failed["nothing"]
     assert "\n" not in found.failed["nothing"]
 
 

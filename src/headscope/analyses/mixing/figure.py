@@ -65,9 +65,10 @@ FIGURES = (PICTURE,)
 def _finding(tree: xr.DataTree) -> str:
     mixing = needed(tree, "mixing")
     kinds = [kind for kind in ("attn_w", "attnresln_n") if kind in mixing["variant"]]
-    means = [float(np.nanmean(estimate(mixing, "ratio", variant=one).value)) for one in kinds]
-    if len(means) < 2 or not np.isfinite(means).all():
+    values = [estimate(mixing, "ratio", variant=one).value for one in kinds]
+    if len(values) < 2 or any(np.isnan(one).all() for one in values):
         return ""
+    means = [float(np.nanmean(one)) for one in values]
     weights, whole = map(percent, means)
     return (
         f"Of a token’s new vector {whole} comes from other tokens, mean over layers; "

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from headscope.core.accumulators import Array
+from headscope.core.accumulators import Array, Float64
 from headscope.core.head_names import counting_from, first, renamed
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
@@ -108,9 +108,7 @@ def ablation_result(
     variables["baseline_prediction"] = Variable(told[0], ("example",), "answer", "1", OURS)
     variables["label"] = Variable(labels, ("example",), "right answer", "1", OURS)
     if groups:
-        change = every.difference.value
-        alone = [sum(change[layer * heads + head] for layer, head in group_) for group_ in groups]
-        beyond = change[-len(groups) :] - np.array(alone)
+        beyond = _beyond(every.difference.value, groups, heads)
         variables["group_interaction"] = Variable(beyond, ("group",), BEYOND, "1", OURS)
     with counting_from(1):  # in files
         named = [variant_name(v, heads) for v in groups]
@@ -124,6 +122,13 @@ def ablation_result(
     return dataset.assign_attrs(
         task=printable(task.name), metric=task.metrics[0], classes=classes, **about
     )
+
+
+def _beyond(change: Float64, groups: Sequence[Variant], heads: int) -> Float64:
+    """[group] what each changes beyond the sum of its heads; `change` has the groups last."""
+    alone = [sum(change[layer * heads + head] for layer, head in group) for group in groups]
+    beyond: Float64 = change[-len(groups) :] - np.array(alone)
+    return beyond
 
 
 def _variables(
