@@ -9,22 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
-from click.core import ParameterSource
 
 from headscope.cli import options
 from headscope.cli.options import IntervalOptions, LinearsOption, ModelOptions, Natural, Positive
-from headscope.cli.task_options import TaskDataOptions, task_data, task_examples
+from headscope.cli.task_options import TaskDataOptions, task_examples, task_request
 from headscope.cli.terminal_output import ProgressBar, complain, size_of, tell
 from headscope.cli.typed_command import Options, argument, flag, group, option, typed_command
-from headscope.core.head_names import first
-from headscope.errors import CorpusError, InputError
+from headscope.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from headscope.run.store import Run
-    from headscope.tasks.task_data import TaskData
 
 
 class _PruneOptions(Options):
@@ -42,12 +36,11 @@ class _PruneOptions(Options):
     by: str | None = option("The order by which heads go; by default the one by which most can.")
     remove: Natural | None = option("Remove N heads, whatever it costs.", metavar="N")
     step: Positive | None = option("Heads from one point of a curve to the next.")
-    choose: Annotated[int, click.IntRange(2)] = option(
-        "Number of examples by which heads are chosen; at most --limit, unless it is given.",
-        256,
+    choose: Annotated[int, click.IntRange(2)] | None = option(
+        "Number of examples by which heads are chosen; by default 256, at most --limit.",
         metavar="N",
     )
-    choose_split: str = option("The split that these examples are from.", "train")
+    choose_split: str | None = option("The split that these examples are from; by default train.")
     choose_file: Path | None = option("A file with these examples, instead of --data.")
     draws: Positive = option("Number of random orders.", 3, heading="How sure")
     chance: IntervalOptions = group()
@@ -79,12 +72,17 @@ def prune_command(given: _PruneOptions) -> None:
     orders = options.comma_separated(given.orders)
     if given.importance is not None and "given" not in orders:
         orders += ("given",)
-    layers, importance, name = _importance(given)
+    from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
+
+    importance, name = importance_of(given.importance, given.method)
     if given.run is not None:
         options.check_run_folder(given.run)
     seed, limit = given.chance.seed, given.task.limit
     scoring = task_examples(given.task, given.checkpoint, given.loading, seed, limit)
-    choosing, notes = _choosing(given, scoring)
+    choosing, notes = chosen_by(
+        scoring, task_request(given.task, limit), choose=given.choose, split=given.choose_split,
+        file=given.choose_file, seed=seed, here=False,
+    )  # fmt: skip
     from headscope.experiments.ablation import prune as pruning
     from headscope.experiments.ablation import pruned_checkpoint as checkpoint
     from headscope.tasks.task_model import load_for_task
@@ -95,16 +93,8 @@ def prune_command(given: _PruneOptions) -> None:
         pruning.PruningSettings, given, given.task, given.chance, orders=orders
     )
     model = load_for_task(given.checkpoint, scoring.task, **asdict(given.loading))
-    shape = model.model.shape
-    own = [shape.number(place) for place in range(shape.layers)]
-    if len(layers) == len(own) and layers != own:
-        theirs, ours = (
-            ", ".join(str(number + first()) for number in some) for some in (layers, own)
-        )
-        raise InputError(
-            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
-        )
-    asked = pruning.Pruning(model, choosing, scoring, settings, importance, name)
+    values = checked_layers(importance, model.model.shape)
+    asked = pruning.Pruning(model, choosing, scoring, settings, values, name)
     if given.by is not None and given.by not in asked.names:
         raise InputError(f"--by {given.by!r}; the orders are {', '.join(asked.names)}")
     if not given.quiet:
@@ -123,48 +113,6 @@ def prune_command(given: _PruneOptions) -> None:
     last = f"checkpoint: {given.output} (heads and scores: pruned.json, figure: pruned.svg)"
     lines = chain(model.notes, scoring.notes, notes, _lines(run, order, len(heads)), [last])
     tell(lines, summary if given.as_json else None)
-
-
-def _choosing(given: _PruneOptions, scoring: TaskData) -> tuple[TaskData, list[str]]:
-    """Examples by which heads are chosen; those that are scored where there are no others."""
-    source, default = click.get_current_context().get_parameter_source, ParameterSource.DEFAULT
-    limit, most = given.task.limit, given.choose
-    if limit is not None and source("choose") == default:
-        most = max(2, min(most, limit))
-    try:
-        choosing = task_data(
-            given.task, scoring.task, seed=given.chance.seed, limit=most,
-            split=given.choose_split, data=given.choose_file,
-        )  # fmt: skip
-    except (InputError, CorpusError):
-        if given.choose_file is not None or source("choose_split") != default:
-            raise
-        return scoring, ["no train split: heads were chosen by the examples that are scored"]
-    if choosing.rows_sha256 == scoring.rows_sha256:
-        return scoring, ["heads were chosen by the examples that are scored"]
-    return choosing, list(choosing.notes)
-
-
-def _importance(
-    given: _PruneOptions,
-) -> tuple[list[int], npt.NDArray[np.float64] | None, str]:
-    """Numbers of layers, [layer, head] of a run, and what it is called."""
-    if given.importance is None:
-        return [], None, "given"
-    from headscope.run.store import open_run
-
-    run = open_run(given.importance)
-    if "importance" not in run:
-        raise InputError(
-            f"{given.importance} holds {', '.join(run)}; wanted a run of `headscope importance`"
-        )
-    importance = run["importance"]["head_importance"]
-    methods = [str(name) for name in importance["variant"].values]
-    method = given.method or methods[0]
-    if method not in methods:
-        raise InputError(f"no importance {method!r} in that run; there are {', '.join(methods)}")
-    values = importance.transpose("layer", "head", "variant").values
-    return importance["layer"].values.tolist(), values[..., methods.index(method)], method
 
 
 def _lines(run: Run, order: str, gone: int) -> Iterator[str]:

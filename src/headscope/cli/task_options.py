@@ -80,7 +80,12 @@ def task_examples(
 ) -> TaskData:
     """At most `limit` examples of the task that a checkpoint is asked."""
     task = asked_task(given, checkpoint, revision=loading.revision)
-    return task_data(given, task, seed=seed, limit=limit)
+    from headscope.tasks.task_data import read_task
+
+    return read_task(
+        task, given.data, split=given.split, columns=parse_columns(given.columns), limit=limit,
+        seed=seed,
+    )  # fmt: skip
 
 
 def refuse_text(task: TaskOptions, corpus: CorpusOptions, why: str) -> None:
@@ -90,24 +95,6 @@ def refuse_text(task: TaskOptions, corpus: CorpusOptions, why: str) -> None:
             f"found --task {task.task} and {', '.join(corpus.named) or '--annotate'}; wanted only "
             f"one of them: {why}"
         )
-
-
-def task_data(
-    given: TaskOptions,
-    task: Task | str,
-    *,
-    seed: int,
-    limit: int | None,
-    split: str | None = None,
-    data: Path | None = None,
-) -> TaskData:
-    """At most `limit` examples of the task; `split` and `data` instead of those of the options."""
-    from headscope.tasks.task_data import read_task
-
-    return read_task(
-        task, data or given.data, split=split or given.split, columns=parse_columns(given.columns),
-        limit=limit, seed=seed,
-    )  # fmt: skip
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:

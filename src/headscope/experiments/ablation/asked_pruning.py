@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-import xarray as xr
-
-from headscope.core.accumulators import Float64
 from headscope.core.display import Displayed
-from headscope.core.head_names import first
 from headscope.core.settings_table import documented, keywords, settings_of
 from headscope.core.whole_file import held
-from headscope.errors import CorpusError, InputError
+from headscope.errors import InputError
 from headscope.experiments.ablation import prune as pruning
 from headscope.experiments.ablation import pruned_checkpoint as checkpoint
+from headscope.experiments.ablation.choosing import (
+    checked_layers,
+    chosen_by,
+    importance_of,
+)
 from headscope.experiments.ablation.prune import PruningSettings
 from headscope.experiments.ablation.variants import Head
-from headscope.model.model import Model
 from headscope.run.atlas import Execution
-from headscope.run.store import Run, open_run
+from headscope.run.store import Run
 from headscope.tasks.task import Task
 from headscope.tasks.task_data import TaskData
 from headscope.tasks.task_request import (
@@ -31,8 +31,6 @@ from headscope.tasks.task_request import (
     examples_of,
     model_and_examples,
 )
-
-CHOOSE = 256  # examples
 
 
 class PruneFields(TaskFields, total=False):
@@ -115,15 +113,14 @@ def prune(
     found_importance, name = importance_of(importance, variant)
     scoring = examples_of(task, request, seed=settings.seed, checkpoint=model,
                           revision=load.revision)  # fmt: skip
-    most = choose or max(2, min(CHOOSE, request.limit or CHOOSE))
     choosing, notes = chosen_by(
-        scoring, request, limit=most, split=choose_split, file=choose_file, seed=settings.seed,
+        scoring, request, choose=choose, split=choose_split, file=choose_file, seed=settings.seed,
         here=scoring is task,
     )  # fmt: skip
     with held(folder):
         checkpoint.refuse_strangers(folder, checkpoint=model, run=run)
         loaded, _ = model_and_examples(model, scoring, TaskRequest(), load, seed=settings.seed)
-        values = _checked_layers(found_importance, loaded.model)
+        values = checked_layers(found_importance, loaded.model.shape)
         plan = pruning.Pruning(loaded, choosing, scoring, settings, values, name)
         if by is not None and by not in plan.names:
             raise InputError(f"--by {by!r}; the orders are {', '.join(plan.names)}")
@@ -131,57 +128,3 @@ def prune(
         order, heads = checkpoint.chosen_heads(found["pruning"], order=by, remove=settings.remove)
         checkpoint.write_pruned(loaded.model, found, order, heads, folder)
     return Pruned(found, order, tuple(heads), folder, (*loaded.notes, *scoring.notes, *notes))
-
-
-def chosen_by(
-    scoring: TaskData, request: TaskRequest, *, limit: int, split: str | None,
-    file: str | Path | None, seed: int, here: bool,
-) -> tuple[TaskData, tuple[str, ...]]:  # fmt: skip
-    """Examples by which heads are chosen; those that are scored where there are no others.
-
-    here  the scored ones were read before: nobody knows where there are others
-    """
-    same = "heads were chosen by the examples that are scored"
-    if here and file is None:
-        return scoring, (same,)
-    where = TaskRequest(file or request.data, split or "train", request.columns, limit=limit)
-    try:
-        choosing = examples_of(scoring.task, where, seed=seed)
-    except (InputError, CorpusError):
-        if split is not None or file is not None:
-            raise
-        return scoring, (f"no train split: {same}",)
-    if choosing.rows_sha256 == scoring.rows_sha256:
-        return scoring, (same,)
-    return choosing, choosing.notes
-
-
-def importance_of(
-    given: Run | str | Path | None, variant: str | None
-) -> tuple[xr.DataArray | None, str]:
-    """[layer, head] of a run of `importance`, and what it is called."""
-    if given is None:
-        return None, "given"
-    run = given if isinstance(given, Run) else open_run(given)
-    if "importance" not in run:
-        raise InputError(f"{given} holds {', '.join(run)}; wanted a run of `headscope importance`")
-    values = run["importance"]["head_importance"]
-    names = [str(name) for name in values["variant"].values]
-    name = variant or names[0]
-    if name not in names:
-        raise InputError(f"no importance {name!r} in that run; there are {', '.join(names)}")
-    return values.sel(variant=name).transpose("layer", "head"), name
-
-
-def _checked_layers(importance: xr.DataArray | None, model: Model) -> Float64 | None:
-    """[layer, head]; InputError for an importance of other layers than the model's."""
-    if importance is None:
-        return None
-    layers, shape = importance["layer"].values.tolist(), model.shape
-    own = [shape.number(place) for place in range(shape.layers)]
-    if len(layers) == len(own) and layers != own:
-        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
-        raise InputError(
-            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
-        )
-    return importance.values

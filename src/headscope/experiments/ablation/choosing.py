@@ -1,0 +1,76 @@
+"""By which examples, and by which importance, the heads that go are chosen; read before torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from headscope.core.accumulators import Float64
+from headscope.core.head_names import first
+from headscope.errors import CorpusError, InputError
+from headscope.run.store import Run, open_run
+from headscope.tasks.task_data import TaskData
+from headscope.tasks.task_request import TaskRequest, examples_of
+
+if TYPE_CHECKING:
+    from headscope.model.model import Shape
+
+CHOOSE = 256  # examples
+
+
+def chosen_by(
+    scoring: TaskData, request: TaskRequest, *, choose: int | None, split: str | None,
+    file: str | Path | None, seed: int, here: bool,
+) -> tuple[TaskData, tuple[str, ...]]:  # fmt: skip
+    """Examples by which heads are chosen; those that are scored where there are no others.
+
+    choose  how many at most; None: CHOOSE, at most the limit of those that are scored
+    here    the scored ones were read before: nobody knows where there are others
+    """
+    most = choose or max(2, min(CHOOSE, request.limit or CHOOSE))
+    same = "heads were chosen by the examples that are scored"
+    if here and file is None:
+        return scoring, (same,)
+    where = TaskRequest(file or request.data, split or "train", request.columns, limit=most)
+    try:
+        choosing = examples_of(scoring.task, where, seed=seed)
+    except (InputError, CorpusError):
+        if split is not None or file is not None:
+            raise
+        return scoring, (f"no train split: {same}",)
+    if choosing.rows_sha256 == scoring.rows_sha256:
+        return scoring, (same,)
+    return choosing, choosing.notes
+
+
+def importance_of(
+    given: Run | str | Path | None, variant: str | None
+) -> tuple[xr.DataArray | None, str]:
+    """[layer, head] of a run of `importance`, and what it is called."""
+    if given is None:
+        return None, "given"
+    run = given if isinstance(given, Run) else open_run(given)
+    if "importance" not in run:
+        raise InputError(f"{given} holds {', '.join(run)}; wanted a run of `headscope importance`")
+    values = run["importance"]["head_importance"]
+    names = [str(name) for name in values["variant"].values]
+    name = variant or names[0]
+    if name not in names:
+        raise InputError(f"no importance {name!r} in that run; there are {', '.join(names)}")
+    return values.sel(variant=name).transpose("layer", "head"), name
+
+
+def checked_layers(importance: xr.DataArray | None, shape: Shape) -> Float64 | None:
+    """[layer, head]; InputError for an importance of other layers than the model's."""
+    if importance is None:
+        return None
+    layers = importance["layer"].values.tolist()
+    own = [shape.number(place) for place in range(shape.layers)]
+    if len(layers) == len(own) and layers != own:
+        theirs, ours = (", ".join(str(n + first()) for n in some) for some in (layers, own))
+        raise InputError(
+            f"the importance is of the layers {theirs}; wanted {ours}: that of the same model"
+        )
+    return importance.values
