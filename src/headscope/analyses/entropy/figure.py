@@ -62,7 +62,7 @@ FIGURES = (PICTURE,)
 def _finding(tree: xr.DataTree) -> str:
     entropy = needed(tree, "entropy")
     mean = float(np.nanmean(estimate(entropy, "entropy", query="all").value))
-    return f"The mean head has {mean:.2f} of {float(entropy['uniform']):.2f} nats."
+    return f"The entropy of a mean head is {mean:.2f} of {float(entropy['uniform']):.2f} nats."
 
 
 SECTIONS = (

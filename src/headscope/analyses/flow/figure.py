@@ -108,7 +108,8 @@ def _finding(tree: xr.DataTree) -> str:
     own = estimate(flow, "share", variant=variant[0], target="self").value[-1] if variant else 0
     if not own:
         return ""
-    return f"By {_name(variant[0])}, {percent(float(own))} of the last layer is the own token."
+    said = f"{percent(float(own))} of a token in the last layer is its own"
+    return f"By {_name(variant[0])}, {said}; the rest came from other tokens."
 
 
 SECTIONS = (

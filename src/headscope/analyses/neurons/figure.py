@@ -334,7 +334,7 @@ FIGURES = (
 def _finding(tree: xr.DataTree) -> str:
     neurons = needed(tree, "neurons")
     median = plain(float(np.nanmedian(neurons["effective"].values)), "1")
-    return f"The median head’s choice takes {median} of {neurons.sizes['neuron']} neurons."
+    return f"A score of the median head rests on {median} of {neurons.sizes['neuron']} neurons."
 
 
 SECTIONS = (
