@@ -228,7 +228,10 @@ SECTIONS = (
     ),
     SectionPlan(
         finding=_correlated(
-            PAIRS_SPEARMAN, "category", "", "Weight against norm, strongest where attention goes to {}"
+            PAIRS_SPEARMAN,
+            "category",
+            "",
+            "Weight against norm, strongest where attention goes to {}",
         ),
         id="cancellation", title="Does the norm cancel the weight?", pictures=("cancellation",),
         text="If heads use some tokens as a place to rest, their largest weights should fall on "
