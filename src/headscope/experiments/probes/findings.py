@@ -7,15 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
-from headscope.core.results import (
-    at,
-    estimate,
-    group,
-    json_number,
-    layer_name,
-    needed,
-    own_name,
-)
+from headscope.core.results import at, estimate, group, json_number, layer_name, needed, own_name
 from headscope.core.wording import capital, fixed, percent
 
 NAMED = 5  # heads that a summary names
