@@ -76,8 +76,8 @@ def plot_kinds(axes: Axes, tree: xr.DataTree, x: Floats, y: Floats) -> None:
     for kind in reversed(there):
         own, mark = list(kind.units), kind.marker or "o"
         axes.plot(
-            x[own], y[own], mark, color=color(kind.hue), ms=6.6 if mark == "*" else 4.4, mew=0.4, mec=color("page"),
-            alpha=1.0 if kind.claims else 0.6, zorder=3, label=kind.title,
+            x[own], y[own], mark, color=color(kind.hue), ms=6.6 if mark == "*" else 4.4, mew=0.4,
+            mec=color("page"), alpha=1.0 if kind.claims else 0.6, zorder=3, label=kind.title,
         )  # fmt: skip
     legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2)
 
