@@ -64,7 +64,7 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     return best_head_claims(
         tree, "coreference", cells, say, about=[*map(str, dataset["mention_type"].values)],
         brief="coreference", baseline=rules[rival, kinds],
-        ahead=low[rival, kinds] > 0, held_out=True,
+        ahead=low[rival, kinds] > 0,
     )  # fmt: skip
 
 
