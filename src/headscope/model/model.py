@@ -22,12 +22,7 @@ from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
-from headscope.model.checkpoint import (
-    Checkpoint,
-    check_tokenizer,
-    device_of,
-    quietly,
-)
+from headscope.model.checkpoint import Checkpoint, check_tokenizer, device_of, quietly
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView

@@ -206,11 +206,13 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     else:
         verdict = f"{these} change {'more' if rho > 0 else 'less'}"
     most = layer_name(int(np.argmax(values)))
-    low, high = (fixed(end, 2) for end in interval)
-    ends = f" [{low}, {high}]" if math.isfinite(interval[0]) and low != high else ""
+    digits = decimals(2, rho, *interval)
+    moved = len({fixed(end, digits) for end in interval}) > 1  # else no document changes the ranks
+    low, high = interval if moved else (math.nan, math.nan)
+    written = with_ends(rho, low, high, 2)
     return (
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
-        f" {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
+        f"{written}, {chance_text(p)}: {verdict}."
     )
 
 
