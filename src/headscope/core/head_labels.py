@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import xarray as xr
 
+from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, rank
 from headscope.core.control import controls
 from headscope.core.intervals import FEWEST
@@ -102,6 +104,13 @@ def run_labels(tree: xr.DataTree) -> list[list[str]]:
         ["; ".join(c.short for c in labels[layer, head].labels[:IN_VIEWS]) for head in range(heads)]
         for layer in range(layers)
     ]
+
+
+def with_label(tree: xr.DataTree, *kinds: str) -> Bools:
+    """[layer, head] whether a head has a label of these kinds, or one that replaces them."""
+    said = [{part for c in one.labels for part in (c.kind, c.replaces)} for one in
+            head_labels(tree).values()]  # fmt: skip
+    return np.reshape([not one.isdisjoint(kinds) for one in said], shape(tree))
 
 
 def unclaimed_words(tree: xr.DataTree) -> str:

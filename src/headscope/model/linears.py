@@ -73,9 +73,7 @@ def choose(network: nn.Module, run: Callable[[], torch.Tensor], *, asked: str = 
     return "onednn" if asked == "onednn" or packed_seconds < stock_seconds * _CLEARLY else "stock"
 
 
-def used_matrix(
-    module: nn.Linear | Conv1D,
-) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+def used_matrix(module: nn.Linear | Conv1D) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     """What a layer multiplies by [in, out] and what it adds [out]; None if it is no linear map.
 
     A subclass may store another weight than it uses, as quantised layers do. So it is asked with a

@@ -20,14 +20,7 @@ from headscope.core.head_metrics import (
     head_metrics,
 )
 from headscope.core.question import in_run, parts, title_of
-from headscope.core.results import (
-    Floats,
-    counted,
-    head_name,
-    layer_name,
-    layer_numbers,
-    shape,
-)
+from headscope.core.results import Floats, counted, head_name, layer_name, layer_numbers, shape
 from headscope.core.wording import by_unit, decimals, fixed, percent, plain
 from headscope.draw.label_kinds import LabelKind, label_kinds
 from headscope.draw.style import RAMP_STEPS, layer_step

@@ -45,10 +45,7 @@ GRADIENTS_LABELS = {
     "magnitude_by_query": "size of the gradient by query, {choice}",
     "attention": "attention to {choice}, by query",
 }
-IMPORTANCE_LABELS = {
-    "head_importance": "{choice}",
-    "effect_of_head": "without the head: {choice}",
-}
+IMPORTANCE_LABELS = {"head_importance": "{choice}", "effect_of_head": "without the head: {choice}"}
 GRADIENTS = Question(
     package=__name__, name="gradients", place=305, figures="figure:GRADIENT_FIGURES",
     section="section:GRADIENT_SECTIONS", opening="section:OPENING", terms=TERMS,
