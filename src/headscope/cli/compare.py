@@ -60,7 +60,8 @@ def compare_command(given: _CompareOptions) -> None:
     headscope compare demo ./checkpoint --text wiki.txt -o run
     """
     # Everything that can be wrong with the request is found before a model is loaded.
-    settings = run_settings(given)
+    models = (given.base, given.tuned) if given.task.task is None else ()  # a task cuts
+    settings = run_settings(given, *models)
     options.check_run_folder(given.output)
     texts, data = _asked(given)
     notes = [] if texts is None else annotate(texts, quiet=given.how.quiet)

@@ -9,7 +9,8 @@ from typing import Unpack
 from headscope.core.settings_table import documented, keywords
 from headscope.papers import run_paper
 from headscope.papers.page import PaperOutcome
-from headscope.papers.workspace import Workspace, find_data
+from headscope.papers.paper_data import find_data
+from headscope.papers.workspace import Workspace
 from headscope.run.control import RANDOM
 from headscope.tasks.task_request import Loading, LoadingFields
 
