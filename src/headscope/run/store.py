@@ -35,10 +35,8 @@ from headscope.core.whole_file import (
 from headscope.errors import HeadscopeError, InputError, RunFolderError, told_as
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 MANIFEST, RESULTS, SHARDS = "manifest.json", "atlas.nc", "shards"
 # Of what kind the parts of a manifest are that anything reads; and of a run that has results.
