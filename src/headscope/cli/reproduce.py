@@ -63,7 +63,7 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    from headscope.papers.workspace import find_data
+    from headscope.papers.paper_data import find_data
 
     data = find_data(given.data, given.substitutes)
     from headscope.papers.run_paper import find_paper, reproduced, summary

@@ -42,7 +42,7 @@ class TaskDataOptions(TaskOptions):
     """A task, which is required, and how much of its data is read."""
 
     task: str = option(TASK, metavar="NAME", required=True)
-    max_length: int = option(
+    max_length: Positive = option(
         "Tokens of an example; longer ones are cut, and counted.",
         default=128, type=click.IntRange(4),
     )  # fmt: skip

@@ -175,7 +175,14 @@ def legend(
         Line2D([], [], color=color(word), marker=marker(word), ls=style, ms=4, mew=0, label=text)
         for word, text in entries
     ]
-    columns = min(len(handles), LEGEND_COLUMNS)
+    legend_of(axes, handles, start=start)
+
+
+def legend_of(
+    axes: Axes, handles: list[Line2D], *, columns: int = LEGEND_COLUMNS, start: float = LEGEND_START
+) -> None:
+    """The same of marks of one's own, so many side by side."""
+    columns = min(len(handles), columns)
     row = axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns)
     shift = ScaledTranslation(start / 72, 0, axes.figure.dpi_scale_trans)
     row.set_bbox_to_anchor((0, 1), axes.transAxes + shift)

@@ -30,8 +30,9 @@ from headscope.page.shell import write_page
 from headscope.papers import claim_engine, clark2019, kobayashi2020, kovaleva2019, paper_runs
 from headscope.papers.claim_engine import ClaimOutcome, Paper
 from headscope.papers.page import PaperOutcome, render, status_text
+from headscope.papers.paper_data import find_data
 from headscope.papers.quantities import Measured, PaperRuns
-from headscope.papers.workspace import RunMaker, Workspace, find_data, make_runs
+from headscope.papers.workspace import RunMaker, Workspace, make_runs
 from headscope.run.control import RANDOM
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import Manifest

@@ -332,9 +332,9 @@ class Run:
         return self.tree.children[name].to_dataset(inherit=False)
 
     def __iter__(self) -> Iterator[str]:
-        from headscope.core.control import CONTROL
+        from headscope.core.control import BASE, CONTROL
 
-        return (str(name) for name in self.tree.children if name != CONTROL)
+        return (str(name) for name in self.tree.children if name not in (BASE, CONTROL))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
