@@ -258,12 +258,17 @@ def _computed(
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
     }
-    if control is not None:
-        tokens = control.tokens(plan.counts.tokens)
-        sample = plan.sample.within(tokens)
-        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
-            results |= control_results(control, job, sample, advance)
+    results |= read_control(control, job, plan)
     return run.finish(results, title="headscope atlas")
+
+
+def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
+    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
+    if control is None:
+        return {}
+    sample = plan.sample.within(control.tokens(plan.counts.tokens))
+    with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+        return dict(control_results(control, job, sample, advance))
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:
