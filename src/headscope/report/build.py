@@ -131,7 +131,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
         if any(name in tree.children for name in plan.groups or (question.name,))
     }
     opening = _opening(tree, manifest, plans, made)
-    examples = example_views(tree, model=model_name(tree))
+    examples, known_heads = example_views(tree, model=model_name(tree)), heads.data(tree)
     whole = opening is None or opening.plan.atlas
     told = (
         findings(tree, list(made.values()))
@@ -141,10 +141,10 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, findings=told,
+        opening=opening, whole=whole, findings=told, shown=known_heads["shown"],
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
-        island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
+        island=island({**known_heads, "cards": cards(tree)}), views=island(examples.data),
     )  # fmt: skip
 
 

@@ -48,14 +48,21 @@ def data(tree: xr.DataTree) -> dict[str, object]:
     layers, heads = shape(tree)
     kinds = kinds_of(tree)
     first = first_metrics(head_metrics(tree))
-    # The number that the grid opens with; '' for labels, where some head has one.
-    shown = first[0].key if first and not any(kind.claims for kind in kinds) else ""
-    told = telling_heads(tree, count=1)  # the head that is shown before any is chosen
+    # The number that the grid opens with; '' for labels, where they are what was asked.
+    opening = opening_of(tree)
+    compared = opening is not None and opening.atlas
+    labelled = any(kind.claims for kind in kinds) and not compared
+    shown = first[0].key if first and not labelled else ""
+    told = telling_heads(tree, count=1)
+    # The head that is shown before any is chosen.
+    at = told[0].layer * heads + told[0].head if told else 0
+    if shown:
+        at = int(np.nanargmax(np.abs(first[0].estimate.value)))
     return {
         "layers": layers, "heads": heads, "countsFrom": head_names.first(), "rampSteps": RAMP_STEPS,
         "layerSteps": [layer_step(layer, layers) for layer in range(layers)],
         "kind": kind_of(tree), "kinds": data_kinds(tree),
-        "first": told[0].layer * heads + told[0].head if told else 0,
+        "first": at,
         "counted": counted(tree), "shown": shown, "nothing": nothing(tree),
         "verdicts": remarks(tree), **labels(tree),
         **({"numbers": layer_numbers(tree)} if layer_numbers(tree) else {}),
@@ -226,6 +233,7 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     # The text at the end of a key; small differences have three decimals or more.
     small = 0 < top < SMALL and not share
     end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
+    end = fixed(top, 0) if _counts(metric) and not share else end
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),
@@ -246,7 +254,15 @@ def _ranks(values: Floats) -> list[int]:
 def _words(metric: HeadMetric, unit: int) -> str:
     parts = metric.estimate
     value, low, high = (float(part.flat[unit]) for part in (parts.value, parts.low, parts.high))
+    if _counts(metric) and math.isfinite(value):
+        return fixed(value, 0)
     return by_unit(value, low, high, metric.unit)
+
+
+def _counts(metric: HeadMetric) -> bool:
+    """Whether all values are whole numbers without intervals."""
+    parts = metric.estimate
+    return not (np.nan_to_num(parts.value) % 1).any() and not np.isfinite(parts.low).any()
 
 
 def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:

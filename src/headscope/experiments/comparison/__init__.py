@@ -30,7 +30,7 @@ SIMILARITY = Question(
     package=__name__, name="similarity", place=320, figures="figure:SIMILARITY_FIGURES",
     section="section:SECTIONS", opening="section:OPENING", terms=TERMS,
     labels=SIMILARITY_LABELS, tables="change:comparison_tables",
-    findings="findings:findings",
+    findings="findings:findings", shown={"first": ("js",)},
 )  # fmt: skip
 
 CHANGE = Question(package=__name__, name="change", place=330, figures="figure:CHANGE_FIGURES")

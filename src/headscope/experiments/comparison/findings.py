@@ -210,7 +210,7 @@ def _beside(similarity: xr.Dataset, name: str) -> str:
     ends = f" [{low}, {high}]" if math.isfinite(interval[0]) and low != high else ""
     return (
         f"{beginning} in layer {most}; rank correlation with 1 − cosine over {len(values)} layers "
-        f" {fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
+        f"{fixed(rho, 2)}{ends}, {chance_text(p)}: {verdict}."
     )
 
 

@@ -25,6 +25,7 @@ NAMES = {
 }  # fmt: skip
 EXACT = 0.01  # ours: of F, an integral that errs by less is not spoken of
 INSTEAD = {"uniform": "attends evenly", "zero": "adds nothing", "mean": "adds its mean"}
+NAMED = 3  # heads in the first sentence
 LISTED = 12  # heads in the table; all are in the folder `tables`
 UNLISTED = ("michel_normalised", "score_size")  # as columns: they follow from others
 
@@ -74,8 +75,21 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     importance = group(tree, "importance")
     if importance is None or group(tree, "gradients") is None:
         return []
-    told = (part(importance) for part in (rho_finding, overlap_finding, integral_note))
-    return [sentence for sentence in (gradient_finding(tree), *told) if sentence]
+    parts = (most_finding, rho_finding, overlap_finding, integral_note)
+    told = (*(part(importance) for part in parts), gradient_finding(tree))
+    return [sentence for sentence in told if sentence]
+
+
+def most_finding(importance: xr.Dataset) -> str:
+    """The heads that the loss depends on most, by the first method, beside the median head."""
+    method = methods_of(importance)[0]
+    values = np.nan_to_num(estimate(importance, "head_importance", variant=method).value)
+    most = np.argsort(-values, axis=None, kind="stable")[:NAMED].tolist()
+    named = (f"{head_name(unit, values.shape[1])} ({number(values.flat[unit])})" for unit in most)
+    return (
+        f"By {method_name(method)}, the loss depends most on {', '.join(named)}; the median head "
+        f"has {number(float(np.median(values)))}."
+    )
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -104,17 +118,14 @@ def rho_finding(importance: xr.Dataset) -> str:
     """Which method's order is nearest to what switching heads off does to the loss."""
     if "rho" not in importance:
         return ""
-    told, size = (
-        ", ".join(
-            f"{method_name(name)} {with_ends(*rho_of(importance, name, effect), 2)}"
-            for name in methods_of(importance)
-        )
-        for effect in ("loss", "loss_size")
-    )
+    rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
+    sure = [name for name, (_, low, high) in rhos.items() if low > 0 or high < 0]
+    told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
+    if others := ", ".join(method_name(name) for name in rhos if name not in sure):
+        told.append(f"none that so many heads can tell for {others}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
-        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {told}; with its "
-        f"change either way: {size} (95 % intervals over heads)."
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}."
     )
 
 
@@ -123,10 +134,14 @@ def overlap_finding(importance: xr.Dataset) -> str:
     if "overlap" not in importance:
         return ""
     top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
-    told = [f"{_shared(importance, name)} ({method_name(name)})" for name in methods_of(importance)]
+    shared = {name: _shared(importance, name) for name in methods_of(importance)}
+    ends = [
+        f"{shared[name]} ({method_name(name)})" for name in sorted(shared, key=shared.__getitem__)
+    ]
+    told = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return (
-        f"Of the {top} heads without which the loss rises most, so many are among the {top} most "
-        f"important: {', '.join(told)}; by chance {fixed(top * top / heads, 1)}."
+        f"Of the {top} heads without which the loss rises most, {told} are among the {top} most "
+        f"important; by chance {fixed(top * top / heads, 1)}."
     )
 
 
