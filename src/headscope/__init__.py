@@ -64,7 +64,7 @@ _WHERE = {
     "probe": "headscope.experiments.probes.probe",
     "prune": "headscope.experiments.ablation.asked_pruning",
     "register": "headscope.run.analysis",
-    "reproduce": "headscope.papers.asked_paper",
+    "reproduce": "headscope.papers.run_paper",
     "run_summary": "headscope.report.run_facts",
     "view": "headscope.views.view_text",
     "view_arrays": "headscope.views.view_arrays",

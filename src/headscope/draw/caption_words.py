@@ -5,6 +5,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name
 from headscope.core.results import counted, documents, printable, token_names
+from headscope.core.wording import with_ends
 
 INTERVALS = "95 % intervals over documents"
 
@@ -25,11 +26,8 @@ def special(tree: xr.DataTree, kind: str) -> str:
 
 
 def with_interval(symbol: str, value: float, low: float, high: float) -> str:
-    """`ρ = −0.67 [−0.71, −0.62]`, two decimals."""
-    if not np.isfinite(value):
-        return f"{symbol} = –"
-    ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) and np.isfinite(high) else ""
-    return f"{symbol} = {value:.2f}{ends}".replace("-", "−")
+    """`ρ = −0.67 [−0.71, −0.62]`, two `decimals`."""
+    return f"{symbol} = {with_ends(value, low, high, 2)}"
 
 
 def quantity(dataset: xr.Dataset) -> str:

@@ -272,10 +272,16 @@ def forward(
     input_ids: torch.Tensor,
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
+    *,
+    keep: bool = True,
 ) -> Any:
-    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only."""
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only.
+
+    keep  whether a decoder may keep the keys and values of all layers, as it does by itself
+    """
+    more = {} if keep or not getattr(network.config, "use_cache", False) else {"use_cache": False}
     with torch.inference_mode():
-        return run_network(network, input_ids, mask, segment_ids)
+        return run_network(network, input_ids, mask, segment_ids, **more)
 
 
 def show_layers(model: Model, batch: Batch, observer: Callable[[LayerView], None]) -> None:

@@ -13,6 +13,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.head_metrics import head_metrics
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
@@ -131,7 +132,7 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
         if any(name in tree.children for name in plan.groups or (question.name,))
     }
     opening = _opening(tree, manifest, plans, made)
-    examples, known_heads = example_views(tree, model=model_name(tree)), heads.data(tree)
+    examples = example_views(tree, model=model_name(tree))
     whole = opening is None or opening.plan.atlas
     told = (
         findings(tree, list(made.values()))
@@ -141,10 +142,10 @@ def _render(tree: xr.DataTree, manifest: Manifest, panels: PanelStore) -> str:
     return render_page(
         template("report.html.j2"), style="\n".join([style_of(*STYLES), _size(tree), styles.css()]),
         script=script_of(SCRIPTS), framed=examples.framed, **_content(tree, manifest),
-        opening=opening, whole=whole, findings=told, shown=known_heads["shown"],
+        opening=opening, whole=whole, findings=told,
         sections=_by_themselves(plans, made, whole=whole),
         language=_language(plans, made, manifest), examples=examples,
-        island=island({**known_heads, "cards": cards(tree)}), views=island(examples.data),
+        island=island({**heads.data(tree), "cards": cards(tree)}), views=island(examples.data),
     )  # fmt: skip
 
 
@@ -218,7 +219,9 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
-        "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
+        "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,

@@ -19,7 +19,7 @@ from headscope.core.head_labels import with_label
 from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
-from headscope.core.wording import fixed, number, percent, plain
+from headscope.core.wording import decimals, fixed, number, percent, plain
 from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import control_words, grid_panel
 from headscope.draw.label_kinds import label_kinds, plot_kinds
@@ -176,7 +176,8 @@ def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
     rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
     if not rhos:
         return ""
-    ends = dict.fromkeys(fixed(rho, 2) for rho in (min(rhos), max(rhos)))
+    digits = decimals(2, *rhos)
+    ends = dict.fromkeys(fixed(rho, digits) for rho in (min(rhos), max(rhos)))
     return f"; without training {' to '.join(ends)}"
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from headscope.core.dictionary import name as plain_name
 from headscope.core.results import at, estimate, group, json_number, layer_name, needed, own_name
-from headscope.core.wording import capital, fixed, percent
+from headscope.core.wording import capital, fixed, number, percent
 
 NAMED = 5  # heads that a summary names
 COMPARED = (
@@ -148,8 +148,8 @@ def structural_text(probes: xr.Dataset) -> str:
     )
     return (
         f"structural probe, best of the layers by UUAS: layer {layer_name(layer)}, UUAS "
-        f"{100 * uuas:.1f} %, root {100 * root:.1f} %, ρ of distances {distance:.2f}, of "
-        f"depths {depth:.2f}"
+        f"{100 * uuas:.1f} %, root {100 * root:.1f} %, ρ of distances {number(distance)}, "
+        f"of depths {number(depth)}"
     )
 
 
