@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.display import facts_table
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
@@ -232,8 +233,6 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
         rows = {
             "architecture": f"{self.architecture}, {s.size} ({s.stack})",
@@ -242,12 +241,8 @@ class Model:
             "special tokens": tokens,
             "longest input": f"{self.limit} tokens",
         }
-        lines = "".join(
-            f'<tr><th scope="row">{key}</th><td>{escape(value)}</td></tr>'
-            for key, value in rows.items()
-        )
-        name = escape(self.name.encode("utf-8", "replace").decode())
-        return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
+        name = self.name.encode("utf-8", "replace").decode()
+        return facts_table(f"headscope model {name}", rows)
 
 
 def _positions(network: PreTrainedModel) -> int | None:

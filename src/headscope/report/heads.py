@@ -236,6 +236,7 @@ def _metric(tree: xr.DataTree, metric: HeadMetric) -> dict[str, object]:
     # The text at the end of a key; small differences have three decimals or more.
     small = 0 < top < SMALL and not share
     end = fixed(top, decimals(3, top)) if small else plain(top, metric.unit)
+    end = fixed(top, 0) if _counts(metric) else end
     return {
         "key": metric.key, "group": title_of(metric.key.partition(".")[0]), "label": metric.label,
         "n": metric.n, "signed": signed, "top": _rounded(top),
@@ -256,7 +257,17 @@ def _ranks(values: Floats) -> list[int]:
 def _words(metric: HeadMetric, unit: int) -> str:
     parts = metric.estimate
     value, low, high = (float(part.flat[unit]) for part in (parts.value, parts.low, parts.high))
+    if _counts(metric) and math.isfinite(value):
+        return fixed(value, 0)
     return by_unit(value, low, high, metric.unit)
+
+
+def _counts(metric: HeadMetric) -> bool:
+    """Whether all values are whole numbers without unit and interval."""
+    parts = metric.estimate
+    if metric.unit != "1":
+        return False
+    return not (np.nan_to_num(parts.value) % 1).any() and not np.isfinite(parts.low).any()
 
 
 def _cell(metric: HeadMetric, unit: int) -> dict[str, str]:
