@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headscope.core.wording import by_unit, number, percent, plain, with_ends
+from headscope.draw.caption_words import with_interval
 from headscope.page.tabulate import measured
 
 NAN = float("nan")
@@ -58,3 +59,10 @@ def test_what_would_be_written_as_nothing_keeps_two_figures():
     # A larger end is enough, and nothing is nothing.
     assert with_ends(0.0001, -0.4, 0.4, 2) == "0.00 [−0.40, 0.40]"
     assert with_ends(1e-17, 0.0, 0.0, 3) == "0.000 [0.000, 0.000]"
+
+
+def test_a_small_correlation_keeps_its_digits_with_and_without_an_interval():
+    assert with_interval("ρ", -0.0012, np.nan, np.nan) == "ρ = −0.0012"
+    assert with_interval("ρ", 0.0012, -0.0031, 0.0055) == "ρ = 0.0012 [−0.0031, 0.0055]"
+    assert with_interval("ρ", -0.671, -0.712, -0.624) == "ρ = −0.67 [−0.71, −0.62]"
+    assert with_interval("ρ", np.nan, np.nan, np.nan) == "ρ = –"

@@ -11,8 +11,14 @@ import xarray as xr
 
 from heads.test_functions import surpassing
 from heads.test_notable_heads import QUIET, plant, quiet_tree
-from headscope.core.head_attention import head_roles
-from headscope.core.head_labels import MOST, UNLABELLED, head_labels, label_rules, run_labels
+from headscope.core.head_labels import (
+    MOST,
+    UNLABELLED,
+    head_labels,
+    label_rules,
+    run_labels,
+    with_label,
+)
 from headscope.heads.tables import head_table, label_table, write_tables
 from recorded import BOTH, DECODER, LANGUAGE, changed, hostile, recorded, with_maps
 
@@ -67,7 +73,7 @@ def test_the_lower_end_of_the_interval_must_lie_above_the_threshold(target, thre
     for low, passed in ((threshold, False), (threshold + 1e-9, True), (threshold - 1e-9, False)):
         tree = norms(with_share(target, 0.95, low, 0.99), 9.0, 9.0, 1.0)
         assert bool(texts(tree)) is passed
-        assert (head_roles(tree)[0, 0] == target) is (passed and target != "self")
+        assert with_label(tree, target)[0, 0] == passed
 
 
 def test_without_an_interval_there_is_no_label():
@@ -429,8 +435,7 @@ def test_the_table_of_heads_has_a_row_for_each_and_says_unlabelled():
     assert len(table) == 16
     row = table.iloc[0]
     assert (row["layer"], row["head"], row["name"]) == (0, 0, "L1·H1")
-    assert (row["labels"], row["kinds"], row["role"]) == ("next token 80 % [79, 81]", "next",
-                                                          "next")  # fmt: skip
+    assert (row["labels"], row["kinds"]) == ("next token 80 % [79, 81]", "next")
     assert set(table["labels"][1:]) == {UNLABELLED}
     assert set(table["kinds"][1:]) == {""}
 

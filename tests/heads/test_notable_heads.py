@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from headscope.core.head_attention import CLARK_BROAD_NATS, head_roles
-from headscope.core.head_labels import alike, all_claims, telling_heads, unclaimed_words
+from headscope.core.head_labels import (
+    alike,
+    all_claims,
+    telling_heads,
+    unclaimed_words,
+    with_label,
+)
 from headscope.core.head_metrics import head_metrics
 from headscope.core.results import head_name
 from headscope.report.heads import telling
@@ -177,7 +182,6 @@ def test_a_decoder_is_told_by_its_first_token_and_never_by_missing_specials():
     kinds = {claim.kind for claim in all_claims(tree)}
     assert "first" in kinds
     assert not kinds & {"cls", "sep"}
-    assert "first" in head_roles(tree)
 
 
 def test_an_encoder_is_told_by_its_classification_token_not_by_position():
@@ -201,31 +205,7 @@ def test_a_single_document_gives_sentences_without_intervals_and_no_label():
 def test_missing_groups_leave_fewer_claims_and_no_error(groups):
     tree = recorded(3, 4, groups=groups)
     assert len(telling_heads(tree)) <= 12
-    assert head_roles(tree).shape == (3, 4)
-
-
-def test_the_later_rule_of_clark_wins():
-    tree = quiet_tree()
-    plant(tree, "surface", "attention", 0.55, 0.51, 0.6, layer=0, head=0, target="previous")
-    plant(tree, "surface", "attention", 0.65, 0.61, 0.7, layer=0, head=0, target="sep")
-    assert head_roles(tree)[0, 0] == "sep"
-
-
-def test_a_role_asks_for_the_lower_end_of_the_interval_and_clark_for_the_value():
-    tree = quiet_tree()
-    plant(tree, "surface", "attention", 0.55, 0.5, 0.6, layer=0, head=0, target="previous")
-    plant(tree, "surface", "attention", 0.55, np.nan, np.nan, layer=0, head=1, target="previous")
-    assert head_roles(tree)[0, :2].tolist() == ["other", "other"]
-    assert head_roles(tree, by_value=True)[0, :2].tolist() == ["previous", "previous"]
-
-
-def test_clarks_own_entropy_threshold_can_be_asked_for():
-    tree = plant(quiet_tree(), "entropy", "entropy", 3.82, 3.8, 3.84, layer=0, head=0, query="all")
-    uniform = float(tree["entropy"]["uniform"])
-    assert 0.9 * uniform > 3.82
-    assert head_roles(tree)[0, 0] == "other"
-    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS)[0, 0] == "other"  # 3.8 is not above it
-    assert head_roles(tree, broad_nats=CLARK_BROAD_NATS, by_value=True)[0, 0] == "broad"
+    assert with_label(tree, "previous").shape == (3, 4)
 
 
 def test_every_number_per_head_is_found_once_and_named():

@@ -6,8 +6,8 @@ import pytest
 
 from headscope.corpus.treebank import HeadLabelCorpus, is_head_label
 from headscope.errors import CorpusError, InputError
+from headscope.papers.paper_data import KEYS, find_data
 from headscope.papers.quantities import Unmeasured
-from headscope.papers.workspace import KEYS, find_data
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from .norms import summed_vectors
+from .norms import layer_weighted_norm, summed_vectors
 
 Array = NDArray[np.float64]
 METHODS = ("attn_w", "attn_n", "attnres_w", "attnres_n", "attnresln_n")
@@ -35,6 +35,27 @@ def mixing_means(examples: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
     """
     pooled = {m: np.concatenate([example[m] for example in examples], axis=1) for m in METHODS}
     return {method: ratios.mean(axis=1) for method, ratios in pooled.items()}
+
+
+def taken_share(
+    blocks: Sequence[Mapping[str, Any]], categories: Mapping[str, Sequence[NDArray[np.bool_]]]
+) -> dict[str, Array]:
+    """Which share of sum_i sum_{j != i} ||sum_h alpha_ij f_h(x_j)|| each category's tokens j have.
+
+    blocks      one of extraction.bert_blocks per example
+    categories  category -> one [token] per example
+    returns     category -> [layer]
+    """
+    taken = []  # [layer, key] of each example
+    for block in blocks:
+        norms = layer_weighted_norm(block["attention"], block["f"])  # [layer, query, key]
+        others = ~np.eye(norms.shape[-1], dtype=bool)
+        taken.append((norms * others).sum(axis=1))
+    whole = sum(one.sum(axis=1) for one in taken)
+    return {
+        name: sum(one[:, flags].sum(axis=1) for one, flags in zip(taken, kind, strict=True)) / whole
+        for name, kind in categories.items()
+    }
 
 
 def spearman_frequency(

@@ -1,4 +1,4 @@
-"""Are heads labelled by what they do in one example, in the words of the corpus roles?"""
+"""Are heads labelled by what they do in one example, in the words of labels?"""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_head_is_called_by_what_most_of_its_attention_goes_to(head, wanted):
     assert label(head) == wanted
 
 
-def test_the_thresholds_are_those_of_the_corpus_roles():
+def test_the_thresholds_are_those_of_labels():
     assert label(to(7, weight=0.599)) == ""
     assert label(to(7, weight=0.601)) == "[SEP] 60 %"
     assert label(shifted(-1, 0.50)) == ""  # 7·(0.5 + 0.5/8)/8 = 0.492

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 import headscope as hs
 from headscope.cli.main import group
-from headscope.core.head_attention import head_roles
-from headscope.core.head_labels import run_labels
+from headscope.core.head_labels import run_labels, with_label
 from headscope.errors import InputError
 from headscope.model.model import Model
 from headscope.views.view_page import payload
@@ -121,8 +120,7 @@ def known(demo):
 def test_an_atlas_names_the_heads(demo, known):
     view = hs.view(demo, CAT, atlas=known)
     assert view.labels == [run_labels(known.tree)]
-    roles = head_roles(known.tree)
-    found = np.argwhere(roles == "previous")
+    found = np.argwhere(with_label(known.tree, "previous"))
     assert len(found)
     assert any("previous token" in view.labels[0][layer][head] for layer, head in found)
     assert any("→" in text for row in view.labels[0] for text in row)  # what it knows of language

@@ -144,7 +144,7 @@ class AnalysisOptions(Options):
 class LengthOptions(Options):
     """How long an input may be, and what happens to longer ones."""
 
-    max_length: int | None = option(
+    max_length: Positive | None = option(
         "Tokens of an input at most; by default 128 for packed text, else up to 512."
     )
     long: Literal["window", "skip", "error"] = option("What to do with anything longer.", "window")

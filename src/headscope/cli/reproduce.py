@@ -63,10 +63,10 @@ def reproduce_command(given: _ReproduceOptions) -> None:
     headscope reproduce clark2019 --substitutes public-data -o clark
     headscope reproduce kovaleva2019 --model ./my-model --data glue=glue --limit 500 -o kovaleva
     """
-    from headscope.papers.workspace import find_data
+    from headscope.papers.paper_data import find_data
 
     data = find_data(given.data, given.substitutes)
-    from headscope.papers.run_paper import find_paper, reproduce, summary
+    from headscope.papers.run_paper import find_paper, reproduced, summary
     from headscope.papers.workspace import Workspace
 
     paper = find_paper(given.paper)
@@ -76,7 +76,7 @@ def reproduce_command(given: _ReproduceOptions) -> None:
         loading=asdict(given.loading), reports=not given.no_report,
         tell=(lambda text: None) if quiet else lambda text: click.echo(text, err=True),
     )  # fmt: skip
-    outcome = reproduce(paper, workspace, command=shlex.join(options.command_line()))
+    outcome = reproduced(paper, workspace, command=shlex.join(options.command_line()))
     tell(_lines(outcome), summary(outcome) if given.as_json else None)
     if outcome.counts["failed"]:
         click.get_current_context().exit(1)

@@ -1,13 +1,11 @@
-"""Where heads attend and how widely, read from the results of a run, and each head's role by it.
+"""Where heads attend and how widely, read from the results of a run.
 
 Several questions need these results of `surface` and `entropy`. They are read here, so that no
 analysis needs to know another. Absent results are None, or NaN throughout.
 
-The role of a head is one word, which colours and signs stand for. The thresholds on mean attention
-and entropy are those of Clark et al. (2019), section 6. Where two roles fit, the later in ORDER
-wins. We differ in three points: `broad` is relative to uniform attention, because 3.8 nats suppose
-128 tokens; decoders without [CLS] have `first`; and the lower end of an interval must lie above the
-threshold. Questions say which heads have a role (`Question.roles`).
+The thresholds on mean attention and entropy are those of Clark et al. (2019), section 6. We differ
+in three points: `broad` is relative to uniform attention, because 3.8 nats suppose 128 tokens;
+decoders without [CLS] have `first`; and the lower end of an interval must lie above the threshold.
 """
 
 from collections.abc import Mapping
@@ -18,8 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from headscope.core.intervals import Estimate
-from headscope.core.question import parts
-from headscope.core.results import Floats, derived, documents, estimate, group, shape, token_names
+from headscope.core.results import Floats, documents, estimate, group, token_names
 from headscope.core.terms import CLARK, OURS
 
 LOOK, SPREAD = "surface", "entropy"
@@ -67,10 +64,7 @@ WORD_KINDS = ("own_segment", "other_segment", "same_token")  # what a word can a
 SHARED_PART = 0.25  # ours: of the weight that [CLS] and [SEP] share, what either has at least
 PLACES = {"cls": "the opening token", "sep": "the separator"}
 
-ORDER = (*reversed(NEIGHBOURS), "broad", "first", "cls", "sep", "punctuation")
-ROLES = (*NEIGHBOURS, "broad", "cls", "first", "sep", "punctuation", "other")
 BROAD_SHARE = 0.9  # ours: of the uniform entropy
-CLARK_BROAD_NATS = 3.8  # Clark's notebook, inputs of up to 128 tokens
 
 
 def attention_to(tree: xr.DataTree, target: str) -> Estimate | None:
@@ -183,25 +177,3 @@ def map_entropy(maps: npt.NDArray[np.floating], queries: Floats) -> Floats:
     weights = maps.astype(np.float64)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.asarray(-(weights * logs).sum(-1) @ queries)
-
-
-@derived
-def head_roles(
-    tree: xr.DataTree, *, broad_nats: float | None = None, by_value: bool = False
-) -> npt.NDArray[np.str_]:
-    """The role of every head; its labels say more (`head_labels`).
-
-    broad_nats  entropy above which a head counts as broad, in nats; None takes 0.9 of uniform,
-                CLARK_BROAD_NATS is the original's
-    by_value    whether the value alone must lie above the threshold, as in the original; else the
-                lower end of its interval, as for labels: without an interval there is no role
-    returns     [layer, head] words of ROLES
-    """
-    known: dict[str, npt.NDArray[np.bool_]] = {}
-    for roles_of in parts("roles"):
-        known |= roles_of(tree, broad_nats=broad_nats, by_value=by_value)
-    roles = np.full(shape(tree), "other", dtype=f"<U{max(map(len, ROLES))}")
-    for role in ORDER:
-        if role in known:
-            roles[known[role]] = role
-    return roles

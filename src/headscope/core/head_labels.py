@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import xarray as xr
 
+from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, rank
 from headscope.core.control import controls
 from headscope.core.intervals import FEWEST
@@ -104,6 +106,13 @@ def run_labels(tree: xr.DataTree) -> list[list[str]]:
     ]
 
 
+def with_label(tree: xr.DataTree, *kinds: str) -> Bools:
+    """[layer, head] whether a head has a label of these kinds, or one that replaces them."""
+    said = [{part for c in one.labels for part in (c.kind, c.replaces)} for one in
+            head_labels(tree).values()]  # fmt: skip
+    return np.reshape([not one.isdisjoint(kinds) for one in said], shape(tree))
+
+
 def unclaimed_words(tree: xr.DataTree) -> str:
     """Why no head has a label, where that is because no number has an interval; else ''."""
     claims = all_claims(tree)
@@ -125,7 +134,7 @@ def untrained_words(tree: xr.DataTree) -> str:
     asked = any(question.claims for question in in_run(tree))
     if not asked or unclaimed_words(tree):
         return ""
-    labelled, of = _labelled(tree)
+    labelled, of = labelled_heads(tree)
     if not controls(tree):
         return NO_CONTROL if labelled else ""
     does = "does" if labelled == 1 else "do"
@@ -140,11 +149,12 @@ def untrained_words(tree: xr.DataTree) -> str:
 
 def looks_untrained(tree: xr.DataTree) -> bool:
     """Whether hardly a head departs from the run's control; False without one."""
-    labelled, of = _labelled(tree)
+    labelled, of = labelled_heads(tree)
     return bool(controls(tree)) and labelled <= NEARLY_NOTHING * of
 
 
-def _labelled(tree: xr.DataTree) -> tuple[int, int]:
+def labelled_heads(tree: xr.DataTree) -> tuple[int, int]:
+    """How many heads have a label, and how many heads there are."""
     heads = head_labels(tree).values()
     return sum(bool(one.labels) for one in heads), len(heads)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -177,6 +178,12 @@ def drawn_anew(draws: Float64, *, count: int = 1000, seed: int = 0) -> Float64:
     moves = moves_of(draws).reshape(len(draws) - 1, draws[0].size)  # [replicate, cell]
     normal = generator(seed, "drawn anew").standard_normal((count, len(moves)))
     return np.asarray(draws[0] + (normal @ moves).reshape(count, *draws.shape[1:]))
+
+
+def stretch(tests: int) -> float:
+    """How many times as long a normal interval must be for the largest of so many (Bonferroni)."""
+    at = NormalDist().inv_cdf
+    return at(TAIL / tests) / at(TAIL)
 
 
 def moves_of(draws: Float64) -> Float64:

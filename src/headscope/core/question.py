@@ -80,7 +80,6 @@ class Question:
     labels    variable, or (variable, choice) -> words on axes and in menus; `{choice}` is filled in
     claims    tree -> what can be said of single heads
     rules     kind of a claim -> the rule by which it becomes a label
-    roles     tree -> {role: [layer, head] which heads have it}, for colours and signs
     remarks   tree -> [unit] words on each head beside its labels
     places    tree -> [unit, axis] where heads lie on the map of heads
     tables    tree -> further tables by file name, beside the tidy one of its group; a table with
@@ -115,7 +114,6 @@ class Question:
     labels: Any = None
     claims: Any = None
     rules: Any = None
-    roles: Any = None
     remarks: Any = None
     places: Any = None
     tables: Any = None

@@ -83,6 +83,8 @@ def fixed(value: float, digits: int) -> str:
 
 def with_ends(value: float, low: float, high: float, digits: int) -> str:
     """A number and its interval, all with so many `decimals`: `0.12 [0.10, 0.14]`; or it alone."""
+    if not math.isfinite(value):
+        return MISSING
     digits = decimals(digits, value, low, high)
     ends = f" [{fixed(low, digits)}, {fixed(high, digits)}]" if math.isfinite(low) else ""
     return fixed(value, digits) + ends

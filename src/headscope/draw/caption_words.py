@@ -1,11 +1,11 @@
-"""Phrases that captions share: numbers of inputs, intervals, names of tokens and roles."""
+"""Phrases that captions share: numbers of inputs, intervals, names of tokens."""
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.dictionary import name
-from headscope.core.head_attention import OFFSETS
 from headscope.core.results import counted, documents, printable, token_names
+from headscope.core.wording import with_ends
 
 INTERVALS = "95 % intervals over documents"
 
@@ -26,11 +26,8 @@ def special(tree: xr.DataTree, kind: str) -> str:
 
 
 def with_interval(symbol: str, value: float, low: float, high: float) -> str:
-    """`ρ = −0.67 [−0.71, −0.62]`, two decimals."""
-    if not np.isfinite(value):
-        return f"{symbol} = –"
-    ends = f" [{low:.2f}, {high:.2f}]" if np.isfinite(low) and np.isfinite(high) else ""
-    return f"{symbol} = {value:.2f}{ends}".replace("-", "−")
+    """`ρ = −0.67 [−0.71, −0.62]`, two `decimals`."""
+    return f"{symbol} = {with_ends(value, low, high, 2)}"
 
 
 def quantity(dataset: xr.Dataset) -> str:
@@ -58,10 +55,3 @@ def inputs(dataset: xr.Dataset | None) -> str:
     there = counts[counts > 0].tolist() or [0]
     low, high = f"{min(there):,.0f}", f"{max(there):,.0f}"
     return f"n = {high} inputs" if low == high else f"n = {low} to {high} inputs"
-
-
-def role_name(tree: xr.DataTree, role: str, *, article: bool = False) -> str:
-    """A role in the words of a legend; with an article, as in running text."""
-    if role in OFFSETS or role == "first":
-        return f"{'the ' if article else ''}{role} token"
-    return role if role in ("broad", "other") else special(tree, role)

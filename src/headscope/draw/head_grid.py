@@ -13,12 +13,7 @@ from matplotlib.path import Path
 
 from headscope.core.control import controls
 from headscope.core.dictionary import unit_label
-from headscope.core.head_metrics import (
-    HeadMetric,
-    chosen_metrics,
-    control_ranges,
-    head_metrics,
-)
+from headscope.core.head_metrics import HeadMetric, chosen_metrics, control_ranges, head_metrics
 from headscope.core.head_names import first, head_number
 from headscope.core.results import Floats, layer_name
 from headscope.core.wording import plain

@@ -7,11 +7,13 @@ its most telling label; it counts under each of its labels.
 from dataclasses import dataclass
 
 import xarray as xr
+from matplotlib.axes import Axes
 
 from headscope.core.claim import Claim, rank
 from headscope.core.head_labels import UNLABELLED, head_labels, label_rules
-from headscope.core.results import derived, shape
-from headscope.draw.style import MARKS
+from headscope.core.results import Floats, derived, shape
+from headscope.draw.marks import legend_of
+from headscope.draw.style import MARKS, color
 
 FAINT, STRONG = "faint", "strong"
 SPARE = ("*", "P", "X", "p", "h", "d", "8")  # markers of kinds without a mark of their own
@@ -63,6 +65,21 @@ def label_kinds(tree: xr.DataTree) -> list[LabelKind]:
     kinds.sort(key=lambda kind: kind.look == FAINT)  # stable
     rest = mains.get(UNLABELLED)
     return [*kinds, *([LabelKind(UNLABELLED, "grey", "", "", (), tuple(rest))] if rest else [])]
+
+
+def plot_kinds(axes: Axes, tree: xr.DataTree, x: Floats, y: Floats) -> None:
+    """Every head as the mark of its kind, with a legend of the kinds.
+
+    x, y  [unit] where each head lies
+    """
+    there = [kind for kind in label_kinds(tree) if kind.units]
+    for kind in reversed(there):
+        own, mark = list(kind.units), kind.marker or "o"
+        axes.plot(
+            x[own], y[own], mark, color=color(kind.hue), ms=6.6 if mark == "*" else 4.4, mew=0.4,
+            mec=color("page"), alpha=1.0 if kind.claims else 0.6, zorder=3, label=kind.title,
+        )  # fmt: skip
+    legend_of(axes, axes.lines[: -len(there) - 1 : -1], columns=2)
 
 
 def _title(claim: Claim) -> str:

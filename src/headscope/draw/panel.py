@@ -151,4 +151,4 @@ def _rows_above(axes: Axes, panel: Panel) -> int:
     legend = axes.get_legend()
     if legend is None:
         return int(panel.key_above)
-    return math.ceil(len(legend.legend_handles) / LEGEND_COLUMNS)
+    return math.ceil(len(legend.legend_handles) / int(legend._ncols))  # type: ignore[attr-defined]

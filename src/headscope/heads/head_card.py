@@ -194,7 +194,7 @@ def card_text(tree: xr.DataTree, card: HeadCard) -> str:
 
 def _maps(card: HeadCard) -> Iterator[str]:
     for place, one in enumerate(card.maps, start=1):
-        yield f"{place}. {' '.join(map(_token, one.tokens))}"
+        yield f"{place}. {' '.join(map(_token, one.pieces))}"
         if one.kind:
             sure = percent(one.score)
             yield f"   {one.title}, {sure} sure"
@@ -202,7 +202,7 @@ def _maps(card: HeadCard) -> Iterator[str]:
         if rests:
             yield f"   of all attention: {', '.join(rests)}"
         for query, key, weight in one.links():
-            from_to = f"{_token(one.tokens[query])} → {_token(one.tokens[key])}"
+            from_to = f"{_token(one.pieces[query])} → {_token(one.pieces[key])}"
             yield f"   {from_to}  {percent(weight)}"
 
 

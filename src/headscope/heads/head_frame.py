@@ -28,7 +28,7 @@ def head_frame(tree: xr.DataTree, *numbers: str) -> pd.DataFrame:
              or group.variable.choice: "surface.attention.previous". Without any, those that come
              first in the report of an experiment
     returns  layer and head (from 0), name (L1·H1), labels (with their numbers, strongest first,
-             joined by "; "), kinds, role; label, effect, value, ci_low, ci_high, reference (shares
+             joined by "; "), kinds; label, effect, value, ci_low, ci_high, reference (shares
              of 1) and n (documents) of the strongest label, missing for unlabelled heads; and each
              number KEY with KEY_ci_low, KEY_ci_high
     raises   InputError for a number that the run does not have, with near names

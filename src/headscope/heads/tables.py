@@ -16,7 +16,6 @@ import pandas as pd
 import xarray as xr
 
 from headscope.core.control import controls
-from headscope.core.head_attention import head_roles
 from headscope.core.head_labels import head_labels
 from headscope.core.question import parts
 from headscope.core.results import (
@@ -102,19 +101,17 @@ def latex(table: pd.DataFrame, note: str) -> str:
 
 
 def head_table(tree: xr.DataTree) -> pd.DataFrame:
-    """One row per head: model, revision, layer, head, name, labels, kinds, role.
+    """One row per head: model, revision, layer, head, name, labels, kinds.
 
     labels  with their numbers, strongest first, joined by "; "; "unlabelled" where there are none
     kinds   the same in words of `label_rules.RULES`, joined by ";"; "" where there are none
-    role    of `head_roles`: what the head's colour stands for
     """
-    heads, roles = shape(tree)[1], head_roles(tree)
+    heads = shape(tree)[1]
     rows = [
         {
             **_model(tree), "layer": _own(tree, layer), "head": head,
             "name": head_name(layer * heads + head, heads), "labels": one.text,
             "kinds": ";".join(label.kind for label in one.labels),
-            "role": str(roles[layer, head]),
         }
         for (layer, head), one in head_labels(tree).items()
     ]  # fmt: skip

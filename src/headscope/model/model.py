@@ -16,18 +16,14 @@ import torch
 from torch import nn
 from transformers import AutoModel, PreTrainedModel
 
+from headscope.core.display import facts_table
 from headscope.core.progress import phase
 from headscope.core.whole_file import file_sha256
 from headscope.corpus.document import Example
 from headscope.corpus.tokenizer import unusable
 from headscope.errors import ModelError, memory_told, told_as
 from headscope.model.batch import PUNCTUATION, Batch, Vocabulary, marks_of
-from headscope.model.checkpoint import (
-    FITS,
-    Checkpoint,
-    check_tokenizer,
-    quietly,
-)
+from headscope.model.checkpoint import FITS, Checkpoint, check_tokenizer, quietly
 from headscope.model.families.sites import other_layers, registered
 from headscope.model.identity import identity_errors, refuse_part, refuse_unlike
 from headscope.model.instrument import Instrument
@@ -233,8 +229,6 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         s, tokens = self.shape, ", ".join(self.special_tokens.values()) or "none"
         rows = {
             "architecture": f"{self.architecture}, {s.size} ({s.stack})",
@@ -243,12 +237,8 @@ class Model:
             "special tokens": tokens,
             "longest input": f"{self.limit} tokens",
         }
-        lines = "".join(
-            f'<tr><th scope="row">{key}</th><td>{escape(value)}</td></tr>'
-            for key, value in rows.items()
-        )
-        name = escape(self.name.encode("utf-8", "replace").decode())
-        return f"<p><b>headscope model {name}</b></p><table><tbody>{lines}</tbody></table>"
+        name = self.name.encode("utf-8", "replace").decode()
+        return facts_table(f"headscope model {name}", rows)
 
 
 def _positions(network: PreTrainedModel) -> int | None:
@@ -278,10 +268,16 @@ def forward(
     input_ids: torch.Tensor,
     mask: torch.Tensor,
     segment_ids: torch.Tensor | None = None,
+    *,
+    keep: bool = True,
 ) -> Any:
-    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only."""
+    """One pass of [example, token] without gradients; an encoder-decoder runs its encoder only.
+
+    keep  whether a decoder may keep the keys and values of all layers, as it does by itself
+    """
+    more = {} if keep or not getattr(network.config, "use_cache", False) else {"use_cache": False}
     with torch.inference_mode():
-        return run_network(network, input_ids, mask, segment_ids)
+        return run_network(network, input_ids, mask, segment_ids, **more)
 
 
 def show_layers(model: Model, batch: Batch, observer: Callable[[LayerView], None]) -> None:

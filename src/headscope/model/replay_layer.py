@@ -37,11 +37,7 @@ def run_again(view: LayerView, *, example: int, values: torch.Tensor) -> torch.T
     kwargs = _copied(given.kwargs, example, copies, examples)
     swap = _Swap(view, view.attention[example : example + 1], values)
     network = cast(PreTrainedModel, given.model)
-    with (
-        torch.inference_mode(),
-        listening(network, swap, alone=True),
-        _without_hooks(given.block),
-    ):
+    with torch.inference_mode(), listening(network, swap, alone=True), _without_hooks(given.block):
         output = given.block.forward(*args, **kwargs)
     hidden = output[0] if isinstance(output, tuple) else output
     if not swap.used or hidden.shape[:2] != (copies, view.attention.shape[2]):

@@ -31,8 +31,9 @@ from headscope.experiments.importance.objectives import load_language_model
 from headscope.experiments.probes.probe import probe
 from headscope.experiments.probes.probe_plan import ProbeSettings
 from headscope.model.model import Model, load
+from headscope.papers.paper_data import DataSource
 from headscope.papers.quantities import Unmeasured, layer_at
-from headscope.papers.workspace import DataSource, Workspace
+from headscope.papers.workspace import Workspace
 from headscope.run.manifest import TRAINING_RECORD
 from headscope.run.plan import encoder_for, read_ranks
 from headscope.run.settings import Settings

@@ -13,6 +13,7 @@ import xarray as xr
 
 from headscope.core.dictionary import terms, unit_label
 from headscope.core.head_labels import unclaimed_words, untrained_words
+from headscope.core.head_metrics import head_metrics
 from headscope.core.progress import begin
 from headscope.core.question import Question, questions
 from headscope.core.results import (
@@ -218,7 +219,9 @@ def _content(tree: xr.DataTree, manifest: Manifest) -> dict[str, Any]:
         "facts": run_facts.facts(tree, manifest), **run_facts.details(manifest),
         "telling": heads.telling(tree),
         "kinds": heads.data_kinds(tree), "cells": heads.cells(tree), "nothing": heads.nothing(tree),
-        "columns": heads.columns(tree), "rows": heads.rows(tree), "n": over(tree),
+        "shown": heads.shown(tree), "intervals": heads.intervals(head_metrics(tree)),
+        "columns": heads.columns(tree), "bracketed": heads.intervals(heads.columns(tree)),
+        "rows": heads.rows(tree), "n": over(tree),
         "ids": heads.card_ids(tree),
         "untrained": untrained_words(tree), "unclaimed": unclaimed_words(tree),
         "terms": terms(), "used_terms": _used_terms, "sources": SOURCES, "unit_label": unit_label,

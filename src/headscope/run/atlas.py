@@ -14,6 +14,7 @@ from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
+from headscope.corpus.packing import padded_length
 from headscope.errors import InputError, memory_told
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
@@ -115,7 +116,7 @@ def atlas(
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
     plan = make_plan(model, corpus, settings)
-    names = annotated_analyses(names, plan, settings)
+    names = long_analyses(annotated_analyses(names, plan, settings), model, plan, settings)
     scope = replace(
         scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
         stored_inputs=plan.stored_inputs,
@@ -142,6 +143,7 @@ def atlas(
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
+            long=is_long(plan, settings),
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
 
@@ -193,6 +195,32 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
     return kept
 
 
+def is_long(plan: Plan, settings: Settings) -> bool:
+    """Whether some batch is read without whole maps."""
+    return padded_length(plan.longest) > settings.whole_maps
+
+
+def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
+    """Those of the analyses that long inputs allow, where there are any.
+
+    Whole maps of the first tokens alone are what they are in the whole input only where the future
+    is hidden; families outside transformers' registry have nothing but whole maps.
+
+    raises  InputError for an analysis that is asked for and needs what is not there
+    """
+    if not is_long(plan, settings) or model.fallback or model.shape.stack == "decoder":
+        return names
+    known = known_analyses()
+    refused = [name for name in names if known[name].whole_maps]
+    if refused and settings.analyses is not None:
+        raise InputError(
+            f"{', '.join(refused)} look at whole maps, which are made of inputs up to "
+            f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or say "
+            f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
+        )
+    return [name for name in names if name not in refused]
+
+
 def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
     """[vocabulary] ranks of the tokens, from a file or as counted in the corpus."""
     if frequency is None:
@@ -233,12 +261,17 @@ def _computed(
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
     }
-    if control is not None:
-        tokens = control.tokens(plan.counts.tokens)
-        sample = plan.sample.within(tokens)
-        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
-            results |= control_results(control, job, sample, advance)
+    results |= read_control(control, job, plan)
     return run.finish(results, title="headscope atlas")
+
+
+def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
+    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
+    if control is None:
+        return {}
+    sample = plan.sample.within(control.tokens(plan.counts.tokens))
+    with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+        return dict(control_results(control, job, sample, advance))
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

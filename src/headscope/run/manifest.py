@@ -34,11 +34,7 @@ _TRAINING = ("epochs", "batch", "rate", "layer_decay", "seed")
 
 
 def spec_of(
-    model: Model,
-    plan: Plan,
-    settings: Settings,
-    names: Sequence[str],
-    frequency: str | Path | None,
+    model: Model, plan: Plan, settings: Settings, names: Sequence[str], frequency: str | Path | None
 ) -> dict[str, Any]:
     """The spec of an atlas: everything that decides the numbers."""
     return {

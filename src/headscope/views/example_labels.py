@@ -1,6 +1,6 @@
 """Label each head by its attention in one example: `previous token 87 %`.
 
-Roles and thresholds are those of `core.head_attention`; `itself` is one more target. As an example
+Targets and thresholds are those of `core.head_attention`, as for labels. As an example
 is short, two rules differ. Special tokens do not count as queries: they are few of 128 tokens, but
 a fourth of eight. And a label must stand out from uniform attention, as a claim must: among three
 tokens every head gives much to each.
@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from headscope.core.accumulators import Bools, Float64
 from headscope.core.claim import LEAST_EFFECT
-from headscope.core.head_attention import BROAD_SHARE, ORDER, SELF, TARGETS, map_entropy, map_shares
+from headscope.core.head_attention import (
+    BROAD_SHARE,
+    NEXT,
+    PREVIOUS,
+    SELF,
+    TARGETS,
+    map_entropy,
+    map_shares,
+)
 from headscope.core.wording import percent
 from headscope.errors import InputError
 from headscope.views.captured_example import StackMaps, TokenSide
@@ -21,8 +29,9 @@ from headscope.views.captured_example import StackMaps, TokenSide
 Floats = npt.NDArray[np.floating]
 Shares = dict[str, Float64]
 KINDS = ("cls", "sep", "punctuation")
-# role -> least share; a later role wins, as in `head_roles`
-LEAST = {role: BROAD_SHARE if role == "broad" else TARGETS[role].least for role in (SELF, *ORDER)}
+# what a head can be named after, the least share for it; a later one wins, as with Clark et al.
+ORDER = (SELF, NEXT, PREVIOUS, "broad", "first", "cls", "sep", "punctuation")
+LEAST = {name: BROAD_SHARE if name == "broad" else TARGETS[name].least for name in ORDER}
 
 
 def stack_labels(stack: StackMaps, sides: Sequence[TokenSide]) -> list[list[str]]:
@@ -48,7 +57,7 @@ def example_labels(attention: Floats, side: TokenSide) -> list[list[str]]:
     queries = np.ones(len(special)) if special.all() else ~special * 1.0
     queries /= queries.sum()
     uniform = _uniform(attention)
-    names = {role: target.name for role, target in TARGETS.items()}
+    names = {word: target.name for word, target in TARGETS.items()}
     names |= {SELF: "itself", "broad": "broad"}
     for kind in ("cls", "sep"):
         flags = zip(side.tokens, kinds[kind], strict=True)
@@ -60,10 +69,10 @@ def example_labels(attention: Floats, side: TokenSide) -> list[list[str]]:
         if widest > 0:
             shares["broad"] = map_entropy(maps, queries) / widest
         labels = [""] * len(maps)
-        for role, least in LEAST.items():
-            for head in np.flatnonzero(_telling(shares, chance, role, least)).tolist():
-                share = percent(min(float(shares[role][head]), 1.0))
-                labels[head] = f"{names[role]} {share}"
+        for target, least in LEAST.items():
+            for head in np.flatnonzero(_telling(shares, chance, target, least)).tolist():
+                share = percent(min(float(shares[target][head]), 1.0))
+                labels[head] = f"{names[target]} {share}"
         texts.append(labels)
     return texts
 
@@ -84,14 +93,14 @@ def _shares(maps: Floats, queries: Float64, kinds: dict[str, Bools]) -> Shares:
     return shares
 
 
-def _telling(shares: Shares, chance: Shares, role: str, least: float) -> Bools:
+def _telling(shares: Shares, chance: Shares, target: str, least: float) -> Bools:
     """[head] whether the share is above `least`, and stands out from uniform attention."""
-    if role not in shares:
+    if target not in shares:
         return np.zeros(len(shares[SELF]), dtype=bool)
-    share = shares[role]
-    if role == "broad":
+    share = shares[target]
+    if target == "broad":
         return np.asarray(share > least)
-    ordinary = float(chance[role][0])
+    ordinary = float(chance[target][0])
     return np.asarray((share > least) & (share - ordinary > LEAST_EFFECT * (1 - ordinary)))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
-from analyses.running import RANK, planted, run
+from analyses.running import RANK, flags, planted, run
 from headscope.analyses.mixing.measure import METHODS
+from headscope.draw.figures import draw, pictures
 from headscope.model.instrument import AttentionCall
 from headscope.run.contract_bench import tiny_examples, tiny_network
 from model.families.tiny import tiny
@@ -34,6 +36,29 @@ def test_all_five_methods_agree_with_the_reference(
         np.testing.assert_allclose(
             found.sel({"variant": method}), expected[method], rtol=0, atol=tolerance
         )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "tolerance"), [(torch.float64, 7, 1e-10), (torch.float32, 3, 5e-6)]
+)
+def test_the_shares_of_categories_agree_with_the_reference(
+    reference: list[Blocks], dtype: torch.dtype, size: int, tolerance: float
+) -> None:
+    found = run({"mixing": {}}, network=tiny_network(dtype), size=size)["mixing"].taken_share
+    expected = mixing.taken_share(reference, flags(tiny_examples()))
+    assert found.category.values.tolist() == list(expected)
+    for category, share in expected.items():
+        np.testing.assert_allclose(found.sel(category=category), share, rtol=0, atol=tolerance)
+
+
+def test_the_first_token_of_a_decoder_is_a_category_and_one_without_separators_has_none() -> None:
+    found = run({"mixing": {}}, special={}, first_token=True)["mixing"].taken_share
+    there = {c: float(found.sel(category=c).isnull().sum()) for c in found.category.values}
+    assert there == {"cls": 2, "sep": 2, "punctuation": 0, "other": 0, "first": 0}
+    plant = planted(*[["previous"] * 3] * 2)
+    examples = [one for one in tiny_examples() if len(one) == 2]
+    found = run({"mixing": {}}, first_token=True, plant=plant, examples=examples)["mixing"]
+    np.testing.assert_allclose(found.taken_share.sel(category="first"), 1)  # there is no other
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -115,3 +140,15 @@ def test_every_ratio_is_a_share() -> None:
     result = run({"mixing": {}}, network=tiny_network(torch.float32))["mixing"]
     for name in ("ratio", "ratio_ci_low", "ratio_ci_high"):
         assert ((result[name] >= 0) & (result[name] <= 1)).all()
+
+
+def test_the_figure_shows_of_which_tokens_and_of_an_old_run_the_ratio_alone() -> None:
+    dataset = run({"mixing": {}}, network=tiny_network(torch.float32))["mixing"]
+    tree = xr.DataTree.from_dict({"mixing": dataset})
+    lines = draw(tree, "mixing").axes[1].lines
+    for line, category in zip(lines, dataset.category.values, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), dataset.taken_share.sel(category=category))
+    old = xr.DataTree.from_dict({"mixing": dataset.drop_vars("taken_share")})
+    assert [panel.title for panel in pictures()["mixing"].panels(old)] == [
+        "Share from other tokens"
+    ]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 from benchmarks import gradients as benchmark
 from benchmarks.inputs import fixed
+from scipy.stats import norm
 
 from draw.drawn import texts
 from headscope.draw.figures import draw, pictures
 from headscope.experiments.importance.result import METHODS
 from headscope.experiments.importance.section import (
+    difference_finding,
     gradient_finding,
     importance_findings,
+    importance_table,
     named_units,
 )
 
@@ -69,6 +72,41 @@ def test_the_sentence_on_separators_has_the_runs_numbers(found):
         "times that to other tokens; it is least in layer 2. Attention to [SEP] is highest in "
         "layer 2 (70 %), where the gradient is 0.20 times that to other tokens."
     )
+
+
+def told_of(found, values, half):
+    """The sentence on differences, where heads have these importances, all with such intervals."""
+    tree = found.tree.copy(deep=True)
+    importance = tree["importance"].to_dataset().copy(deep=True)
+    method = {"variant": METHODS[0]}
+    for end, by in (("", 0), ("_ci_low", -half), ("_ci_high", half)):
+        cells = importance[f"head_importance{end}"].sel(method).transpose("layer", "head")
+        importance[f"head_importance{end}"].loc[method] = np.reshape(values, cells.shape) + by
+    tree["importance"].dataset = importance
+    return difference_finding(tree)
+
+
+def test_the_most_important_head_is_told_from_others_only_beyond_both_intervals(found):
+    longer = norm.isf(0.025 / 15) / norm.isf(0.025)  # six heads make fifteen pairs
+    least = 2 * longer * 0.01
+    values = [0.1, 1, 1 - least * 1.001, 1 - least * 0.999, 0.1, 0.1]
+    sentence = told_of(found, values, 0.01)
+    n = found.tree.attrs["documents"]
+    assert "L1·H2 is most important, 1.00 [0.99, 1.01]" in sentence
+    assert f"these {n} examples can tell from 4 of 5 other heads" in sentence
+    assert f"the smallest that they could tell is about {least:.2f}" in sentence
+    none = told_of(found, values, 1.0)
+    assert f"heads show no difference that these {n} examples can tell" in none
+    assert told_of(found, values, np.nan) == ""
+
+
+def test_small_importances_keep_their_digits_and_large_ones_no_more_than_they_have(found):
+    tree = found.tree.copy(deep=True)
+    importance = tree["importance"].to_dataset().copy(deep=True)
+    for end, share in (("", 1), ("_ci_low", 0.9), ("_ci_high", 1.1)):
+        importance[f"head_importance{end}"][...] = 0.000012345 * share
+    cells = importance_table(importance).groups[0].rows[0][1:2]
+    assert {(cell.text, cell.small) for cell in cells} == {("0.000012", "[0.000011, 0.000014]")}
 
 
 def test_every_way_of_the_benchmark_gives_the_same_gradients():

@@ -6,15 +6,13 @@ all for the kind, and the interval is that of as many tests as there are heads a
 distance from the value is stretched as that of a normal would be (Bonferroni).
 """
 
-from statistics import NormalDist
-
 import numpy as np
 import xarray as xr
 
 from headscope.analyses.language.claims import HELD_OUT, best_head_claims, by_norm
 from headscope.core.claim import Claim, LabelRule
 from headscope.core.dictionary import name as term_name
-from headscope.core.intervals import TAIL
+from headscope.core.intervals import stretch
 from headscope.core.results import Floats, estimate, group, printable, shape
 from headscope.core.terms import CLARK, OURS
 from headscope.core.wording import percent
@@ -64,13 +62,11 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     return best_head_claims(
         tree, "coreference", cells, say, about=[*map(str, dataset["mention_type"].values)],
         brief="coreference", baseline=rules[rival, kinds],
-        ahead=low[rival, kinds] > 0, held_out=True,
+        ahead=low[rival, kinds] > 0,
     )  # fmt: skip
 
 
 def _corrected_low(dataset: xr.Dataset, system: str, tests: int) -> Floats:
     """[kind] the lower end of the advantage over a rule, for the largest of so many tests."""
     advantage = estimate(dataset, "advantage", system=system)
-    at = NormalDist().inv_cdf
-    stretch = at(TAIL / tests) / at(TAIL)
-    return np.asarray(advantage.value - stretch * (advantage.value - advantage.low))
+    return np.asarray(advantage.value - stretch(tests) * (advantage.value - advantage.low))

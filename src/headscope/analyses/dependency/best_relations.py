@@ -1,5 +1,6 @@
 """The relations that one head finds best, for its card."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ class HeadRelation:
 
     words     `direct object → verb`
     value     the accuracy; ci_low, ci_high: its interval
+    held_out  of the best head of the relation: that of heads where they were not chosen; else NaN
     baseline  that of the best fixed offset
     rank      1 = the best of `of` heads at it
     count     words asked about
@@ -36,11 +38,13 @@ class HeadRelation:
     rank: int
     of: int
     count: int
+    held_out: float
 
     @property
     def percent(self) -> str:
-        """The accuracy with its interval, in words."""
-        return percent(self.value, self.ci_low, self.ci_high)
+        """The accuracy with its interval, in words; of the best head also that held out."""
+        told = f" ({percent(self.held_out)} held out)" if math.isfinite(self.held_out) else ""
+        return percent(self.value, self.ci_low, self.ci_high) + told
 
 
 def best_relations(tree: xr.DataTree, layer: int, head: int) -> list[HeadRelation]:
@@ -64,6 +68,7 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
         here = dataset.isel(relation=place).transpose("layer", "head", ...)
         accuracy = estimate(here, "accuracy")  # [layer, head, direction]
         baseline, label = float(here["baseline"]), str(dataset["relation"].values[place])
+        best, held_out = float(here["best_accuracy"]), float(here["held_out"])
         better = np.argwhere((accuracy.value > baseline).any(-1))  # [head that beats the offset, 2]
         for layer, head in better.tolist():
             way = int(np.nanargmax(accuracy.value[layer, head]))
@@ -72,7 +77,7 @@ def relations_of_heads(tree: xr.DataTree) -> dict[tuple[int, int], list[HeadRela
                 HeadRelation(
                     label, names[way], arrow(printable(label), names[way]), *ends, baseline,
                     int((every > ends[0]).sum()) + 1, int(np.isfinite(every).sum()),
-                    int(here["count"]),
+                    int(here["count"]), held_out if ends[0] >= best else math.nan,
                 )
             )  # fmt: skip
     for of_head in relations.values():

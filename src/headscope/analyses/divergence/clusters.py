@@ -18,7 +18,7 @@ import xarray as xr
 from headscope.core.accumulators import Bools
 from headscope.core.card_part import CardPart, named_ends
 from headscope.core.claim import Claim
-from headscope.core.head_attention import TARGETS, attention_to, has_cls, head_roles, spread
+from headscope.core.head_attention import TARGETS, attention_to, has_cls, spread
 from headscope.core.head_labels import UNLABELLED, head_labels
 from headscope.core.intervals import Estimate
 from headscope.core.results import (
@@ -36,6 +36,7 @@ from headscope.core.results import (
     token_names,
 )
 from headscope.core.wording import number, percent, plain
+from headscope.draw.label_kinds import label_kinds
 
 MIXED = "mixed"
 LN2 = float(np.log(2))  # nats: the largest divergence there can be
@@ -289,12 +290,12 @@ CARD = CardPart(
 def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
     """The clusters, one row each: model, revision, cluster (0-based), size, what, name, first_layer
     and last_layer (0-based, of most of its heads), medoid, silhouette with its interval, jaccard,
-    how many heads have each role, and its heads as papers name them.
+    how many heads have which label as their most telling one, and its heads as papers name them.
     """
-    heads, roles = shape(tree)[1], head_roles(tree).reshape(-1)  # [unit]
-    rows = []
+    heads, rows = shape(tree)[1], []
+    titles = {unit: kind.title for kind in label_kinds(tree) for unit in kind.units}
     for one in clusters(tree):
-        counts = Counter(roles[list(one.units)].tolist()).most_common()
+        counts = Counter(titles[unit] for unit in one.units).most_common()
         rows.append({
             "model": str(tree.attrs.get("model", "")),
             "revision": str(tree.attrs.get("revision", "")), "cluster": one.number,
@@ -302,7 +303,8 @@ def tables(tree: xr.DataTree) -> dict[str, pd.DataFrame]:
             "first_layer": layer_number(one.layers[0]), "last_layer": layer_number(one.layers[1]),
             "medoid": head_name(one.medoid, heads), "silhouette": one.silhouette[0],
             "silhouette_ci_low": one.silhouette[1], "silhouette_ci_high": one.silhouette[2],
-            "jaccard": one.jaccard, "roles": "; ".join(f"{many} {role}" for role, many in counts),
+            "jaccard": one.jaccard,
+            "labels": "; ".join(f"{many} {title}" for title, many in counts),
             "heads": " ".join(head_name(unit, heads) for unit in one.units),
         })  # fmt: skip
     return {"clusters": pd.DataFrame(rows)}

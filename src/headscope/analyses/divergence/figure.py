@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 
 from headscope.analyses.divergence import figure_cluster_checks, figure_clusters, figure_layers
 from headscope.analyses.divergence.clusters import clusters, most
-from headscope.core.head_attention import ROLES, head_roles
 from headscope.core.head_names import first
 from headscope.core.results import Floats, group, layer_name, needed, shape
-from headscope.draw.caption_words import over, role_name
-from headscope.draw.marks import cell_key, legend, named_places
+from headscope.draw.caption_words import over
+from headscope.draw.label_kinds import plot_kinds
+from headscope.draw.marks import cell_key, named_places
 from headscope.draw.panel import Panel, Picture
-from headscope.draw.style import color, layer_colors, marker, ramp_map
+from headscope.draw.style import color, layer_colors, ramp_map
 from headscope.page.sections import SectionPlan
 
 
@@ -30,7 +30,7 @@ def _map_panels(tree: xr.DataTree) -> list[Panel]:
         return []
     return [
         Panel("By layer", partial(_by_layer, place, shape(tree)), height=0.95, key_above=True),
-        Panel("By what they do", partial(_by_role, tree, place), height=0.95),
+        Panel("By what they do", partial(_by_kind, tree, place), height=0.95),
     ]
 
 
@@ -42,7 +42,7 @@ def _map_caption(tree: xr.DataTree) -> str:
         "Each mark is one head; near means that the two distribute attention alike "
         "(multidimensional scaling of the Jensen–Shannon divergence in nats"
         f"{stress}; the axes have no meaning of their own); left by layer, light to dark, right by "
-        f"what a head does; {over(tree)}. After Clark et al. (2019), §6."
+        f"the most telling label of a head; {over(tree)}. After Clark et al. (2019), §6."
     )
 
 
@@ -79,16 +79,8 @@ def _by_layer(place: Floats, size: tuple[int, int], axes: Axes) -> None:
     _bare(axes)
 
 
-def _by_role(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
-    roles = head_roles(tree).reshape(-1)  # [unit]
-    there = [role for role in reversed(ROLES) if (roles == role).any()]
-    for role in there:
-        here = place[roles == role]
-        axes.plot(
-            *here.T, marker(role), color=color(role), ms=4.6, mew=0.4, mec=color("page"),
-            alpha=0.7 if role == "other" else 1.0,
-        )  # fmt: skip
-    legend(axes, [(role, role_name(tree, role)) for role in reversed(there)], line=False)
+def _by_kind(tree: xr.DataTree, place: Floats, axes: Axes) -> None:
+    plot_kinds(axes, tree, *place.T)
     _bare(axes)
 
 

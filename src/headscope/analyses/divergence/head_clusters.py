@@ -18,13 +18,7 @@ import numpy as np
 
 from headscope.analyses.divergence import clustering
 from headscope.core.accumulators import Float64, Ints, generator, ratio
-from headscope.core.intervals import (
-    CORRELATION,
-    POSITIVE,
-    estimate,
-    estimate_share,
-    left_one_out,
-)
+from headscope.core.intervals import CORRELATION, POSITIVE, estimate, estimate_share, left_one_out
 from headscope.core.results import Variable
 
 LAYERS = "Clark et al. 2019, §6; the statistic and its test are ours"

@@ -15,5 +15,4 @@ QUESTION = Question(
         "change": ("entropy.all",),
     },
     compared="How widely they attend", claims="claims:claims", rules="claims:RULES",
-    roles="claims:roles",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Words and claims about how widely heads look, and the role `broad`."""
+"""Words and claims about how widely heads look."""
 
 import numpy as np
 import xarray as xr
@@ -54,15 +54,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     if nats is None or share is None:
         return []
     return [*_broad(tree, nats, uniform, share), *_narrow(tree, nats, uniform, share)]
-
-
-def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
-    """`broad` → [layer, head] which heads spread their attention about as widely as they could."""
-    nats, share = spread(tree)[0], relative_spread(tree)
-    if nats is None or share is None:
-        return {}
-    number, limit = (share, BROAD_SHARE) if broad_nats is None else (nats, broad_nats)
-    return {"broad": np.asarray((number.value if by_value else number.low) > limit)}
 
 
 def _broad(tree: xr.DataTree, nats: Estimate, uniform: float, share: Estimate) -> list[Claim]:

@@ -24,18 +24,18 @@ HELD_OUT = (
 def best_head_claims(
     tree: xr.DataTree, analysis: str, cells: Sequence[int],
     say: Callable[[int, str, str], tuple[str, str]], *, baseline: Floats, ahead: Bools,
-    about: Sequence[str] = (), brief: str = "", held_out: bool = False,
+    about: Sequence[str] = (), brief: str = "",
 ) -> list[Claim]:  # fmt: skip
-    """Claims about the best heads of those cells of one dimension where they beat their baseline.
+    """Claims about the best heads of those cells of one dimension where they beat their baseline,
+    with the share of heads on documents that they were not chosen on.
 
     say       cell, its share and the baseline in words -> the claim's name, and its sentence
-    held_out  whether the share is that of heads on the documents that they were not chosen on
     baseline  [cell] share without a model
     ahead     [cell] whether heads are surely above it where they were not chosen
     about     what the claims are about, by cell
     """
     dataset = needed(tree, analysis)
-    share = estimate(dataset, "held_out" if held_out else "best_accuracy")
+    share = estimate(dataset, "held_out")
     size, n = effects(share, baseline), documents(tree, dataset["accuracy"])
     claims = []
     for cell in cells:

@@ -6,6 +6,9 @@ from headscope.core.terms import KOBAYASHI21, Term
 TERMS = {
     "ratio": Term("mixing ratio", "How much of a token’s new vector comes from the other tokens "
         "rather than from itself, from 0 to 1.", KOBAYASHI21),
+    "taken_share": Term("share of what is taken", "Of all that tokens take from others, each "
+        "counted by its norm ‖Σαf(x)‖ over all heads, how much comes from a kind of token.",
+        f"{KOBAYASHI21}; the split by kinds is ours"),
     "attn_w": Term("Attn-W", "Mixing ratio from attention weights alone.", KOBAYASHI21),
     "attn_n": Term("Attn-N", "Mixing ratio from the norms of weighted vectors.", KOBAYASHI21),
     "attnres_w": Term("AttnRes-W",

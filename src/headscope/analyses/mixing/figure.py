@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from headscope.core.dictionary import name
 from headscope.core.results import estimate, needed
 from headscope.core.wording import percent
-from headscope.draw.caption_words import INTERVALS, over
-from headscope.draw.marks import LineEnd, end_labels, layer_axis, percent_axis
+from headscope.draw.caption_words import INTERVALS, over, special
+from headscope.draw.marks import LineEnd, band_line, end_labels, layer_axis, legend, percent_axis
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import DASHES, color
 from headscope.page.sections import SectionPlan
@@ -29,15 +29,19 @@ LINES = {
 
 
 def _panels(tree: xr.DataTree) -> list[Panel]:
-    draw = partial(_draw, needed(tree, "mixing"))
-    return [Panel("Share from other tokens", draw, height=0.8)]
+    mixing = needed(tree, "mixing")
+    panels = [Panel("Share from other tokens", partial(_draw, mixing), height=0.8)]
+    if "taken_share" in mixing:  # else a run of an older version
+        panels.append(Panel("Of which tokens", partial(_draw_taken, tree, mixing), height=0.8))
+    return panels
 
 
 def _caption(tree: xr.DataTree) -> str:
     return (
-        "How much of each token’s new vector comes from the other tokens, mean over tokens: by "
+        "(a) How much of each token’s new vector comes from the other tokens, mean over tokens: by "
         "attention weights (W) or norms (N), of attention alone, with the residual connection "
-        f"(Res), with layer normalisation (Ln); bands are {INTERVALS}; {over(tree)}. "
+        "(Res), with layer normalisation (Ln). (b) From which tokens: shares of the summed "
+        f"norms ‖Σαf(x)‖ of all heads together. Bands are {INTERVALS}; {over(tree)}. "
         "After Kobayashi et al. (2021)."
     )
 
@@ -58,7 +62,19 @@ def _draw(mixing: xr.Dataset, axes: Axes) -> None:
     end_labels(axes, ends, top=1.0)
 
 
-PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), _panels, _caption, columns=1)
+def _draw_taken(tree: xr.DataTree, mixing: xr.Dataset, axes: Axes) -> None:
+    there = []
+    for category in mixing["category"].values.tolist():
+        parts = estimate(mixing, "taken_share", category=category)
+        if np.isfinite(parts.value).any():
+            there.append((category, special(tree, category)))
+            band_line(axes, np.arange(len(parts.value), dtype=float), parts, category)
+    layer_axis(axes, len(mixing["layer"]))
+    percent_axis(axes, "share of what is taken", top=1.0)
+    legend(axes, there)
+
+
+PICTURE = Picture("mixing", "How much tokens are mixed", ("mixing",), _panels, _caption)
 FIGURES = (PICTURE,)
 
 

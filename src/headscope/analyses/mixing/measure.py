@@ -11,6 +11,9 @@ Models"). Five methods:
     attnres_n    as attn_n, with x_i added to token i's own part
     attnresln_n  as attnres_n, after the LayerNorm's centring and scale γ
 
+By category of token: the share of Σ_i Σ_{j≠i} ‖Σ_h α_ij f_h(x_j)‖ that comes from the tokens j of
+the category, over all tokens i; norms are added, so that vectors which cancel count all the same.
+
 The biases b_O and β belong to no token and are left out. Models that normalise before attention
 have no attnresln_n; models that change attention before adding it have none with the residual: NaN.
 
@@ -19,16 +22,19 @@ that have one, over all occurrences. Ranks of ratios are taken from histograms, 
 `run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 import xarray as xr
 
 from headscope.analyses.mixing import QUESTION
 from headscope.core.accumulators import Float64, LogBins, ratio
-from headscope.core.intervals import SHARE
+from headscope.core.head_attention import PLACES
+from headscope.core.intervals import SHARE, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
-from headscope.model.batch import Batch, to_float64
+from headscope.model.batch import CATEGORIES, FIRST, Batch, to_float64
 from headscope.model.layer import LayerView, compiled
 from headscope.run.analysis import Analysis, Scope
 from headscope.run.rank_histograms import RankHistograms, around
@@ -42,9 +48,13 @@ COARSE_ODDS = LogBins(-6, 10, 4)
 class Mixing(Analysis, question=QUESTION):
     """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
         self.total, self.count = (self.sums(scope.layers, len(METHODS)) for _ in range(2))
+        self.categories = (*CATEGORIES, FIRST) if scope.first_token else CATEGORIES
+        self.taken = self.sums(scope.layers, len(self.categories))
         self.by_rank = RankHistograms(scope, len(RANKED), ODDS, COARSE_ODDS)
         # Of the batch at hand, [variant, example, token]: sums over the layers that have a ratio.
         self._ratios: Float64 = np.zeros((0, 0, 0))
@@ -69,6 +79,11 @@ class Mixing(Analysis, question=QUESTION):
                 self._layers[RANKED.index(method)] += there
         self.total.add(values, batch.groups, at=(layer.index,))
         self.count.add(counts, batch.groups, at=(layer.index,))
+        summed = layer.summed_norm(batch)  # [example, query, key]
+        given = summed.sum(1) - summed.diagonal(dim1=1, dim2=2)  # [example, key] to other tokens
+        of_key = batch.categories_and_first if self.scope.first_token else batch.categories
+        in_category = (given.clamp_min(0)[:, None] @ of_key.to(given.dtype))[:, 0]
+        self.taken.add(to_float64(in_category), batch.groups, at=(layer.index,))
 
     def finish(self, batch: Batch) -> None:
         """Count every real token that has a ratio under its rank."""
@@ -83,13 +98,24 @@ class Mixing(Analysis, question=QUESTION):
                 self.by_rank.add(index, odds, counted, batch)
 
     def result(self) -> xr.Dataset:
-        """ratio[layer, variant] in 0 … 1; spearman_frequency[variant] in -1 … 1."""
+        """ratio[layer, variant] and taken_share[layer, category] in 0 … 1;
+        spearman_frequency[variant] in -1 … 1.
+        """
+        whole = self.taken.sums.sum(-1, keepdims=True)  # [replicate + 1, layer, 1]
+        draws = ratio(self.taken.sums, whole)  # [replicate + 1, layer, category]
+        special = self.scope.special_tokens
+        draws[..., [c in PLACES and c not in special for c in self.categories]] = np.nan
         variables = {
             "ratio": Variable(
                 self.mean(self.total, self.count, bounds=SHARE), ("layer", "variant"),
                 "mixing ratio: share of a token's output that comes from other tokens", "1",
                 self.source,
-            )
+            ),
+            "taken_share": Variable(
+                estimate(draws, bounds=SHARE, sizes=whole), ("layer", "category"),
+                "share of a category of tokens in the norms ‖Σ_h αf(x)‖ of what tokens take from "
+                "others", "probability", self.source,
+            ),
         }  # fmt: skip
         if self.scope.frequency_rank is not None:
             places = [RANKED.index(m if m in RANKED else "attn_w") for m in METHODS]
@@ -102,12 +128,12 @@ class Mixing(Analysis, question=QUESTION):
                 "Spearman correlation of a token's mixing ratio, mean over layers, with its "
                 "frequency rank (1 = most frequent)", "1", self.source,
             )  # fmt: skip
-        return labelled(variables, coords={"variant": METHODS})
+        return labelled(variables, coords={"variant": METHODS, "category": self.categories})
 
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
     """The ratio of every token by each method that this model has: {method: [example, query]}."""
-    own_weight = layer.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+    own_weight = layer.neighbour(0)  # [example, head, query]
     far, near, kept, far_normed, kept_normed = _part_norms(layer, layer.own)
     by_weight = (1 - own_weight.mean(1)).clamp_min(0)
     ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}

@@ -14,13 +14,15 @@ from matplotlib.ticker import PercentFormatter
 
 from headscope.core.accumulators import Bools
 from headscope.core.control import controls
-from headscope.core.head_attention import NEIGHBOURS, ROLES, TARGETS, attention_to, head_roles
+from headscope.core.head_attention import NEIGHBOURS, TARGETS, attention_to
+from headscope.core.head_labels import with_label
 from headscope.core.head_metrics import control_ranges
 from headscope.core.intervals import Estimate
 from headscope.core.results import Floats, at, estimate, largest_first, needed, place_name
-from headscope.core.wording import fixed, number, percent, plain
-from headscope.draw.caption_words import INTERVALS, over, role_name, special, with_interval
+from headscope.core.wording import decimals, fixed, number, percent, plain
+from headscope.draw.caption_words import INTERVALS, over, special, with_interval
 from headscope.draw.head_grid import control_words, grid_panel
+from headscope.draw.label_kinds import label_kinds, plot_kinds
 from headscope.draw.marks import legend
 from headscope.draw.panel import Panel, Picture
 from headscope.draw.style import color, marker
@@ -174,17 +176,17 @@ def _untrained(tree: xr.DataTree, quantity: str, target: str) -> str:
     rhos = [rho for rho, *_ in _of_control(tree, quantity, target)]
     if not rhos:
         return ""
-    ends = dict.fromkeys(fixed(rho, 2) for rho in (min(rhos), max(rhos)))
+    digits = decimals(2, *rhos)
+    ends = dict.fromkeys(fixed(rho, digits) for rho in (min(rhos), max(rhos)))
     return f"; without training {' to '.join(ends)}"
 
 
 def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
-    roles = head_roles(tree)
     effective, overlap = (neurons[name].values for name in ("effective", "position_overlap"))
     wanted = [
-        (f"attend mainly to {special(tree, 'sep')}", roles == "sep"),
-        ("attend mainly to a neighbour", np.isin(roles, NEIGHBOURS)),
-        ("are left", ~np.isin(roles, [*EXPECTED])),
+        (f"attend mainly to {special(tree, 'sep')}", with_label(tree, "sep")),
+        ("attend mainly to a neighbour", with_label(tree, *NEIGHBOURS)),
+        ("are left", ~with_label(tree, *EXPECTED)),
     ]
     medians = [
         f"{plain(float(np.median(effective[here])), '1')} neurons, overlap "
@@ -197,19 +199,12 @@ def _groups(tree: xr.DataTree, neurons: xr.Dataset) -> str:
 
 def _scatter(tree: xr.DataTree, neurons: xr.Dataset, axes: Axes) -> None:
     x, y = estimate(neurons, "effective"), estimate(neurons, "position_overlap")
-    roles = head_roles(tree)
-    there = [role for role in reversed(ROLES) if (roles == role).any()]
-    for role in there:
-        here = roles == role
-        shade, faint = color(role), 0.55 if role == "other" else 1.0
-        axes.plot(*_whiskers(x, y, here), color=shade, lw=0.6, alpha=0.35)
-        axes.plot(
-            x.value[here], y.value[here], marker(role), color=shade, ms=4.2, mew=0.4,
-            mec=color("page"), alpha=faint, zorder=3,
-        )  # fmt: skip
+    for kind in label_kinds(tree):
+        here = np.isin(np.arange(x.value.size), kind.units).reshape(x.value.shape)
+        axes.plot(*_whiskers(x, y, here), color=color(kind.hue), lw=0.6, alpha=0.35)
+    plot_kinds(axes, tree, x.value.ravel(), y.value.ravel())
     _overlap_axis(neurons, axes)
     axes.set_xlabel("effective number of neurons")
-    legend(axes, [(role, role_name(tree, role)) for role in reversed(there)], line=False)
 
 
 def _whiskers(x: Estimate, y: Estimate, here: Bools) -> tuple[Floats, Floats]:

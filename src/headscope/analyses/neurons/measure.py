@@ -24,13 +24,7 @@ from headscope.analyses.neurons.measure_parts import (
     EmbeddingSources,
     TargetCorrelation,
 )
-from headscope.analyses.neurons.measure_sets import (
-    SET,
-    chance,
-    falling,
-    important,
-    mean_overlap,
-)
+from headscope.analyses.neurons.measure_sets import SET, chance, falling, important, mean_overlap
 from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.intervals import ANY, POSITIVE, SHARE, Bounds, Estimate, estimate
 from headscope.core.results import Variable, labelled

@@ -11,5 +11,4 @@ QUESTION = Question(
     labels="claims:LABELS",
     shown="claims:SHOWN",
     compared="Where heads attend", claims="claims:claims", rules="claims:RULES",
-    roles="claims:roles",
 )  # fmt: skip

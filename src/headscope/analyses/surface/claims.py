@@ -1,17 +1,13 @@
-"""Words and claims about where heads look: neighbours, kinds of tokens, sentences; their roles."""
-
-from typing import Any
+"""Words and claims about where heads look: neighbours, kinds of tokens, sentences."""
 
 import numpy as np
 import xarray as xr
 
-from headscope.core.accumulators import Bools
 from headscope.core.claim import Claim, LabelRule, claims_where
 from headscope.core.head_attention import (
     NEIGHBOURS,
     NEXT,
     OFFSETS,
-    ORDER,
     POSITION,
     PREVIOUS,
     SELF,
@@ -129,18 +125,6 @@ def claims(tree: xr.DataTree) -> list[Claim]:
     if "rest_attention" in needed(tree, NAME):
         targets += [claim for target in REST for claim in _of_rest(tree, target)]
     return [*targets, *(claim for kind in WORD_KINDS for claim in _to_words(tree, kind))]
-
-
-def roles(tree: xr.DataTree, *, by_value: bool, broad_nats: float | None) -> dict[str, Bools]:
-    """Role → [layer, head] which heads have it, by their largest target."""
-    if group(tree, NAME) is None:
-        return {}
-    named = [role for role in ORDER if role in TARGETS and (role != "first" or not has_cls(tree))]
-    shares: dict[str, Any] = {role: attention_to(tree, role) for role in named}
-    return {
-        role: (share.value if by_value else share.low) > TARGETS[role].least
-        for role, share in shares.items()
-    }
 
 
 def _to_target(tree: xr.DataTree, kind: str) -> list[Claim]:

@@ -13,11 +13,7 @@ from headscope.core.whole_file import held
 from headscope.errors import InputError
 from headscope.experiments.ablation import prune as pruning
 from headscope.experiments.ablation import pruned_checkpoint as checkpoint
-from headscope.experiments.ablation.choosing import (
-    checked_layers,
-    chosen_by,
-    importance_of,
-)
+from headscope.experiments.ablation.choosing import checked_layers, chosen_by, importance_of
 from headscope.experiments.ablation.prune import PruningSettings
 from headscope.experiments.ablation.variants import Head
 from headscope.run.atlas import Execution

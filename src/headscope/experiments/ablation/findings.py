@@ -5,13 +5,12 @@ how many heads can go. The sentences say what was found, whatever it is.
 """
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 import xarray as xr
 
 from headscope.core.head_names import renamed
-from headscope.core.intervals import TAIL, Estimate
+from headscope.core.intervals import Estimate, stretch
 from headscope.core.question import in_run, parts
 from headscope.core.results import Floats, at, estimate, head_name, layer_name, needed, printable
 from headscope.core.wording import capital, fixed, with_ends
@@ -115,10 +114,9 @@ def smallest_told(ablation: xr.Dataset) -> float:
     if str(ablation.attrs["metric"]) == "accuracy":
         needed_answers = math.floor(math.log2(2 * heads / LEVEL)) + 1
         return needed_answers / n if needed_answers <= n else math.nan
-    parts, at_tail = estimate(ablation, "difference"), NormalDist().inv_cdf
+    parts = estimate(ablation, "difference")
     half = (parts.high - parts.low).ravel() / 2
-    stretch = at_tail(TAIL / heads) / at_tail(TAIL)
-    return float(np.median(half[half > 0]) * stretch) if (half > 0).any() else math.nan
+    return float(np.median(half[half > 0]) * stretch(heads)) if (half > 0).any() else math.nan
 
 
 def _none_told(ablation: xr.Dataset, apart: Estimate) -> str:

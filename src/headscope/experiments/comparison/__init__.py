@@ -23,6 +23,7 @@ TERMS = {
 }  # fmt: skip
 SIMILARITY_LABELS = {
     "cosine": "cosine of maps with the first model’s",
+    "map_change": "change of maps, 1 − cosine",
     "cosine_padded": "cosine of padded maps with the first model’s",
     "js": "divergence from the first model’s maps",
 }
@@ -30,7 +31,7 @@ SIMILARITY = Question(
     package=__name__, name="similarity", place=320, figures="figure:SIMILARITY_FIGURES",
     section="section:SECTIONS", opening="section:OPENING", terms=TERMS,
     labels=SIMILARITY_LABELS, tables="change:comparison_tables",
-    findings="findings:findings",
+    findings="findings:findings", remarks="label_changes:remarks", shown={"first": ("map_change",)},
 )  # fmt: skip
 
 CHANGE = Question(package=__name__, name="change", place=330, figures="figure:CHANGE_FIGURES")

@@ -27,16 +27,7 @@ from headscope.core.intervals import (
     estimate,
     moves_of,
 )
-from headscope.core.results import (
-    DRAWS,
-    LIMITS,
-    SIZES,
-    Variable,
-    group,
-    labelled,
-    own_name,
-    pick,
-)
+from headscope.core.results import DRAWS, LIMITS, SIZES, Variable, group, labelled, own_name, pick
 from headscope.core.results import estimate as results_estimate
 
 GRID = ("quantity", "layer", "head")

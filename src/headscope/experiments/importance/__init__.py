@@ -45,10 +45,7 @@ GRADIENTS_LABELS = {
     "magnitude_by_query": "size of the gradient by query, {choice}",
     "attention": "attention to {choice}, by query",
 }
-IMPORTANCE_LABELS = {
-    "head_importance": "{choice}",
-    "effect_of_head": "without the head: {choice}",
-}
+IMPORTANCE_LABELS = {"head_importance": "{choice}", "effect_of_head": "without the head: {choice}"}
 GRADIENTS = Question(
     package=__name__, name="gradients", place=305, figures="figure:GRADIENT_FIGURES",
     section="section:GRADIENT_SECTIONS", opening="section:OPENING", terms=TERMS,
@@ -56,7 +53,7 @@ GRADIENTS = Question(
 )  # fmt: skip
 
 IMPORTANCE = Question(
-    package=__name__, name="importance", place=306, figures="figure:FIGURES",
+    package=__name__, name="importance", place=304, figures="figure:FIGURES",
     section="section:SECTIONS", opening="section:OPENING", labels=IMPORTANCE_LABELS,
     findings="section:importance_findings", shown={"first": ("*",)},
 )  # fmt: skip

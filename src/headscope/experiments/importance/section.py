@@ -3,17 +3,21 @@
 import numpy as np
 import xarray as xr
 
+from headscope.core.intervals import stretch
 from headscope.core.results import (
     Floats,
     at,
+    counted,
+    documents,
     estimate,
     group,
     head_name,
     layer_name,
     needed,
+    shape,
     token_names,
 )
-from headscope.core.wording import MISSING, capital, fixed, number, with_ends
+from headscope.core.wording import capital, fixed, number, with_ends
 from headscope.experiments.ablation.section import scores_table
 from headscope.experiments.ablation.terms import METRICS
 from headscope.page.sections import FINDINGS, OpeningPlan, SectionPlan, heading_of, of_group
@@ -74,8 +78,9 @@ def importance_findings(tree: xr.DataTree) -> list[str]:
     importance = group(tree, "importance")
     if importance is None or group(tree, "gradients") is None:
         return []
-    told = (part(importance) for part in (rho_finding, overlap_finding, integral_note))
-    return [sentence for sentence in (gradient_finding(tree), *told) if sentence]
+    parts = rho_finding, overlap_finding, integral_note
+    told = difference_finding(tree), *(part(importance) for part in parts), gradient_finding(tree)
+    return [sentence for sentence in told if sentence]
 
 
 def gradient_finding(tree: xr.DataTree) -> str:
@@ -92,11 +97,39 @@ def gradient_finding(tree: xr.DataTree) -> str:
     share = sep / other
     return (
         f"Per edge, |∂loss/∂α| to {name} is {number(sep[0])} in layer {layer_name(0)} and "
-        f"{number(sep[-1])} in layer {layer_name(len(sep) - 1)}, {fixed(share[0], 2)} and "
-        f"{fixed(share[-1], 2)} times that to other tokens; it is least in layer "
+        f"{number(sep[-1])} in layer {layer_name(len(sep) - 1)}, {number(share[0])} and "
+        f"{number(share[-1])} times that to other tokens; it is least in layer "
         f"{layer_name(least)}. Attention to {name} is highest in layer {layer_name(most)} "
         f"({fixed(100 * attention[most], 0)} %), where the gradient is "
-        f"{fixed(share[most], 2)} times that to other tokens."
+        f"{number(share[most])} times that to other tokens."
+    )
+
+
+def difference_finding(tree: xr.DataTree) -> str:
+    """From how many heads the examples tell the most important one, and the smallest difference of
+    two that they could tell. The sides of two intervals are added, however the two go together,
+    and are long enough for all pairs of heads.
+    """
+    importance, heads = needed(tree, "importance"), shape(tree)[1]
+    method = methods_of(importance)[0]
+    parts = estimate(importance, "head_importance", variant=method).map(np.ravel)  # [unit]
+    others = parts.value.size - 1
+    if not (others and np.isfinite(parts.low).all()):
+        return ""
+    top, longer = int(parts.value.argmax()), stretch(others * (others + 1) // 2)
+    between = parts.value[top] - parts.low[top] + parts.high - parts.value  # [unit]
+    told = int((parts.value[top] - parts.value > longer * between).sum())
+    first = f"{head_name(top, heads)} is most important, {number(*at(parts, top))}"
+    these = f"these {documents(tree):,} {counted(tree)} can tell"
+    says = (
+        f"{first}: by a difference that {these} from {told} of {others} other heads"
+        if told
+        else f"heads show no difference that {these}"
+    )
+    least = number(longer * float(np.median(parts.high - parts.low)))
+    return (
+        f"By {method_name(method)} {says}; the smallest that they could tell is about {least} "
+        "(corrected for all pairs of heads)."
     )
 
 
@@ -104,17 +137,14 @@ def rho_finding(importance: xr.Dataset) -> str:
     """Which method's order is nearest to what switching heads off does to the loss."""
     if "rho" not in importance:
         return ""
-    told, size = (
-        ", ".join(
-            f"{method_name(name)} {with_ends(*rho_of(importance, name, effect), 2)}"
-            for name in methods_of(importance)
-        )
-        for effect in ("loss", "loss_size")
-    )
+    rhos = {name: rho_of(importance, name, "loss") for name in methods_of(importance)}
+    sure = [name for name, (_, low, high) in rhos.items() if low > 0 or high < 0]
+    told = [f"{method_name(name)} {with_ends(*rhos[name], 2)}" for name in sure]
+    if others := ", ".join(method_name(name) for name in rhos if name not in sure):
+        told.append(f"none that so many heads can tell for {others}")
     return (
         f"Rank correlation over {int(importance.attrs['heads'])} heads with the rise of the loss "
-        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {told}; with its "
-        f"change either way: {size} (95 % intervals over heads)."
+        f"when a head {INSTEAD[str(importance.attrs['replacement'])]}: {'; '.join(told)}."
     )
 
 
@@ -123,10 +153,14 @@ def overlap_finding(importance: xr.Dataset) -> str:
     if "overlap" not in importance:
         return ""
     top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
-    told = [f"{_shared(importance, name)} ({method_name(name)})" for name in methods_of(importance)]
+    shared = {name: _shared(importance, name) for name in methods_of(importance)}
+    ends = [
+        f"{shared[name]} ({method_name(name)})" for name in sorted(shared, key=shared.__getitem__)
+    ]
+    told = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
     return (
-        f"Of the {top} heads without which the loss rises most, so many are among the {top} most "
-        f"important: {', '.join(told)}; by chance {fixed(top * top / heads, 1)}."
+        f"Of the {top} heads without which the loss rises most, {told} are among the {top} most "
+        f"important; by chance {fixed(top * top / heads, 1)}."
     )
 
 
@@ -160,7 +194,7 @@ def importance_table(importance: xr.Dataset) -> Table:
     rows = [
         [
             Cell(head_name(unit, heads)),
-            *(_cell(at(part, *divmod(unit, heads)), ".3g", ".2g") for part in parts.values()),
+            *(_cell(number(*at(part, *divmod(unit, heads)))) for part in parts.values()),
         ]
         for unit in order
     ]
@@ -180,7 +214,7 @@ def against_table(importance: xr.Dataset) -> Table | None:
     top, heads = int(importance.attrs["top"]), int(importance.attrs["heads"])
     rows = []
     for name in methods_of(importance):
-        cells = [_cell(rho_of(importance, name, effect), ".2f", ".2f") for effect in effects]
+        cells = [_cell(with_ends(*rho_of(importance, name, effect), 2)) for effect in effects]
         told = Cell(f"{_shared(importance, name)} of {top}")
         rows.append([Cell(capital(method_name(name))), *cells, told])
     columns = [
@@ -197,11 +231,9 @@ def against_table(importance: xr.Dataset) -> Table | None:
     return Table("Importance against switching off", columns, [Rows(rows)], caption)
 
 
-def _cell(value: tuple[float, float, float], digits: str, ends: str) -> Cell:
-    number, low, high = value
-    small = f"[{low:{ends}}, {high:{ends}}]" if np.isfinite(low) else ""
-    text = f"{number:{digits}}" if np.isfinite(number) else MISSING
-    return Cell(text.replace("-", "−"), small.replace("-", "−"))
+def _cell(written: str) -> Cell:
+    text, _, ends = written.partition(" ")
+    return Cell(text, ends)
 
 
 GRADIENT_SECTIONS = (

@@ -1,0 +1,39 @@
+"""Do figures and tables group heads by the labels that the page gives them?"""
+
+import numpy as np
+
+from headscope.analyses.divergence.clusters import tables
+from headscope.core.head_labels import UNLABELLED, head_labels
+from headscope.draw.figures import draw
+from headscope.draw.label_kinds import label_kinds
+from headscope.report.heads import cells
+from recorded import recorded
+
+
+def test_the_map_marks_every_head_by_the_label_that_colours_it_on_the_page():
+    tree = recorded()
+    place = tree["divergence"]["mds"].values  # [unit, axis]
+    on_page = [cell["title"] for row in cells(tree) for cell in row]
+    axes = draw(tree, "divergence_map").axes[1]
+    said = {line.get_label(): line.get_xydata() for line in axes.lines}
+    for unit, title in enumerate(on_page):
+        assert (said[title] == place[unit]).all(1).any(), (unit, title)
+    assert sum(map(len, said.values())) == len(place)
+    unlabelled = [unit for unit, one in enumerate(head_labels(tree).values()) if not one.labels]
+    np.testing.assert_array_equal(said[UNLABELLED], place[unlabelled])
+
+
+def test_the_legend_of_the_map_names_the_kinds_of_the_page_in_their_order():
+    tree = recorded()
+    legend = draw(tree, "divergence_map").axes[1].get_legend()
+    wanted = [kind.title for kind in label_kinds(tree) if kind.units]
+    assert [text.get_text() for text in legend.get_texts()] == wanted
+
+
+def test_the_table_of_clusters_counts_each_head_once_by_its_label():
+    tree = recorded()
+    titles = {kind.title for kind in label_kinds(tree)}
+    for row in tables(tree)["clusters"].to_dict("records"):
+        counts = [part.split(" ", 1) for part in row["labels"].split("; ")]
+        assert sum(int(many) for many, _ in counts) == row["size"]
+        assert {title for _, title in counts} <= titles
