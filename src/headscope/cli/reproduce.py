@@ -44,6 +44,7 @@ class _ReproduceOptions(Options):
     replicates: Natural = option("Groups of documents at most, for intervals.", 200)
     threads: Positive | None = option("Threads; by default all cores.")
     overwrite: bool = flag("Replace the runs of another model in OUT.")
+    keep_shards: bool = flag("Leave the shards of finished runs beside their results.")
     no_report: bool = flag("Only the paper’s page; `headscope report` makes the runs’.")
     quiet: bool = flag("Do not say what is being run.")
     as_json: bool = options.json_flag("All lines on stdout, for a machine.")

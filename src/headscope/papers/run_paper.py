@@ -82,6 +82,7 @@ def reproduce(
     control: str = RANDOM,
     threads: int | None = None,
     overwrite: bool = False,
+    keep_shards: bool = False,
     reports: bool = True,
     tell: Callable[[str], None] = lambda text: None,
     command: str = "",
@@ -92,7 +93,7 @@ def reproduce(
     paper        "clark2019", "kovaleva2019" or "kobayashi2020"
     output       folder for the page and the runs; what is finished there is not computed again
     model        hub id, folder or "demo"; None: the paper's own
-    data         {"text": "wiki.txt", "glue": "glue", …}: files by kind, see `workspace.KEYS`
+    data         {"text": "wiki.txt", "glue": "glue", …}: files by kind, see `paper_data.KEYS`
     substitutes  a folder with public data sets, found by their files' names
     limit        documents, or examples, of each part at most
     seed         of all random draws
@@ -100,6 +101,7 @@ def reproduce(
     control      what the lines are held against, as for `atlas`
     threads      None: all cores
     overwrite    replace the runs of another model in the folder
+    keep_shards  leave the shards of finished runs
     reports      whether every run gets its own page
     tell         called with a sentence when a run begins
     command      the command line, for the page
@@ -116,7 +118,7 @@ def reproduce(
     workspace = Workspace(
         model_name=str(model or which.model), data=found, folder=Path(output), limit=limit,
         seed=seed, replicates=replicates, threads=threads, loading=loading, reports=reports,
-        overwrite=overwrite, control=control, tell=tell,
+        overwrite=overwrite, keep_shards=keep_shards, control=control, tell=tell,
     )  # fmt: skip
     return reproduced(which, workspace, command=command)
 

@@ -33,6 +33,7 @@ class Workspace:
     loading   device, dtype, revision, trust_remote_code
     reports   whether every run gets its own page
     overwrite  whether runs of another spec are replaced
+    keep_shards  leaves the shards of finished runs
     control   as for `atlas`: a line that networks without training satisfy too says so
     tell      called with a sentence when a run begins
     """
@@ -47,6 +48,7 @@ class Workspace:
     loading: Mapping[str, Any] = field(default_factory=dict)
     reports: bool = True
     overwrite: bool = False
+    keep_shards: bool = False
     control: str = NONE
     tell: Callable[[str], None] = lambda text: None
 
@@ -68,7 +70,10 @@ class Workspace:
     @property
     def execution(self) -> Execution:
         """How all runs are computed: stock linear maps give the same numbers on every machine."""
-        return Execution(threads=self.threads, linears="stock", overwrite=self.overwrite)
+        return Execution(
+            threads=self.threads, linears="stock", overwrite=self.overwrite,
+            keep_shards=self.keep_shards,
+        )  # fmt: skip
 
     def place(self, name: str) -> Path:
         """The folder of a run."""

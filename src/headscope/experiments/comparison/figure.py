@@ -145,8 +145,8 @@ def _change_caption(tree: xr.DataTree) -> str:
         f"How numbers of heads change from {findings.base_name(tree)} to "
         f"{findings.tuned_name(tree)}: each cell is one head; blue rises, vermillion falls, up to "
         "the value at the end of each key; shares of attention and of maps differ by percentage "
-        "points. A head is coloured only if its change is sure: outside the interval that in 95 "
-        "of 100 corpora holds all heads of the grid together; over documents, the same "
+        "points. A head is coloured only if its change is sure: outside its interval, widened for "
+        "looking at all heads of the grid (Bonferroni); over documents, the same "
         f"for both models; {over(tree)}. {findings.sure_finding(tree)}"
     )
 

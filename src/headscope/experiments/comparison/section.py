@@ -43,7 +43,7 @@ def numbers_table(tree: xr.DataTree) -> Table | None:
     caption = (
         f"Means over all {shape(tree)[0] * shape(tree)[1]} heads: attention and classes in per "
         "cent, their differences in percentage points; and how many heads rose or fell for sure "
-        f"(simultaneous intervals over the heads of a row, not over rows). {INTERVALS}, paired; "
+        f"(intervals widened for all heads of a row, not for rows). {INTERVALS}, paired; "
         f"{over(tree)}. All numbers of all heads: tables/change."
     )
     return Table("Both models", columns, groups, caption) if groups else None

@@ -30,6 +30,7 @@ from headscope.experiments.finetune import training
 from headscope.experiments.finetune.optimization import norm, parts_of, rates, relative_change
 from headscope.experiments.finetune.training import Progress, TrainingSchedule, last_state
 from headscope.model.checkpoint import quietly
+from headscope.model.placement import refuse_spread
 from headscope.run.life_cycle import run_in_progress
 from headscope.run.manifest import TRAINING_RECORD, deciding_versions, identity_of
 from headscope.run.settings import fingerprint
@@ -316,6 +317,7 @@ def check(plan: TrainingPlan) -> None:
             "model, train and dev are of {}, {} and {}; wanted one task".format(*shown)
         )
     network = start.model.network
+    refuse_spread(network, "whose weights are trained")
     if network.dtype != torch.float32:
         raise InputError(
             f"weights of type {network.dtype}; wanted float32, in which small steps are not lost "

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from headscope.analyses.dependency.relation_heads import RelationHead
+from headscope.core.head_names import first
 from headscope.core.intervals import Estimate
 from headscope.core.results import shape
 from headscope.draw.caption_words import INTERVALS, clipped
@@ -70,7 +71,7 @@ MULTIPLES = (
         "on punctuation (Clark et al. 2019). A line that rises above the dashed half is a resting "
         "place of its layer.",
         "Share of attention by what is attended to, mean over heads and documents, against depth "
-        "(0 first layer, 1 last); the shaded depth is that of BERT’s layers 6–10, the dashed line "
+        "(0 first layer, 1 last); the shaded depth is that of BERT’s {middle}, the dashed line "
         "one half",
     ),
     Multiple(
@@ -156,6 +157,7 @@ def caption(zoo: ZooOutcome, text: str, drawn: Sequence[Panel]) -> str:
     titles = {panel.title for panel in drawn}
     left = [label for label in zoo.runs if clipped(label, LONGEST_TITLE) not in titles]
     without = f" Nothing to draw for {', '.join(left)}." if left else ""
+    text = text.format(middle=f"layers {5 + first()}–{9 + first()}")
     return (
         f"{text}; bands and whiskers are {INTERVALS}; n = {documents:,} documents, {span} tokens "
         f"by tokenizer.{without}"
