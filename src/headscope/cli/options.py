@@ -107,6 +107,9 @@ class ModelOptions(Options):
     """How to load the model: the arguments of `load` and `load_for_task`."""
 
     device: str = option("cpu, cuda, cuda:1 or mps.", "cpu")
+    device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = option(
+        "Let accelerate place the model: on several devices, in the host's memory, on disk."
+    )
     dtype: Literal["float32", "float64", "bfloat16", "float16", "auto"] = option(
         "Precision; entropies were seen to err by up to 1.8e-2 nats in bfloat16, 1.4e-3 in "
         "float16.",
