@@ -23,6 +23,9 @@ class _AtlasOptions(options.CorpusRunOptions):
     )
     control: str = options.control_option("the heads", before="chance")
     workers: options.Positive = option("Processes; each holds a copy of the model.", 1)
+    whole_maps: options.Positive = option(
+        "Inputs of more tokens are read without making whole maps.", 2048, before="chance"
+    )
 
 
 @run_command("atlas", _AtlasOptions)
@@ -39,7 +42,7 @@ def atlas_command(given: _AtlasOptions) -> None:
     headscope atlas ./my-model --text wiki.txt --annotate spacy:en_core_web_sm -o run
     """
     # Everything that can be wrong with the request is found before the model is loaded.
-    settings = run_settings(given)
+    settings = run_settings(given, given.model)
     corpus = asked_corpus(given)
     options.check_run_folder(given.output)
     if given.frequency is not None:

@@ -146,6 +146,16 @@ class Example:
     def __len__(self) -> int:
         return len(self.input_ids)
 
+    def leading(self, tokens: int) -> "Example":
+        """Its first tokens alone; words beyond them have no token, as in a window."""
+        if len(self) <= tokens:
+            return self
+        parts = {
+            name: getattr(self, name)[:tokens] for name in ("input_ids", "segment_ids", "special")
+        }
+        index = None if self.word_index is None else self.word_index[:tokens]
+        return replace(self, **parts, word_index=index)
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class MemoryCorpus(Displayed):

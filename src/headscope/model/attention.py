@@ -20,6 +20,7 @@ from transformers.masking_utils import eager_mask
 
 from headscope.errors import ModelError
 from headscope.model.families.sites import Site, configurations
+from headscope.model.long_attention import LongAttention, LongMask
 
 NAME = "headscope"
 # What transformers hands to an attention function beside q, k, v and the mask.
@@ -50,6 +51,8 @@ class AttentionCall:
     options      "softcap", "position_bias" and "s_aux", if the module gives them; see
                  `probabilities`
     mixed        [example, head, query, dim]  Σ_j α_ij v_j, if a listener has it ready
+    long         the attention of an input that is read without its whole maps, see
+                 `listening`; None: there is `attention`
     """
 
     site: Site
@@ -61,7 +64,7 @@ class AttentionCall:
         query: torch.Tensor,
         key: torch.Tensor,
         value: torch.Tensor,
-        mask: torch.Tensor | None,
+        mask: torch.Tensor | LongMask | None,
         *,
         scaling: float | None,
         dropout: float,
@@ -70,6 +73,10 @@ class AttentionCall:
         self.module, self.query, self.key, self.value = module, query, key, value
         self.scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
         self.dropout, self.options = dropout, options
+        self.long: LongAttention | None = None
+        if isinstance(mask, LongMask):
+            self.long = LongAttention(query, key, value, mask, scaling=self.scaling, **options)
+            mask = None
         self.mask, self.position_bias = (
             None if bias is None else bias.detach()[..., : key.shape[2]]
             for bias in (mask, options.get("position_bias"))
@@ -89,10 +96,14 @@ class AttentionCall:
     @cached_property
     def attention(self) -> torch.Tensor:
         """[example, head, query, key] the probabilities, before dropout."""
+        if self.long is not None:
+            raise refused_whole(self.long.shape[3])
         return probabilities(self.query, self.keys, self.mask, scaling=self.scaling, **self.options)
 
     def mix(self) -> torch.Tensor:
         """[example, head, query, dim] Σ_j α_ij v_j."""
+        if self.long is not None:
+            return self.long.mix()
         kept = nn.functional.dropout(self.attention, p=self.dropout, training=self.module.training)
         return kept @ self.values
 
@@ -108,24 +119,30 @@ class Listener(Protocol):
 
 
 _LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("headscope_listeners", default=())
+_WHOLE: ContextVar[int | None] = ContextVar("headscope_whole", default=None)
 
 
 @contextmanager
-def listening(model: PreTrainedModel, listener: Listener, *, alone: bool = False) -> Iterator[None]:
+def listening(
+    model: PreTrainedModel, listener: Listener, *, alone: bool = False, whole: int | None = None
+) -> Iterator[None]:
     """Inside the context the model's attention is computed here and reported to the listener.
 
     The attention implementation of the model and of all models inside it is set past the public
     setter, which also sets sub-configurations: each one gets back exactly what it had.
 
     alone  the listeners of outer contexts hear nothing meanwhile; else they come first
+    whole  inputs of more tokens are read without their whole maps; None: no input is
     """
     before = [(c, c._attn_implementation_internal) for c in configurations(model)]
     token = _LISTENERS.set((*(() if alone else _LISTENERS.get()), listener))
+    limit = _WHOLE.set(whole)
     try:
         for config, _ in before:
             config._attn_implementation_internal = NAME
         yield
     finally:
+        _WHOLE.reset(limit)
         _LISTENERS.reset(token)
         for config, implementation in before:
             config._attn_implementation_internal = implementation
@@ -136,7 +153,7 @@ def _attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    attention_mask: torch.Tensor | LongMask | None,
     *,
     scaling: float | None = None,
     dropout: float = 0.0,
@@ -157,8 +174,24 @@ def _attention(
     return mixed, vars(call).get("attention")
 
 
+def _mask(batch_size: int, q_length: int, kv_length: int, **given: Any) -> Any:
+    """What transformers asks for a mask: a tensor, or of a long input a `LongMask`."""
+    whole = _WHOLE.get()
+    if whole is None or max(q_length, kv_length) <= whole:
+        return eager_mask(batch_size, q_length, kv_length, **given)
+    return LongMask.of(batch_size, q_length, kv_length, **given)
+
+
+def refused_whole(tokens: int) -> ModelError:
+    """What asks for the whole map of an input that is read without."""
+    return ModelError(
+        f"an input of {tokens} tokens is read without whole maps; wanted one that has them: "
+        f"--max-length {_WHOLE.get()} for shorter inputs, or --whole-maps {tokens}"
+    )
+
+
 AttentionInterface.register(NAME, _attention)
-AttentionMaskInterface.register(NAME, eager_mask)  # without it padding would silently be attended
+AttentionMaskInterface.register(NAME, _mask)  # without it padding would silently be attended
 
 
 def probabilities(

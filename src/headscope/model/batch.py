@@ -114,6 +114,12 @@ class Batch:
         )
         return cls(ids_t, segments_t, mask_t, groups, tuple(examples), vocabulary)
 
+    def leading(self, tokens: int) -> Batch:
+        """The first tokens of every example; as long as `LongLayerView.leading` of as many."""
+        cut = [example.leading(tokens) for example in self.examples]
+        ids, segments, mask = (t[:, :tokens] for t in (self.input_ids, self.segment_ids, self.mask))
+        return Batch(ids, segments, mask, self.groups, tuple(cut), self.vocabulary)
+
     @cached_property
     def lengths(self) -> npt.NDArray[np.int64]:
         """[example] number of real tokens."""

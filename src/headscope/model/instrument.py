@@ -30,6 +30,7 @@ from headscope.model.families.sites import (
     unlisted_site,
 )
 from headscope.model.layer import LayerInput, LayerView
+from headscope.model.long_layer import LongLayerView
 
 __all__ = ["AttentionCall", "Instrument", "Intervention", "LayerView", "Observer"]
 
@@ -83,6 +84,8 @@ class Instrument(Reversible):
     interventions   called with an AttentionCall before the values are mixed; may change it
     stacks          which attention to show: "encoder", "decoder", "cross", or of two towers side by
                     side their names, "text" and "vision"; None: all
+    whole           inputs of more tokens are read without whole maps, as a `LongLayerView`, where
+                    the family is on the registry; None: whole maps of every input
     raises          ModelError if one of the stacks has no map from each token to each token
     """
 
@@ -93,8 +96,10 @@ class Instrument(Reversible):
         observers: Sequence[Observer] = (),
         interventions: Sequence[Intervention] = (),
         stacks: Sequence[str] | None = None,
+        whole: int | None = None,
     ) -> None:
         self.model, self.observers, self.interventions = model, observers, interventions
+        self.whole = whole
         self.stacks = None if stacks is None else frozenset(stacks)
         refuse_not_whole(model, self.stacks)
         self.sites = find_sites(model)
@@ -134,7 +139,7 @@ class Instrument(Reversible):
         if eager := [site for site in self.sites if site.eager]:
             stack.enter_context(read_eagerly(self.model, eager, self._take_eager))
         if not self.fallback:
-            stack.enter_context(listening(self.model, self))
+            stack.enter_context(listening(self.model, self, whole=self.whole))
 
     def _forget(self) -> None:
         self._running.clear()
@@ -224,10 +229,14 @@ class Instrument(Reversible):
         if self._now is None:
             return
         site, layer = self._now
-        tensors = (call.attention, call.query, call.keys, call.values)
-        a, q, k, v = (tensor.detach() for tensor in tensors)
-        sinks = "s_aux" in call.options
-        view = LayerView(
+        kind: type[LayerView] = LayerView
+        a: Any
+        if call.long is not None:
+            kind, a, k, v = LongLayerView, call.long, call.key.detach(), call.value.detach()
+        else:
+            a, k, v = call.attention.detach(), call.keys.detach(), call.values.detach()
+        sinks, q = "s_aux" in call.options, call.query.detach()
+        view = kind(
             layer, site.stack, a, None if sinks else q, None if sinks else k, v, site,
             scaling=float(call.scaling), softcap=call.options.get("softcap"),
             position_bias=call.position_bias, mask=call.mask, sinks=sinks,
@@ -289,8 +298,10 @@ class Instrument(Reversible):
 
     def _show(self, view: LayerView, output: torch.Tensor | None) -> None:
         if output is not None:
-            output = output.reshape(len(view.attention), -1, output.shape[-1])
-            view.output = output[:, : view.attention.shape[2]]  # without filled up windows
+            examples, _, queries, _ = view.shape
+            view.output = output.reshape(examples, -1, output.shape[-1])[
+                :, :queries
+            ]  # without filled up windows
         if self.stacks is None or view.stack in self.stacks:
             with torch.no_grad():
                 for observer in self.observers:

@@ -6,7 +6,7 @@ f_h(x_j) = (x_j W_V^h + b_V^h) W_O^h throughout (Kobayashi et al. 2020, eq. 4): 
 inside, the bias of the output projection is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -15,9 +15,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from headscope.core.accumulators import Ints
 from headscope.errors import ModelError
 from headscope.model import kernels
-from headscope.model.batch import Batch
+from headscope.model.batch import Batch, largest
 from headscope.model.families.sites import Site
 from headscope.model.linears import OutputProjection
 
@@ -84,8 +85,8 @@ class LayerView:
 
     def __post_init__(self) -> None:
         """Half precision is widened: sums over hundreds of tokens need more digits."""
-        self.attention = _widened(self.attention)
-        self.values = None if self.values is None else _widened(self.values)
+        self.attention = widened(self.attention)
+        self.values = None if self.values is None else widened(self.values)
 
     @property
     def projection(self) -> OutputProjection:
@@ -110,7 +111,7 @@ class LayerView:
         assert module is not None
         flat = values.transpose(1, 2).flatten(2)  # [example, token, head·dim]
         # not module(flat): its hooks report layers
-        return _widened(module.forward(flat.to(projection.weight.dtype)))
+        return widened(module.forward(flat.to(projection.weight.dtype)))
 
     @property
     def offers(self) -> frozenset[str]:
@@ -122,6 +123,17 @@ class LayerView:
             "queries_keys": self.queries is not None and self.keys is not None,
         }  # fmt: skip
         return frozenset(name for name, given in there.items() if given)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Examples, heads, queries and keys."""
+        examples, heads, queries, keys = self.attention.shape
+        return examples, heads, queries, keys
+
+    @property
+    def whole(self) -> bool:
+        """Whether `attention` is there."""
+        return True
 
     @property
     def rest(self) -> torch.Tensor:
@@ -184,6 +196,45 @@ class LayerView:
     def _weighted_norm(self) -> torch.Tensor:
         return self.attention * self.value_norm[:, :, None, :]  # [example, head, query, key]
 
+    def neighbour(self, offset: int) -> torch.Tensor:
+        """[example, head, query] attention to the token `offset` positions on.
+
+        Of the queries that have one: without the last `offset`, or the first `-offset`.
+        """
+        return self.attention.diagonal(offset, dim1=2, dim2=3)
+
+    def rows(self, queries: torch.Tensor, *, measure: str = "attention") -> torch.Tensor:
+        """[example, head, row, key] the measure from chosen queries [example, row] to all keys."""
+        _, heads, _, keys = self.attention.shape
+        index = queries[:, None, :, None].expand(-1, heads, -1, keys)
+        return self.measured(measure).gather(2, index)
+
+    def pairs(
+        self, example: torch.Tensor, query: torch.Tensor, key: torch.Tensor, *,
+        measure: str = "attention",
+    ) -> torch.Tensor:  # fmt: skip
+        """[pair, head] the measure from chosen queries to chosen keys, each given [pair]."""
+        return self.measured(measure)[example, :, query, key]
+
+    def blocks(self, batch: Batch) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+        """All weights in turn: examples, queries, and [example, head, query, key] of these.
+
+        Keys may end before the padding does. A whole map is one block.
+        """
+        yield slice(len(batch.lengths)), slice(self.attention.shape[2]), self.attention
+
+    def word_rows(
+        self, batch: Batch, of: Ints, *, measure: str = "attention", pieces: str = "mean"
+    ) -> torch.Tensor:
+        """[example, head, row, place] the measure from the words at `of` to all, see `Words`."""
+        return batch.words.maps(self.measured(measure), pieces=pieces, of=of)
+
+    def largest_words(
+        self, batch: Batch, *, measure: str = "attention", pieces: str = "mean"
+    ) -> tuple[Ints, Ints]:
+        """To and from which other word each word's largest weight goes, see `batch.largest`."""
+        return largest(self.word_maps(batch, measure=measure, pieces=pieces), batch.words)
+
     def word_maps(
         self, batch: Batch, *, measure: str = "attention", pieces: str = "mean"
     ) -> torch.Tensor:
@@ -230,6 +281,10 @@ class LayerView:
     def _summed(self) -> dict[int, torch.Tensor]:
         return {}
 
+    def summed_norm_received(self, batch: Batch) -> torch.Tensor:
+        """[example, key] `summed_norm`, summed over the queries."""
+        return self.summed_norm(batch).sum(1)
+
     def norm_of_sum(self, gram: torch.Tensor, batch: Batch) -> torch.Tensor:
         """[example, query, key] as `summed_norm`, from the inner products of any f_h."""
         if compiled(self.attention):
@@ -243,7 +298,7 @@ class LayerView:
     def own(self) -> torch.Tensor:
         """[example, query, model] Σ_h α_ii f_h(x_i) + b_O: what a token gives to itself."""
         assert self.values is not None
-        weight = self.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+        weight = self.neighbour(0)  # [example, head, query]
         return self.project(self.values * weight[..., None])
 
     @cached_property
@@ -261,7 +316,8 @@ class LayerView:
         return self._scans[id(batch)]
 
 
-def _widened(tensor: torch.Tensor) -> torch.Tensor:
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """The same in float32, or as wide as it is."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 

@@ -46,6 +46,7 @@ CORPUS_NEEDS = frozenset(ANNOTATIONS)
 NEEDS = MODEL_NEEDS | CORPUS_NEEDS
 # Measures of a linguistic analysis, and what each needs beside attention (Kobayashi et al. 2020).
 MEASURES = {"attention": frozenset[str](), "weighted_norm": frozenset({"values", "projection"})}
+LEADING = 512  # ours: tokens of a long input that are shown to what needs whole maps
 Announced = TypeVar("Announced", bound="type[Analysis] | question.Question")
 
 
@@ -85,6 +86,13 @@ class Scope:
     first_token: bool = False
     control: bool = False
 
+    @property
+    def leading(self) -> Scope:
+        """What an analysis knows that is shown the first LEADING tokens of every input."""
+        inputs = tuple(example.leading(LEADING) for example in self.stored_inputs)
+        tokens = tuple(names[:LEADING] for names in self.stored_tokens)
+        return replace(self, stored_inputs=inputs, stored_tokens=tokens)
+
     def sums(self, *cell: int, replicates: int | None = None) -> Sums:
         """A new accumulator of this shape, with the run's groups of documents or fewer."""
         kept = self.replicates if replicates is None else min(replicates, self.replicates)
@@ -105,6 +113,8 @@ class Analysis:
     summary  one line for `headscope analyses`
     source   the paper and section
     costly   whether networks without training are asked it of some of their inputs alone
+    whole_maps  whether it looks at whole maps; of inputs that are read without, it is then shown
+                the first LEADING tokens alone. False: it asks a layer for sums, rows and pairs
     """
 
     name: ClassVar[str]
@@ -112,6 +122,7 @@ class Analysis:
     summary: ClassVar[str] = ""
     source: ClassVar[str] = ""
     costly: ClassVar[bool] = False
+    whole_maps: ClassVar[bool] = True
 
     _question: ClassVar[question.Question | None] = None
 

@@ -14,7 +14,8 @@ from headscope.core.results import with_token_names
 from headscope.core.settings_table import SettingsTable, documented, settings_of
 from headscope.corpus import CorpusLike, Example, batches, corpus_of
 from headscope.corpus.contents import Annotations
-from headscope.errors import InputError
+from headscope.corpus.packing import padded_length
+from headscope.errors import InputError, memory_told
 from headscope.model.linears import CHOICES as LINEARS
 from headscope.model.model import Model, evaluating, load
 from headscope.run.analysis import (
@@ -35,6 +36,7 @@ from headscope.run.settings import Settings, SettingsFields
 from headscope.run.store import Run, RunFolder
 
 MOST = 1024  # workers, or threads of one; a system that refuses a thread ends the process
+TOO_MUCH = "finished shards are kept; wanted smaller --batch-tokens, or a shorter --max-length"
 TIMED = 1024  # tokens that tell the faster kind of linear maps
 
 
@@ -114,7 +116,7 @@ def atlas(
     names = possible_analyses(model, settings)
     held_against = control_of(model, control)
     plan = make_plan(model, corpus, settings)
-    names = annotated_analyses(names, plan, settings)
+    names = long_analyses(annotated_analyses(names, plan, settings), model, plan, settings)
     scope = replace(
         scope_of(model, plan, settings, frequency_ranks(plan, frequency, model)),
         stored_inputs=plan.stored_inputs,
@@ -133,6 +135,7 @@ def atlas(
         )  # fmt: skip
 
     with (
+        memory_told(TOO_MUCH),
         threads_of(execution.threads_each),
         evaluating(model.network),
         run_in_progress(folder, spec, manifest, overwrite=execution.overwrite) as run,
@@ -140,6 +143,7 @@ def atlas(
         job = ShardJob(
             corpus, settings, scope, tuple(names), model.shape.stack, run.linears,
             execution.threads_each, {k: dict(v) for k, v in settings.options.items()},
+            long=is_long(plan, settings),
         )  # fmt: skip
         return _computed(run, model, job, plan, execution, control=held_against)
 
@@ -164,9 +168,10 @@ def possible_analyses(model: Model, settings: Settings) -> list[str]:
         if not missing:
             names.append(name)
         elif settings.analyses is not None:
+            fault = model.identity_fault if "projection" in missing else ""
             raise InputError(
                 f"{name} needs {', '.join(sorted(missing))}, which cannot be read from "
-                f"{model.architecture}; leave it out of --analyses"
+                f"{model.architecture}{fault and f': {fault}'}; leave it out of --analyses"
             )
     return names
 
@@ -188,6 +193,32 @@ def annotated_analyses(names: list[str], plan: Plan, settings: Settings) -> list
                 "give --treebank, --coref or --frames, or text with --annotate"
             )
     return kept
+
+
+def is_long(plan: Plan, settings: Settings) -> bool:
+    """Whether some batch is read without whole maps."""
+    return padded_length(plan.longest) > settings.whole_maps
+
+
+def long_analyses(names: list[str], model: Model, plan: Plan, settings: Settings) -> list[str]:
+    """Those of the analyses that long inputs allow, where there are any.
+
+    Whole maps of the first tokens alone are what they are in the whole input only where the future
+    is hidden; families outside transformers' registry have nothing but whole maps.
+
+    raises  InputError for an analysis that is asked for and needs what is not there
+    """
+    if not is_long(plan, settings) or model.fallback or model.shape.stack == "decoder":
+        return names
+    known = known_analyses()
+    refused = [name for name in names if known[name].whole_maps]
+    if refused and settings.analyses is not None:
+        raise InputError(
+            f"{', '.join(refused)} look at whole maps, which are made of inputs up to "
+            f"{settings.whole_maps} tokens; found one of {plan.longest}: leave them out, or say "
+            f"--max-length {settings.whole_maps} or --whole-maps {padded_length(plan.longest)}"
+        )
+    return [name for name in names if name not in refused]
 
 
 def frequency_ranks(plan: Plan, frequency: str | Path | None, model: Model) -> np.ndarray[Any, Any]:
@@ -230,12 +261,17 @@ def _computed(
         a.name: with_token_names(with_n(a, plan.annotations), model.tokens)
         for a in one_by_one(merged, "intervals", "analyses", len(merged))
     }
-    if control is not None:
-        tokens = control.tokens(plan.counts.tokens)
-        sample = plan.sample.within(tokens)
-        with phase("control", len(sample) * len(control.networks), "inputs") as advance:
-            results |= control_results(control, job, sample, advance)
+    results |= read_control(control, job, plan)
     return run.finish(results, title="headscope atlas")
+
+
+def read_control(control: Control | None, job: ShardJob, plan: Plan) -> dict[str, xr.Dataset]:
+    """The groups of the control, whose networks read a sample of a run's inputs; none of None."""
+    if control is None:
+        return {}
+    sample = plan.sample.within(control.tokens(plan.counts.tokens))
+    with phase("control", len(sample) * len(control.networks), "inputs") as advance:
+        return dict(control_results(control, job, sample, advance))
 
 
 def with_n(analysis: Analysis, annotations: Annotations) -> xr.Dataset:

@@ -148,6 +148,13 @@ def check_float64_gives_the_same(bench: Bench) -> None:
     bench.same_result(result, bench.measured(), what, tolerance=WIDE_TOLERANCE)
 
 
+def check_long_inputs_give_the_same(bench: Bench) -> None:
+    """Where whole maps are not needed, a result does not depend on whether they are made."""
+    if not bench.kind.whole_maps:
+        result = bench.result(bench.run(bench.examples, size=3, whole=1))
+        bench.same_result(result, bench.measured(), "reading inputs without whole maps")
+
+
 def check_state_is_the_whole_state(bench: Bench) -> None:
     """A state that is saved and loaded half-way continues bit for bit; result() changes nothing."""
     first, second = bench.examples[:3], bench.examples[3:]
@@ -223,5 +230,6 @@ CHECKS: tuple[Callable[[Bench], None], ...] = (
     check_intervals_are_in_order, check_inputs_are_not_changed, check_batch_size_does_not_matter,
     check_order_does_not_matter, check_padding_does_not_matter, check_shards_do_not_matter,
     check_no_example_gives_no_number, check_one_document_has_no_interval,
-    check_float64_gives_the_same, check_state_of_another_shape_is_refused,
+    check_float64_gives_the_same, check_long_inputs_give_the_same,
+    check_state_of_another_shape_is_refused,
 )  # fmt: skip

@@ -15,8 +15,9 @@ from headscope.model.batch import Batch
 from headscope.model.instrument import Instrument
 from headscope.model.layer import LayerView
 from headscope.model.linears import choose, linears
+from headscope.model.long_layer import LongLayerView
 from headscope.model.model import Model, forward
-from headscope.run.analysis import Analysis, Scope, known_analyses
+from headscope.run.analysis import LEADING, Analysis, Scope, known_analyses
 from headscope.run.plan import Reader, Shard
 from headscope.run.settings import Settings
 
@@ -29,6 +30,7 @@ class ShardJob:
     linears  "onednn" or "stock", chosen once for the run
     threads  of one process
     options  by analysis
+    long     some inputs are read without whole maps
     """
 
     corpus: Corpus
@@ -39,11 +41,19 @@ class ShardJob:
     linears: str
     threads: int
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    long: bool = False
 
     def new_analyses(self) -> list[Analysis]:
         """New analyses that have seen nothing."""
         known = known_analyses()
-        return [known[name](self.scope, **self.options.get(name, {})) for name in self.names]
+        return [
+            known[name](self.scope_of(known[name]), **self.options.get(name, {}))
+            for name in self.names
+        ]
+
+    def scope_of(self, kind: type[Analysis]) -> Scope:
+        """What an analysis knows: where it needs whole maps, of inputs that have them."""
+        return self.scope.leading if kind.whole_maps and self.long else self.scope
 
 
 class Computer:
@@ -52,10 +62,14 @@ class Computer:
     def __init__(self, model: Model, job: ShardJob) -> None:
         self.model, self.job = model, job
         self.reader = Reader(model, job.corpus, job.settings)
-        self.instrument = Instrument(model.network, observers=[self._observe], stacks=[job.stack])
+        self.instrument = Instrument(
+            model.network, observers=[self._observe], stacks=[job.stack],
+            whole=job.settings.whole_maps,
+        )  # fmt: skip
         self._analyses = job.new_analyses()
         self._shown: Sequence[Analysis] = self._analyses
         self._batch: Batch | None = None
+        self._leading: Batch | None = None  # its first tokens, where it is read without whole maps
 
     def compute(self, shard: Shard, advance: Advance = unheard) -> dict[str, np.ndarray[Any, Any]]:
         """The state of all analyses after one shard: {"analysis/accumulator": array}.
@@ -97,15 +111,27 @@ class Computer:
                 replicates=job.scope.replicates, seed=job.scope.seed, listed=job.scope.listed,
                 device=self.model.device,
             )  # fmt: skip
-            forward(self.model.network, *batch.inputs)
+            self._leading = batch.leading(LEADING) if self._is_long(batch) else None
+            forward(self.model.network, *batch.inputs, keep=self._leading is None)
             for analysis in analyses:
-                analysis.finish(batch)
+                analysis.finish(self._shown_batch(analysis))
             advance(len(rows))
 
+    def _is_long(self, batch: Batch) -> bool:
+        return batch.input_ids.shape[1] > self.job.settings.whole_maps
+
+    def _shown_batch(self, analysis: Analysis) -> Batch:
+        batch = self._leading if analysis.whole_maps and self._leading is not None else self._batch
+        assert batch is not None
+        return batch
+
     def _observe(self, layer: LayerView) -> None:
-        assert self._batch is not None
+        leading: LayerView | None = None
         for analysis in self._shown:
-            analysis.observe(layer, self._batch)
+            shown = layer
+            if analysis.whole_maps and isinstance(layer, LongLayerView):
+                shown = leading = layer.leading(LEADING) if leading is None else leading
+            analysis.observe(shown, self._shown_batch(analysis))
 
 
 def fastest_linears(model: Model, examples: Sequence[Example], *, asked: str) -> str:

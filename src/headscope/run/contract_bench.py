@@ -73,10 +73,14 @@ class Bench:
         *,
         dtype: torch.dtype = torch.float32,
         refill: bool = False,
+        whole: int | None = None,
     ) -> None:
-        """Show one batch to the analysis; `refill` writes noise into the rows of padding."""
+        """Show one batch to the analysis; `refill` writes noise into the rows of padding.
+
+        whole  batches of more tokens are read without whole maps
+        """
         batch = self.batch(examples)
-        views = tiny_views(batch, dtype=dtype)
+        views = tiny_views(batch, dtype=dtype, whole=whole)
         self.show(analysis, [refilled(v, batch) for v in views] if refill else views, batch)
 
     def show(self, analysis: Analysis, views: Sequence[LayerView], batch: Batch) -> None:
@@ -246,11 +250,11 @@ def _head(at: int, count: int) -> int:
     return -1 if at == root else at + 1 if at < root else at - 1
 
 
-def tiny_views(batch: Batch, *, dtype: torch.dtype) -> list[LayerView]:
+def tiny_views(batch: Batch, *, dtype: torch.dtype, whole: int | None = None) -> list[LayerView]:
     """The layers of the tiny model, run on a batch."""
     seen: list[LayerView] = []
     network = tiny_network(dtype)
-    with torch.no_grad(), Instrument(network, observers=[seen.append]):
+    with torch.no_grad(), Instrument(network, observers=[seen.append], whole=whole):
         network(batch.input_ids, attention_mask=batch.mask.long(), token_type_ids=batch.segment_ids)
     return seen
 

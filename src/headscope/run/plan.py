@@ -58,6 +58,7 @@ class Plan:
     listed        the first documents' places by their ids, as many as there are replicates
     digest        sha256 over all inputs in order: documents, ids, segment ids, annotations
     sample        inputs for the control of the run
+    longest       tokens of the longest input
     """
 
     shards: tuple[Shard, ...]
@@ -68,6 +69,7 @@ class Plan:
     listed: Mapping[str, int]
     digest: str
     sample: InputSample
+    longest: int
 
 
 def encoder_for(model: Model, settings: Settings) -> Encoder:
@@ -111,7 +113,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
     sample = InputSample(seed=settings.seed, most=MOST_SAMPLED)
     shards: list[Shard] = []
     listed: dict[str, int] = {}
-    first = tokens = read = inputs = 0
+    first = tokens = read = inputs = longest = 0
 
     def shard() -> Shard:
         count = read - first
@@ -121,7 +123,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         examples = encoder.encode(document)
         read, inputs = read + 1, inputs + len(examples)
         for example in examples:
-            tokens += len(example)
+            tokens, longest = tokens + len(example), max(longest, len(example))
             token_counts += np.bincount(example.input_ids, minlength=len(token_counts))
             annotations.add(example)
             stored_inputs.consider(example)
@@ -142,7 +144,7 @@ def make_plan(model: Model, corpus: Corpus, settings: Settings) -> Plan:
         )
     return Plan(
         tuple(shards), encoder.counts, token_counts, annotations, stored_inputs.chosen(),
-        listed, digest.hexdigest(), sample,
+        listed, digest.hexdigest(), sample, longest,
     )  # fmt: skip
 
 

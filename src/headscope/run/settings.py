@@ -13,6 +13,7 @@ from headscope.errors import InputError, did_you_mean
 from headscope.run.analysis import Scope, choose, measured_questions
 
 BATCH_TOKENS = 2048
+WHOLE_MAPS = 2048  # below about so many tokens whole maps are the fastest way
 SHARD_TOKENS = 32_768
 MOST = 2**63 - 1  # that files of results and random generators take
 
@@ -32,6 +33,7 @@ class Settings(SettingsTable):
     limit         read only this many documents
     seed          of packing, and of the queries that are sampled
     replicates    groups of documents at most, for intervals
+    whole_maps    inputs of more tokens are read without making whole maps
     """
 
     analyses: tuple[str, ...] | None = None
@@ -45,6 +47,7 @@ class Settings(SettingsTable):
     limit: int | None = None
     seed: int = 0
     replicates: int = REPLICATES
+    whole_maps: int = WHOLE_MAPS
 
     def __post_init__(self) -> None:
         """Raise InputError for anything that cannot be run, before a model is loaded."""
@@ -75,6 +78,7 @@ class Settings(SettingsTable):
 # Whole numbers and the least allowed; limit and max_length may also be None.
 _LEAST = {
     "batch_tokens": 1, "shard_tokens": 1, "replicates": 0, "seed": 0, "limit": 1, "max_length": 1,
+    "whole_maps": 1,
 }  # fmt: skip
 
 
@@ -92,6 +96,7 @@ class SettingsFields(TypedDict, total=False):
     limit: int | None
     seed: int
     replicates: int
+    whole_maps: int
 
 
 def _names(given: Any) -> tuple[str, ...]:

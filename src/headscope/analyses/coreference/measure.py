@@ -8,7 +8,7 @@ accuracy of a head that was chosen on other documents.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -58,6 +58,8 @@ class Coreference(Analysis, question=QUESTION):
     `antecedents.mention_questions`.
     """
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(self, scope: Scope, *, pieces: str = "mean", measure: str = "attention") -> None:
         super().__init__(scope)
         self.options = self.checked(measure=measure, pieces=pieces)
@@ -75,8 +77,9 @@ class Coreference(Analysis, question=QUESTION):
         asked = self._asked
         if asked is None:
             return
-        maps = layer.measured(self.options["measure"])
-        rows = batch.words.maps(maps, pieces=self.options["pieces"], of=asked.places)
+        rows = layer.word_rows(
+            batch, asked.places, measure=self.options["measure"], pieces=self.options["pieces"]
+        )
         right = asked.right(rows.detach().cpu().numpy())  # [example, head, mode, row]
         values = right @ asked.member[:, None]  # [example, head, mode, type]
         add_by_half(self.correct, values, asked.half, batch.groups, at=(layer.index,))

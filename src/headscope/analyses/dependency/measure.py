@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from headscope.core.accumulators import Bools, Float64, Ints, halves, ratio
 from headscope.core.results import labelled
 from headscope.corpus.contents import ROOT, has_tree, label, refuse_unknown, relation_names
 from headscope.corpus.document import Example
-from headscope.model.batch import Batch, largest
+from headscope.model.batch import Batch
 from headscope.model.layer import LayerView
 from headscope.run.analysis import Analysis, Scope
 
@@ -63,6 +63,8 @@ class Dependency(Analysis, question=QUESTION):
     any positive weight gives no answer. A word whose head is in another window is not asked for.
     """
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(
         self, scope: Scope, *, relations: str = "", subtypes: str = "keep",
         possessive: str = "stanford", pieces: str = "mean", measure: str = "attention",
@@ -90,10 +92,10 @@ class Dependency(Analysis, question=QUESTION):
         if self._seen is None:
             return
         heads, half, member = self._seen
-        maps = layer.word_maps(
+        found = layer.largest_words(
             batch, measure=self.options["measure"], pieces=self.options["pieces"]
         )
-        answers = np.stack(largest(maps, batch.words), 2)  # [example, head, direction, place]
+        answers = np.stack(found, 2)  # [example, head, direction, place]
         answers = np.take_along_axis(answers, heads.judge[:, None, None], 3)
         right = answers == heads.head[:, None, None]
         by_column = right.astype(np.float32) @ member[:, None]  # [example, head, direction, …]

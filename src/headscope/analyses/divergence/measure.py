@@ -6,7 +6,7 @@ al. 2019, §6) mix in 0.001 of uniform attention first and sum over tokens and d
 `smoothing=1e-3, reduction="sum"`. The map of heads is metric MDS of that matrix.
 """
 
-from math import prod
+from math import ceil, prod
 from typing import ClassVar
 
 import numpy as np
@@ -16,16 +16,18 @@ from scipy.spatial.distance import squareform
 
 from headscope.analyses.divergence import QUESTION
 from headscope.analyses.divergence.head_clusters import cluster_results, control_results
-from headscope.core.accumulators import Array, Float64
+from headscope.core.accumulators import Array, Float64, generator
 from headscope.core.intervals import POSITIVE, Estimate, estimate
 from headscope.core.results import Variable, labelled
 from headscope.model import kernels
-from headscope.model.batch import Batch
+from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, LayerView, compiled
 from headscope.run.analysis import Analysis, Scope, ratio_of, sizes_of
 
 # One replicate of 144 heads holds 10,296 pairs: enough for a standard error within 10 %.
 PAIR_REPLICATES = 50
+# Ours: of an input without whole maps, so many queries are compared as fit, within these bounds.
+MOST_WEIGHTS, SAMPLED = 1 << 26, (4, 32)
 
 
 class Divergence(Analysis, question=QUESTION):
@@ -36,6 +38,7 @@ class Divergence(Analysis, question=QUESTION):
     """
 
     costly: ClassVar[bool] = True
+    whole_maps: ClassVar[bool] = False
 
     def __init__(self, scope: Scope, *, smoothing: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(scope)
@@ -46,32 +49,74 @@ class Divergence(Analysis, question=QUESTION):
         self.total = self.sums(pairs, replicates=PAIR_REPLICATES)
         self.count = self.sums(replicates=PAIR_REPLICATES)
         self._maps: torch.Tensor | None = None
+        self._rows = self._side = np.empty(0, np.int64)  # of each example: queries, and of a square
         self._entropy: list[Float64] = []
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
         """Keep this layer's maps until the batch's last layer has been seen."""
         if layer.index == 0:
             self._entropy = []
+        first = layer.index * self.scope.heads
+        own = slice(first, first + self.scope.heads)
+        if not layer.whole:
+            self._keep_rows(layer, batch, own)
+            return
+        self._rows, self._side = batch.lengths, batch.lengths
         nats = layer.entropy(batch, smoothing=self.smoothing)
         self._entropy.append(batch.mean_over_queries(nats))
-        first = layer.index * self.scope.heads
-        kept = self._buffer(layer.attention)[:, first : first + self.scope.heads]
+        kept = self._buffer(layer.attention)[:, own]
         kept.copy_(layer.attention)
         if self.smoothing:
             n = torch.from_numpy(batch.lengths).to(kept)[:, None, None, None]
             kept.mul_(1 - self.smoothing).add_(self.smoothing / n)
+
+    def _keep_rows(self, layer: LayerView, batch: Batch, own: slice) -> None:
+        """Of a long input keep some rows, drawn anew for each; how they lie in a square is all one.
+
+        So that the intervals, over documents, tell also what the drawing adds.
+        """
+        keys = layer.shape[-1]
+        most = int(np.clip(MOST_WEIGHTS / (self.units * keys), *SAMPLED))
+        drawn = [
+            np.sort(
+                generator(self.scope.seed, "divergence", e.document, e.id).choice(
+                    n, min(most, n), False
+                )
+            )
+            for e, n in zip(batch.examples, batch.lengths, strict=True)
+        ]
+        chosen = np.full((len(drawn), most), -1)
+        for row, some in zip(chosen, drawn, strict=True):
+            row[: len(some)] = some
+        there = torch.from_numpy(chosen >= 0)[:, None, :, None]
+        rows = layer.rows(torch.from_numpy(np.maximum(chosen, 0)).to(batch.mask.device))
+        rows = rows * there.to(rows)  # [example, head, row, key]
+        if self.smoothing:
+            n = torch.from_numpy(batch.lengths).to(rows)[:, None, None, None]
+            real = batch.mask[:, None, None] & there.to(batch.mask.device)
+            rows = (rows * (1 - self.smoothing) + self.smoothing / n) * real
+        self._rows = np.array([len(some) for some in drawn])
+        self._entropy.append(
+            to_float64(torch.special.entr(rows).sum((-1, -2))) / self._rows[:, None]
+        )
+        side = ceil((most * keys) ** 0.5)
+        self._side = np.full(len(drawn), side)
+        square = rows.new_zeros(len(drawn), rows.shape[1], side, side)
+        square.flatten(2)[..., : most * keys] = rows.flatten(2)
+        self._buffer(square)[:, own].copy_(square)
 
     def finish(self, batch: Batch) -> None:
         """Compare all pairs of maps, example by example."""
         assert self._maps is not None
         entropy = np.concatenate(self._entropy, 1)  # [example, unit]
         upper = np.triu_indices(self.units, 1)
-        tokens = batch.input_ids.shape[1]
+        tokens = batch.input_ids.shape[1] if self._rows is batch.lengths else int(self._side[0])
         maps = self._view(len(batch.lengths), tokens)
         divergences = np.empty((len(batch.lengths), len(upper[0])))
         for row, n in enumerate(batch.lengths):
-            # JS(a,b) = ln 2 - ½ Σ (a+b) ln(a+b) - ½ (H(a) + H(b)), mean over the n queries
-            both = _pair_sums(maps[row], int(n))[upper] * (LN2 / 2 / n)
+            # JS(a,b) = ln 2 - ½ Σ (a+b) ln(a+b) - ½ (H(a) + H(b)), mean over the queries
+            sums = _pair_sums(maps[row], int(self._side[row]))[upper]
+            both = sums * (LN2 / 2 / self._rows[row])
             own = (entropy[row][upper[0]] + entropy[row][upper[1]]) / 2
             divergences[row] = np.maximum(LN2 - both - own, 0)
             if self.reduction == "sum":

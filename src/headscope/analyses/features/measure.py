@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -47,6 +48,8 @@ class Features(Analysis, question=QUESTION):
     trees as well. What is which: see `word_types` and `negation`; punctuation is exactly "." or
     ",". NaN for a kind that never occurs, [CLS] where the tokenizer has none among them.
     """
+
+    whole_maps: ClassVar[bool] = False
 
     def __init__(
         self, scope: Scope, *, absent: str = "skip", language: str = "en", negation: str = "",
@@ -104,6 +107,8 @@ class ClsAttention(Analysis, question=CLS_QUESTION):
     none gets NaN everywhere.
     """
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(
         self, scope: Scope, *, language: str = "en", negation: str = "", measure: str = "attention"
     ) -> None:
@@ -124,8 +129,7 @@ class ClsAttention(Analysis, question=CLS_QUESTION):
             return
         groups = token_groups(np.delete(features, FEATURES.index("cls"), 1))
         at = batch.is_cls.int().argmax(-1)  # [example]
-        every = torch.arange(len(at), device=at.device)
-        rows = layer.measured(self.options["measure"])[every, :, at]  # [example, head, key]
+        rows = layer.rows(at[:, None], measure=self.options["measure"])[:, :, 0]
         self.total.add(groups.largest(rows), batch.groups)
         self.count.add(groups.present, batch.groups)
 
@@ -163,8 +167,8 @@ def token_groups(features: Bools) -> Groups:
 class Groups:
     """Entries of a batch, of which only the largest of every example and kind counts.
 
-    entries  [axis, entry] what to read from an array [example, head, *axis]: the example, then its
-             token, or its query and its key; entries of one group stand together
+    entries  [axis, entry] the example, then its token, or its query and its key; entries of one
+             group stand together
     start    [group] the first entry of each group
     cell     [group] example · kinds + kind
     size     examples and kinds
@@ -189,13 +193,16 @@ class Groups:
         return np.isin(np.arange(np.prod(self.size)), self.cell).reshape(self.size)
 
     def largest(self, values: torch.Tensor) -> Float64:
-        """[example, head, kind] the largest of values [example, head, *axis] ≥ 0; 0 for none."""
+        """[example, head, kind] the largest of values [example, head, token] ≥ 0; 0 for none."""
+        example, token = torch.from_numpy(self.entries).to(values.device)
+        return self.largest_of(values[example, :, token])
+
+    def largest_of(self, picked: torch.Tensor) -> Float64:
+        """[example, head, kind] the largest of what was picked at the entries [entry, head] ≥ 0."""
         examples, kinds = self.size
-        most = np.zeros((examples * kinds, values.shape[1]))
+        most = np.zeros((examples * kinds, picked.shape[1]))
         if len(self.start):
-            example, *axes = torch.from_numpy(self.entries).to(values.device)
-            picked = to_float64(values[(example, slice(None), *axes)])  # [entry, head]
-            most[self.cell] = np.maximum.reduceat(picked, self.start)  # [group, head]
+            most[self.cell] = np.maximum.reduceat(to_float64(picked), self.start)  # [group, head]
         return most.reshape(examples, kinds, -1).swapaxes(1, 2)  # [example, head, kind]
 
 

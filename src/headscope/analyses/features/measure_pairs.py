@@ -8,8 +8,10 @@ speaks, takes inputs without a pair for 0, and leaves out subjects of passives.
 """
 
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
+import torch
 import xarray as xr
 
 from headscope.analyses.features import PAIRS_QUESTION
@@ -37,6 +39,8 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
     subjects need trees as well. NaN for a kind of pair that never occurs.
     """
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(
         self, scope: Scope, *, pairing: str = "product", measure: str = "attention"
     ) -> None:
@@ -53,7 +57,8 @@ class Pairs(Analysis, question=PAIRS_QUESTION):
             self.count.add(self._groups.present, batch.groups)
         groups = self._groups
         if groups is not None and len(groups.start):
-            largest = groups.largest(layer.measured(self.options["measure"]))
+            entries = torch.from_numpy(groups.entries)  # [3, entry]
+            largest = groups.largest_of(layer.pairs(*entries, measure=self.options["measure"]))
             self.total.add(largest, batch.groups, at=(layer.index,))
 
     def result(self) -> xr.Dataset:

@@ -5,6 +5,8 @@ the mean over sentences (Kovaleva et al. 2019, §4.2). Whether that is more than
 would give is tested by moving the links to random places of their sentences.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import xarray as xr
 
@@ -45,6 +47,8 @@ class Frames(Analysis, question=QUESTION):
     Inputs without frames, or none of whose links has tokens at both ends, do not count.
     """
 
+    whole_maps: ClassVar[bool] = False
+
     def __init__(
         self, scope: Scope, *, pairing: str = "product", measure: str = "attention",
         permutations: int = PERMUTATIONS, statistic: str = "standardised",
@@ -70,10 +74,13 @@ class Frames(Analysis, question=QUESTION):
         links = self._links
         if links is None or not len(links.rows):
             return
-        maps, groups = layer.measured(self.options["measure"]), batch.groups[links.rows]
+        groups = batch.groups[links.rows]
         if layer.index == 0:
             self.count.add(np.ones(len(links.rows)), groups)
-        both = [links.largest(maps, reversed_=way == 1) for way in range(len(WAYS))]
+        measure = self.options["measure"]
+        both = [
+            links.largest(layer, measure=measure, reversed_=way == 1) for way in range(len(WAYS))
+        ]
         scores = np.stack(both, -1)  # [linked, draw, head, way]
         self.total.add(scores[:, 0], groups, at=(layer.index,))
         by_head = np.moveaxis(scores[:, 1:], 1, -1)  # [linked, head, way, permutation]

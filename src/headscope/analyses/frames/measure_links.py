@@ -14,6 +14,7 @@ import torch
 from headscope.core.accumulators import Counts, Float64, Ints, generator, ratio
 from headscope.corpus.document import Example
 from headscope.model.batch import Batch, to_float64
+from headscope.model.layer import LayerView
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 OCTAVES = range(-10, 7)
@@ -58,15 +59,15 @@ class Links:
             np.cumsum([0, *sizes])[:-1], np.concatenate(pairs, 1),
         )  # fmt: skip
 
-    def largest(self, maps: torch.Tensor, *, reversed_: bool) -> Float64:
+    def largest(self, layer: LayerView, *, measure: str, reversed_: bool) -> Float64:
         """[linked, draw, head] the largest weight of each example's links.
 
-        maps       [example, head, query, key]
+        measure    "attention" or "weighted_norm"
         reversed_  from the target to the frame element, instead of to the target
         """
-        example, element, target = torch.from_numpy(self.pairs).to(maps.device)
+        example, element, target = torch.from_numpy(self.pairs)
         query, key = (target, element) if reversed_ else (element, target)
-        weights = to_float64(maps[example, :, query, key])  # [pair, head]
+        weights = to_float64(layer.pairs(example, query, key, measure=measure))  # [pair, head]
         by_place = np.maximum.reduceat(weights, self.start)  # [place, head]
         by_link = by_place[self.placed]  # [link, draw, head]
         return np.maximum.reduceat(by_link, self.first)  # [linked, draw, head]

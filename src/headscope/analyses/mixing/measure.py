@@ -22,6 +22,8 @@ that have one, over all occurrences. Ranks of ratios are taken from histograms, 
 `run.rank_histograms`; attnres_w has the ranks of attn_w, of which it is half.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 import xarray as xr
@@ -45,6 +47,8 @@ COARSE_ODDS = LogBins(-6, 10, 4)
 
 class Mixing(Analysis, question=QUESTION):
     """Mixing ratio of every layer by five methods, and what it has to do with word frequency."""
+
+    whole_maps: ClassVar[bool] = False
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -129,7 +133,7 @@ class Mixing(Analysis, question=QUESTION):
 
 def mixing_ratios(layer: LayerView) -> dict[str, torch.Tensor]:
     """The ratio of every token by each method that this model has: {method: [example, query]}."""
-    own_weight = layer.attention.diagonal(dim1=2, dim2=3)  # [example, head, query]
+    own_weight = layer.neighbour(0)  # [example, head, query]
     far, near, kept, far_normed, kept_normed = _part_norms(layer, layer.own)
     by_weight = (1 - own_weight.mean(1)).clamp_min(0)
     ratios = {"attn_w": by_weight, "attn_n": far / (far + near)}

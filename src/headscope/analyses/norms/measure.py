@@ -12,6 +12,7 @@ missed, never exceeded.
 """
 
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ class Norms(Analysis, question=QUESTION):
     cancellation  "sampled": weight against norm over one of `every` queries; "all": over all of
                   them. Ranks are of bins either way, and the correlation within 1e-3
     """
+
+    whole_maps: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class Norms(Analysis, question=QUESTION):
         columns = layer.column_sums(batch).sum(2)  # [example, head, key]
         of_key = batch.categories_and_first if self.scope.first_token else batch.categories
         if self.layer_norms:  # first: it has the value norms as a by-product
-            summed = layer.summed_norm(batch).sum(1)[:, None]  # [example, 1, key]
+            summed = layer.summed_norm_received(batch)[:, None]  # [example, 1, key]
             in_category = (summed @ of_key.to(summed.dtype))[:, 0]
             self.layer_weighted_norm.add(to_float64(in_category) / n, groups, at=at)
         norm = layer.value_norm * batch.mask[:, None]  # [example, head, key]

@@ -33,6 +33,8 @@ TOKEN_NORM = LogBins(-4, 6, 256)
 TOKEN_WEIGHT = LogBins(-14, 0, 256)
 COARSE_TOKEN_NORM = LogBins(-5, 6, 4)
 COARSE_TOKEN_WEIGHT = LogBins(-14, 0, 4)
+MOST_ROWS = 256  # ours: queries of an input, however long
+MOST_PAIRS = 1 << 22  # looked at in one go
 QUANTITIES = ("value_norm", "attention")
 
 
@@ -40,7 +42,8 @@ class Cancellation(AnalysisPart):
     """Histograms of attention weight against value norm, by category of the key.
 
     every   one of so many queries is looked at, drawn once per example: the same share of all, or a
-            long example would count for less than it does among all pairs. 1: all of them
+            long example would count for less than it does among all pairs; never more than
+            MOST_ROWS. 1: all of them
     """
 
     def __init__(self, scope: Scope, *, every: int) -> None:
@@ -57,16 +60,19 @@ class Cancellation(AnalysisPart):
         if layer.index == 0:
             self._choose(layer, batch)
         assert self._queries is not None
-        _, heads, _, keys = layer.attention.shape
-        index = self._queries[:, None, :, None].expand(-1, heads, -1, keys)
-        weight = layer.attention.gather(2, index).float().cpu().numpy()  # [example, head, row, key]
         length = norm.float().cpu().numpy()[:, :, None]  # [example, head, 1, key]
-        fine = WEIGHT.index(weight) * len(NORM) + NORM.index(length)
-        coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + COARSE_NORM.index(length)
-        category = self._category[:, None]  # [example, 1, row, key]; the last one is dropped
-        cells = category * (len(WEIGHT) * len(NORM)) + fine
-        self.pairs.add(cells[cells < self.pairs.counts.size])
-        self._batch += count_by_example(category * self._coarse_cells + coarse, self._batch.shape)
+        of_norm, of_coarse = NORM.index(length), COARSE_NORM.index(length)
+        most = max(1, MOST_PAIRS // norm.numel())  # rows at a time
+        for start in range(0, self._queries.shape[1], most):
+            some = slice(start, start + most)
+            weight = layer.rows(self._queries[:, some]).float().cpu().numpy()
+            fine = WEIGHT.index(weight) * len(NORM) + of_norm  # [example, head, row, key]
+            coarse = COARSE_WEIGHT.index(weight) * len(COARSE_NORM) + of_coarse
+            category = self._category[:, None, some]  # [example, 1, row, key]; the last is dropped
+            cells = category * (len(WEIGHT) * len(NORM)) + fine
+            self.pairs.add(cells[cells < self.pairs.counts.size])
+            coarse += category * self._coarse_cells
+            self._batch += count_by_example(coarse, self._batch.shape)
 
     def finish(self, batch: Batch) -> None:
         """Add the batch's coarse counts to the groups of its documents."""
@@ -100,7 +106,7 @@ class Cancellation(AnalysisPart):
         if self.every == 1:
             return np.arange(tokens)
         draw = generator(self.scope.seed, "rows", example.document, example.id)
-        count = int(tokens / self.every + draw.random())
+        count = int(min(tokens / self.every, MOST_ROWS) + draw.random())
         return np.sort(draw.choice(tokens, count, replace=False))
 
     def result(self) -> dict[str, Variable]:

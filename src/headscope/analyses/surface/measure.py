@@ -8,6 +8,8 @@ goes, is summed over queries and examples, the share taken last. Own and other s
 identical words: `measure_segments`.
 """
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 import xarray as xr
@@ -16,7 +18,7 @@ from headscope.analyses.surface import QUESTION
 from headscope.analyses.surface.claims import NO_TOKEN, REST
 from headscope.analyses.surface.measure_segments import SegmentShares
 from headscope.core import head_attention
-from headscope.core.accumulators import Float64
+from headscope.core.accumulators import Float64, ratio
 from headscope.core.head_attention import OFFSETS, PREVIOUS, SELF, WORD_KINDS
 from headscope.core.intervals import SHARE
 from headscope.core.results import Variable, labelled
@@ -34,6 +36,8 @@ class Surface(Analysis, question=QUESTION):
     edge_tokens  "count": the first token has no previous one, yet counts as a query (Clark);
                  "leave_out": the mean is over queries that have such a neighbour
     """
+
+    whole_maps: ClassVar[bool] = False
 
     def __init__(self, scope: Scope, *, edge_tokens: str = "count") -> None:
         super().__init__(scope)
@@ -56,7 +60,7 @@ class Surface(Analysis, question=QUESTION):
         received = to_float64(columns @ categories)  # [example, head, class, category]
         both = received.sum(2)  # [example, head, category]
         first = to_float64(columns[..., 0].sum(-1))
-        means = {name: _diagonal(layer.attention, batch, k) for name, k in OFFSETS.items()}
+        means = {name: _neighbour(layer, batch, k) for name, k in OFFSETS.items()}
         per_query = {
             **means, "first": first,
             "cls": both[..., 0], "sep": both[..., 1], "punctuation": both[..., 2],
@@ -68,14 +72,15 @@ class Surface(Analysis, question=QUESTION):
             queries |= {name: np.maximum(n - abs(k), 0) for name, k in OFFSETS.items()}
         per_query |= {"sep_from_sep": received[:, :, 1, 1], "sep_from_other": received[:, :, 0, 1]}
         queries |= {"sep_from_sep": separators, "sep_from_other": n - separators}
-        values = np.stack([_share(per_query[t], queries[t]) for t in self.targets], -1)
+        values = np.stack([ratio(per_query[t], queries[t], absent=0) for t in self.targets], -1)
         self.total.add(values, batch.groups, at=(layer.index,))
         if layer.index == 0:
             counted = np.stack([(queries[t] > 0)[:, 0] for t in self.targets], -1)
             self.count.add(counted * 1.0, batch.groups)
         self.segments.observe(layer, batch)
         if self.scope.first_token:
-            opening = to_float64(layer.attention[:, :, :2, 0] * batch.mask[:, None, :2])
+            two = torch.arange(2, device=batch.mask.device).expand(len(n), -1)
+            opening = to_float64(layer.rows(two)[..., 0] * batch.mask[:, None, :2])
             mark = to_float64(batch.is_punctuation[:, :1])  # [example, 1]
             to = {
                 SELF: means[SELF] - opening[..., 0],
@@ -113,17 +118,10 @@ class Surface(Analysis, question=QUESTION):
         return labelled(variables, coords=coords)
 
 
-def _diagonal(attention: torch.Tensor, batch: Batch, offset: int) -> Float64:
+def _neighbour(layer: LayerView, batch: Batch, offset: int) -> Float64:
     """[example, head] attention to the token `offset` positions on, summed over real queries."""
-    diagonal = attention.diagonal(offset, dim1=2, dim2=3)  # [example, head, query]
-    tokens = attention.shape[-1]
+    diagonal = layer.neighbour(offset)  # [example, head, query]
+    tokens = layer.shape[-1]
     key_is_real = batch.mask[:, max(offset, 0) : tokens + min(offset, 0)]
     query_is_real = batch.mask[:, max(-offset, 0) : tokens - max(offset, 0)]
     return to_float64((diagonal * (key_is_real & query_is_real)[:, None]).sum(-1))
-
-
-def _share(total: Float64, queries: Float64) -> Float64:
-    """total / queries, 0 where there are no queries (those are not counted)."""
-    out = np.zeros_like(total)
-    np.divide(total, queries, out=out, where=np.broadcast_to(queries > 0, total.shape))
-    return out

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from headscope.analyses.surface.measure_long_segments import long_counts, long_given
 from headscope.core.accumulators import Float64, Sums, ratio
 from headscope.core.head_attention import WORD_KINDS
 from headscope.core.intervals import SHARE, estimate
@@ -19,6 +20,8 @@ from headscope.core.results import Variable
 from headscope.model import kernels
 from headscope.model.batch import Batch, to_float64
 from headscope.model.layer import LN2, LayerView, compiled
+from headscope.model.long_attention import LongMask
+from headscope.model.long_layer import LongLayerView
 from headscope.run.analysis import AnalysisPart, Scope
 
 VIG = "after Vig 2019; the measure is ours"
@@ -32,7 +35,7 @@ class SegmentShares(AnalysisPart):
         self.total = scope.sums(scope.layers, scope.heads, kinds)
         self.uniform, self.count = (scope.sums(scope.layers, kinds) for _ in range(2))
         self.even, self.even_count = (scope.sums(scope.layers, scope.heads) for _ in range(2))
-        self._seen = torch.empty(0)
+        self._seen: torch.Tensor | LongMask | None = None
         self._number = self._uniform = np.empty(0)
 
     def observe(self, layer: LayerView, batch: Batch) -> None:
@@ -41,7 +44,12 @@ class SegmentShares(AnalysisPart):
         if not number.any():
             return
         at, groups = (layer.index,), batch.groups
-        given = to_float64(_given(layer.attention, batch.word_runs, batch))
+        read = (
+            long_given(layer, batch)
+            if isinstance(layer, LongLayerView)
+            else _given(layer.attention, batch.word_runs, batch)
+        )
+        given = to_float64(read)
         there = number > 0
         one = there / np.maximum(there.sum(1, keepdims=True), 1)  # [example, query, kind]
         self.total.add(np.einsum("bhqw,bqw->bhw", given[..., :-1], one), groups, at=at)
@@ -61,9 +69,15 @@ class SegmentShares(AnalysisPart):
 
         Once for all layers of a batch that see the same.
         """
+        if isinstance(layer, LongLayerView):
+            if layer.index == 0 or layer.long.mask is not self._seen:
+                self._seen = layer.long.mask
+                self._number, self._uniform = long_counts(layer, batch)
+            return self._number, self._uniform
         real = batch.mask[:, None] & batch.mask[:, :, None]
         seen = real if layer.seen is None else real & layer.seen[:, 0]  # [example, query, key]
-        if layer.index == 0 or not torch.equal(seen, self._seen):
+        known = self._seen if isinstance(self._seen, torch.Tensor) else seen.new_empty(0)
+        if layer.index == 0 or not torch.equal(seen, known):
             self._seen = seen
             self._number = to_float64(_kinds(batch.word_runs, batch.input_ids, seen).sum(2))
             every = to_float64(seen.sum(2)).clip(1)

@@ -1,0 +1,235 @@
+"""One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from headscope.core.accumulators import Array, Ints
+from headscope.model.attention import for_each_head, refused_whole
+from headscope.model.batch import Batch
+from headscope.model.layer import LayerView, norms_of_sum, widened
+from headscope.model.long_attention import LongAttention, blocks
+
+WORDS = 64  # of one block of rows between words
+
+
+class LongLayerView(LayerView):
+    """A `LayerView` whose `attention` is nowhere whole; asked for, it raises ModelError.
+
+    What it stands for is read as sums over whole maps (`entropy`, `column_sums`,
+    `summed_norm_received`), as rows (`rows`, `blocks`, `word_rows`, `largest_words`) or as chosen
+    pairs (`neighbour`, `pairs`). `leading` is the view of the first tokens, whole.
+    """
+
+    long: LongAttention
+
+    def __post_init__(self) -> None:
+        """What is read is widened as it is read."""
+
+    @property
+    def attention(self) -> torch.Tensor:
+        """Not there: no whole map of these inputs is made."""
+        raise refused_whole(self.long.shape[3])
+
+    @attention.setter
+    def attention(self, given: Any) -> None:
+        self.long = given
+
+    @property
+    def values(self) -> torch.Tensor | None:
+        """[example, head, key, dim] repeated for the query heads that share them, at every call."""
+        given = self._shared_values
+        return None if given is None else for_each_head(widened(given), self.long.query)
+
+    @values.setter
+    def values(self, given: torch.Tensor | None) -> None:
+        self._shared_values = given
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """As of `LayerView`."""
+        examples, heads, queries, keys = self.long.shape
+        return examples, heads, queries, keys
+
+    @property
+    def whole(self) -> bool:
+        """As of `LayerView`."""
+        return False
+
+    @property
+    def rest(self) -> torch.Tensor:
+        """As of `LayerView`."""
+        rest = self._zeros(*self.shape[:3])
+        if self.long.s_aux is not None:
+            score = self.long.s_aux[:, None].to(rest)  # [head, 1]
+            for example, sums in enumerate(self.long.log_sums):
+                rest[example, :, : sums.shape[1]] = (score - sums).exp()
+        return rest
+
+    def _zeros(self, *shape: int) -> torch.Tensor:
+        return self.long.query.new_zeros(shape, dtype=self.long.wide)
+
+    def neighbour(self, offset: int) -> torch.Tensor:
+        """As of `LayerView`."""
+        examples, heads, queries, _ = self.shape
+        device = self.long.query.device
+        query = torch.arange(max(-offset, 0), queries - max(offset, 0), device=device)
+        example = torch.arange(examples, device=device).repeat_interleave(len(query))
+        query = query.repeat(examples)
+        given = self.long.pairs(example, query, query + offset)  # [pair, head]
+        return given.view(examples, -1, heads).transpose(1, 2)
+
+    def rows(self, queries: torch.Tensor, *, measure: str = "attention") -> torch.Tensor:
+        """As of `LayerView`."""
+        examples, heads, _, keys = self.shape
+        out = self._zeros(examples, heads, queries.shape[1], keys)
+        for example, asked in enumerate(queries):
+            n = self.long.mask.lengths[example]
+            there = asked < n
+            out[example, :, there, :n] = self._rows(example, asked[there], measure)
+        return out
+
+    def _rows(self, example: int, queries: torch.Tensor, measure: str) -> torch.Tensor:
+        given = self.long.rows(example, queries)  # [head, row, key]
+        if measure == "attention":
+            return given
+        return given * self.value_norm[example, :, None, : given.shape[-1]]
+
+    def pairs(
+        self, example: torch.Tensor, query: torch.Tensor, key: torch.Tensor, *,
+        measure: str = "attention",
+    ) -> torch.Tensor:  # fmt: skip
+        """As of `LayerView`."""
+        given = self.long.pairs(example, query, key)
+        return given if measure == "attention" else given * self.value_norm[example, :, key]
+
+    def blocks(self, batch: Batch) -> Iterator[tuple[slice, slice, torch.Tensor]]:
+        """As of `LayerView`."""
+        for example in range(len(batch.lengths)):
+            for rows, weights in self.long.row_blocks(example):
+                yield slice(example, example + 1), slice(rows.start, rows.stop), weights[None]
+
+    def entropy(self, batch: Batch, *, smoothing: float = 0.0) -> torch.Tensor:
+        """As of `LayerView`."""
+        nats = self._zeros(*self.shape[:3])
+        if not smoothing:
+            nats += self.scan(batch)[0]
+        else:
+            for examples, queries, weights in self.blocks(batch):
+                mixed = (1 - smoothing) * weights + smoothing / weights.shape[-1]
+                nats[examples, :, queries] = torch.special.entr(mixed).sum(-1)
+        if self.sinks:
+            nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
+        return nats
+
+    def _scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.scan(batch)
+
+    def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both."""
+        if id(batch) not in self._scans:
+            examples, heads, queries, keys = self.shape
+            entropy, columns = (
+                self._zeros(examples, heads, queries),
+                self._zeros(examples, heads, 2, keys),
+            )
+            for example in range(examples):
+                classes = batch.query_classes[example].to(columns)  # [class, query]
+                for own, rows, seen, logs in self.long.tiles(example):
+                    weights = logs.exp()
+                    at = slice(rows.start, rows.stop)
+                    entropy[example, own, at] -= torch.linalg.vecdot(weights, logs)
+                    columns[example, own, :, seen.start : seen.stop] += classes[:, at] @ weights
+            self._scans[id(batch)] = entropy.clamp_min_(0), columns
+        return self._scans[id(batch)]
+
+    def summed_norm_received(self, batch: Batch) -> torch.Tensor:
+        """As of `LayerView`."""
+        out = self._zeros(self.shape[0], self.shape[3])
+        for examples, _, weights in self.blocks(batch):
+            n = weights.shape[-1]
+            out[examples, :n] += norms_of_sum(weights, self.gram[examples, ..., :n]).sum(1)
+        return out
+
+    def word_rows(
+        self, batch: Batch, of: Ints, *, measure: str = "attention", pieces: str = "mean"
+    ) -> torch.Tensor:
+        """As of `LayerView`."""
+        out = torch.zeros(*self.shape[:2], of.shape[1], batch.words.most, dtype=self.long.wide)
+        for example, every in enumerate(of):
+            asked = every[every >= 0]
+            for some in blocks(len(asked), WORDS):
+                at = slice(some.start, some.stop)
+                given = self._between(batch, example, asked[at], measure, pieces)
+                out[example, :, at, : given.shape[-1]] = torch.from_numpy(given)
+        return out
+
+    def _between(
+        self, batch: Batch, example: int, places: Ints, measure: str, pieces: str
+    ) -> Array:
+        """[head, row, place] the measure from some words of an example to all, see `Words.maps`."""
+        count = batch.words.pieces[example, : batch.words.count[example]]  # tokens of each place
+        first = np.cumsum(count) - count
+        tokens = [np.arange(first[place], first[place] + count[place]) for place in places]
+        queries = torch.from_numpy(np.concatenate(tokens)).to(self.long.query.device)
+        given = self._rows(example, queries, measure).cpu().numpy()  # [head, token, key]
+        by_token = np.add.reduceat(given, first, -1)  # [head, token, place]
+        start = np.cumsum(count[places]) - count[places]
+        if pieces == "first":
+            return by_token[:, start]
+        mean: Array = np.add.reduceat(by_token, start, 1) / count[places][:, None]
+        if pieces == "mean":
+            return mean
+        most: Array = np.maximum.reduceat(by_token, start, 1)
+        total = most.sum(-1, keepdims=True)
+        scaled: Array = most * (mean.sum(-1, keepdims=True) / np.where(total > 0, total, 1))
+        return scaled
+
+    def largest_words(
+        self, batch: Batch, *, measure: str = "attention", pieces: str = "mean"
+    ) -> tuple[Ints, Ints]:
+        """As of `LayerView`."""
+        words = batch.words
+        shape = (*self.shape[:2], words.most)
+        to, origin = np.full(shape, -1, np.int64), np.full(shape, -1, np.int64)
+        for example in range(shape[0]):
+            real = np.flatnonzero(words.real[example])
+            top = np.zeros(shape[1:])
+            for some in blocks(len(real), WORDS):
+                at = real[some.start : some.stop]
+                given = self._between(batch, example, at, measure, pieces)
+                given[..., ~words.real[example, : given.shape[-1]]] = 0
+                given[:, np.arange(len(at)), at] = 0  # the word itself
+                best = given.argmax(-1)  # [head, row]
+                found = np.take_along_axis(given, best[..., None], -1)[..., 0] > 0
+                to[example, :, at] = np.where(found, best, -1).T
+                highest = given.max(1)  # [head, place]
+                higher = highest > top[:, : given.shape[-1]]
+                origin[example, :, : given.shape[-1]][higher] = at[given.argmax(1)[higher]]
+                top[:, : given.shape[-1]] = np.maximum(top[:, : given.shape[-1]], highest)
+        return to, origin
+
+    def leading(self, tokens: int) -> LayerView:
+        """The first tokens of each input, with whole maps; exact where the future is hidden."""
+        if self.long.mask.kind == "every" or self.stack != "decoder":
+            raise refused_whole(self.long.shape[3])
+        examples, heads, _, _ = self.shape
+        n = min(tokens, self.shape[3])
+        maps = self._zeros(examples, heads, n, n)
+        for example, length in enumerate(self.long.mask.lengths):
+            asked = torch.arange(min(n, length), device=maps.device)
+            given = self.long.rows(example, asked, range(len(asked)))
+            maps[example, :, : len(asked), : given.shape[-1]] = given[..., :n]
+        residual, output = (None if t is None else t[:, :n] for t in (self.residual, self.output))
+        queries, keys, values = (
+            None if t is None else for_each_head(t[:, :, :n], maps)
+            for t in (self.queries, self.keys, self._shared_values)
+        )
+        return LayerView(
+            self.index, self.stack, maps, queries, keys, values, self.site,
+            residual=residual, output=output,
+            plain_projection=self.plain_projection, sinks=self.sinks, scaling=self.scaling,
+            softcap=self.softcap,
+        )  # fmt: skip
