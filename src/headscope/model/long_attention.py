@@ -16,7 +16,7 @@ import torch
 from headscope.errors import ModelError
 
 ROWS = 64  # of one block of queries: a block then stays in the cache
-KEYS = 8192  # and of keys, where a query's log-sum-exp is known
+KEYS = 4096  # and of keys, where a query's log-sum-exp is known
 MOST_PAIRS = 1 << 16
 MOST_WEIGHTS = 1 << 24  # of all heads at once, in a block that is handed out
 UNSEEN = -1e30  # a score whose exponential is 0, and that times 0 is 0
@@ -241,25 +241,47 @@ class LongAttention:
                     seen, logs = self._scores(example, shared, places, rows, keys, less)
                     yield heads, rows, seen, logs
 
+    def sums(self, example: int, classes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Entropies in nats [head, query], and [head, class, key] sums over queries of each class.
+
+        classes  [class, query] 0 or 1; the weight of a sink is in neither
+        """
+        n = self.mask.lengths[example]
+        entropy = self.query.new_zeros(self.shape[1], n, dtype=self.wide)
+        columns = entropy.new_zeros(self.shape[1], len(classes), n)
+        classes = classes.to(self.wide)
+        for heads, rows, keys, logs in self.tiles(example):
+            weights = logs.exp()
+            at = slice(rows.start, rows.stop)
+            entropy[heads, at] -= torch.linalg.vecdot(weights, logs)
+            columns[heads, :, keys.start : keys.stop] += classes[:, at] @ weights
+        return entropy.clamp_min_(0), columns
+
     def rows(self, example: int, rows: torch.Tensor, span: range | None = None) -> torch.Tensor:
         """[head, row, key] the weights of some queries [row] to all n real keys.
 
         span  within which they lie; None: anywhere
         """
         n = self.mask.lengths[example]
-        span = range(n) if span is None else span
         out = self.query.new_zeros(self.shape[1], len(rows), n, dtype=self.wide)
+        return self._rows(example, rows, range(n) if span is None else span, out)
+
+    def _rows(
+        self, example: int, rows: torch.Tensor, span: range, out: torch.Tensor
+    ) -> torch.Tensor:
         for shared, heads in self._shared():
             less = self.log_sums[example][heads, rows]
-            keys, logs = self._scores(example, shared, rows, span, range(n), less)
+            keys, logs = self._scores(example, shared, rows, span, range(out.shape[-1]), less)
             torch.exp(logs, out=out[heads, :, keys.start : keys.stop])
         return out
 
     def row_blocks(self, example: int) -> Iterator[tuple[range, torch.Tensor]]:
-        """All queries in turn, with `rows` of each block."""
-        n = self.mask.lengths[example]
+        """All queries in turn, and [head, row, key] their weights, to the last key they see."""
+        n, causal = self.mask.lengths[example], self.mask.kind == "causal"
         for rows in blocks(n, max(1, min(ROWS, MOST_WEIGHTS // (self.shape[1] * n)))):
-            yield rows, self.rows(example, self._places(rows), rows)
+            size = (self.shape[1], len(rows), rows.stop if causal else n)
+            make = self.query.new_zeros if self.mask.kind not in OPEN else self.query.new_empty
+            yield rows, self._rows(example, self._places(rows), rows, make(size, dtype=self.wide))
 
     def seen_blocks(self, example: int) -> Iterator[tuple[range, torch.Tensor]]:
         """All queries in turn: which, and [query, key] bool the real keys that they see."""

@@ -118,8 +118,10 @@ class LongLayerView(LayerView):
             nats += self.scan(batch)[0]
         else:
             for examples, queries, weights in self.blocks(batch):
-                mixed = (1 - smoothing) * weights + smoothing / weights.shape[-1]
-                nats[examples, :, queries] = torch.special.entr(mixed).sum(-1)
+                even = smoothing / torch.tensor(batch.lengths[examples]).to(weights)
+                beyond = batch.lengths[examples] - weights.shape[-1]  # keys that no row sees
+                mixed = torch.special.entr((1 - smoothing) * weights + even).sum(-1)
+                nats[examples, :, queries] = mixed + float(beyond[0]) * torch.special.entr(even)
         if self.sinks:
             nats += torch.special.entr((1 - smoothing) * self.rest) * batch.mask[:, None]
         return nats
@@ -135,14 +137,10 @@ class LongLayerView(LayerView):
                 self._zeros(examples, heads, queries),
                 self._zeros(examples, heads, 2, keys),
             )
-            for example in range(examples):
-                classes = batch.query_classes[example].to(columns)  # [class, query]
-                for own, rows, seen, logs in self.long.tiles(example):
-                    weights = logs.exp()
-                    at = slice(rows.start, rows.stop)
-                    entropy[example, own, at] -= torch.linalg.vecdot(weights, logs)
-                    columns[example, own, :, seen.start : seen.stop] += classes[:, at] @ weights
-            self._scans[id(batch)] = entropy.clamp_min_(0), columns
+            for example, n in enumerate(self.long.mask.lengths):
+                nats, sums = self.long.sums(example, batch.query_classes[example])
+                entropy[example, :, :n], columns[example, ..., :n] = nats, sums
+            self._scans[id(batch)] = entropy, columns
         return self._scans[id(batch)]
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
