@@ -33,6 +33,7 @@ from headscope.run.analysis import Scope, known_analyses
 HEADS, DIM, CATEGORIES = 2, 64, 4
 WHOLE = 4096  # tokens up to which whole maps are timed too
 CHECKED = 1024
+WORDS = 8192
 SUMS = ("surface", "entropy", "norms", "mixing")
 # Of the layer, by tokens: sums with category norms over a fused forward pass; with argmax.
 LIMITS = {4096: (2.7, 3.0), 16384: (2.5, 3.0), 131072: (2.4, 3.0)}
@@ -126,7 +127,7 @@ def network(layers: int) -> LlamaModel:
     torch.manual_seed(0)
     shape = {
         "hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9,
-        "num_key_value_heads": 3, "max_position_embeddings": 1 << 18, "vocab_size": 1024,
+        "num_key_value_heads": 3, "max_position_embeddings": 1 << 18, "vocab_size": WORDS,
     }  # fmt: skip
     return LlamaModel(LlamaConfig(**shape, num_hidden_layers=layers)).eval()
 
@@ -161,9 +162,10 @@ def atlas(model: LlamaModel, ids: torch.Tensor) -> dict[str, object]:
 
 
 def drawn(tokens: int) -> torch.Tensor:
-    """[1, token] ids, common ones more often, as in a text."""
-    ranks = np.random.default_rng(0).zipf(1.2, tokens)
-    return torch.from_numpy(np.minimum(ranks, 1023))[None]
+    """[1, token] ids, as often as the words of a text: by one over their rank and 2.7."""
+    share = 1 / (np.arange(WORDS) + 2.7)
+    ids = np.random.default_rng(0).choice(WORDS, tokens, p=share / share.sum())
+    return torch.from_numpy(ids)[None]
 
 
 def of_model(tokens: int, layers: int) -> list[Row]:

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 
 from headscope.core.accumulators import Array, Ints
+from headscope.model import kernels
 from headscope.model.attention import for_each_head, refused_whole
 from headscope.model.batch import Batch
-from headscope.model.layer import LayerView, norms_of_sum, widened
+from headscope.model.layer import LayerView, compiled, norms_of_sum, widened
 from headscope.model.long_attention import LongAttention, blocks
 
 WORDS = 64  # of one block of rows between words
@@ -145,11 +146,29 @@ class LongLayerView(LayerView):
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
         """As of `LayerView`."""
-        out = self._zeros(self.shape[0], self.shape[3])
-        for examples, _, weights in self.blocks(batch):
-            n = weights.shape[-1]
-            out[examples, :n] += norms_of_sum(weights, self.gram[examples, ..., :n]).sum(1)
-        return out
+        if id(batch) not in self._summed:
+            out = self._zeros(self.shape[0], self.shape[3])
+            for examples, _, weights in self.blocks(batch):
+                gram, n = self.gram[examples], weights.shape[-1]
+                if compiled(weights):
+                    norms = np.zeros((1, *weights.shape[2:]), np.float32)
+                    kernels.summed_norms(
+                        weights.numpy(), gram.numpy(), batch.lengths[examples], norms
+                    )
+                    out[examples, :n] += torch.from_numpy(norms).sum(1)
+                else:
+                    out[examples, :n] += norms_of_sum(weights, gram[..., :n]).sum(1)
+            self._summed[id(batch)] = out
+        return self._summed[id(batch)]
+
+    def summed_norm_own(self, batch: Batch) -> torch.Tensor:
+        """As of `LayerView`."""
+        own = self.neighbour(0)  # [example, head, query]
+        by_query = own.transpose(1, 2).unsqueeze(2)  # [example, query, 1, head]: a map of one row
+        lower = self.gram.permute(0, 3, 1, 2)  # [example, query, head g, head h], h ≤ g
+        full = lower + lower.tril(-1).transpose(2, 3)
+        square = (by_query @ full @ by_query.transpose(2, 3))[..., 0, 0]
+        return square.clamp_min(0).sqrt() * batch.mask
 
     def word_rows(
         self, batch: Batch, of: Ints, *, measure: str = "attention", pieces: str = "mean"
