@@ -26,8 +26,8 @@ from headscope.corpus.document import Example
 from headscope.model.attention import probabilities
 from headscope.model.batch import Batch, Vocabulary
 from headscope.model.instrument import Instrument
-from headscope.model.layer import LayerView
 from headscope.model.long_attention import LongAttention, LongMask
+from headscope.model.long_layer import LongLayerView
 from headscope.run.analysis import Scope, known_analyses
 
 HEADS, DIM, CATEGORIES = 2, 64, 4
@@ -72,7 +72,7 @@ def in_categories(
 def sums(parts: tuple[torch.Tensor, ...], category: torch.Tensor) -> dict[str, torch.Tensor]:
     """Entropies, column sums, and sums by category, without a map; the forward pass included."""
     *vectors, norms = parts
-    nats, columns = read(*vectors).sums(0, torch.ones(1, vectors[0].shape[2]))
+    nats, columns, _ = read(*vectors).sums(0, torch.ones(1, vectors[0].shape[2]))
     return {
         "entropy": nats,
         "columns": columns[:, 0],
@@ -150,7 +150,8 @@ def atlas(model: LlamaModel, ids: torch.Tensor) -> dict[str, object]:
     )
     asked = [known_analyses()[name](scope) for name in SUMS]
 
-    def look(view: LayerView) -> None:
+    def look(view: LongLayerView) -> None:
+        view.together = True
         for analysis in asked:
             analysis.observe(view, batch)
 

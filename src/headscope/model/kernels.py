@@ -70,7 +70,6 @@ _BITS_OF_ONE = np.int32(0x3F800000)
 _MANTISSA = np.int32(0x007FFFFF)
 _PER_OCTAVE = np.float32(2.0**-23)
 LANES = 16  # running sums of a row, side by side
-TILE = 1024
 
 
 @intrinsic
@@ -257,31 +256,28 @@ def summed_norms(attention, gram, lengths, out):  # type: ignore[no-untyped-def]
 
     attention  [example, head, query, key] float32
     gram       [example, head, head, key] float32, ⟨f_g(x_j), f_h(x_j)⟩; only g ≥ h is read
-    lengths    [example] int64; a block of rows may have fewer queries or keys
+    lengths    [example] int64; a part of a map may have fewer queries or keys
     out        [example, query, key] float32; what is of padding stays as it is
     """
     examples, heads, tokens = attention.shape[0], attention.shape[1], attention.shape[3]
     for b in prange(examples):
         n = min(lengths[b], tokens)
-        square = np.empty(TILE, np.float32)
-        inner = np.empty(TILE, np.float32)
-        for first in range(0, n, TILE):  # so few keys that their products stay in the cache
-            size = min(TILE, n - first)
-            keys = slice(first, first + size)
-            for i in range(min(lengths[b], attention.shape[2])):
-                square[:] = np.float32(0)
-                for g in range(heads):
-                    a, m = attention[b, g, i, keys], gram[b, g, g, keys]
-                    for j in range(size):
-                        inner[j] = m[j] * a[j]
-                    for h in range(g):
-                        other, cross = attention[b, h, i, keys], gram[b, g, h, keys]
-                        for j in range(size):
-                            inner[j] += np.float32(2) * cross[j] * other[j]
-                    for j in range(size):
-                        square[j] += inner[j] * a[j]
-                for j in range(size):
-                    out[b, i, first + j] = np.sqrt(max(square[j], np.float32(0)))
+        square = np.empty(tokens, np.float32)
+        inner = np.empty(tokens, np.float32)
+        for i in range(min(lengths[b], attention.shape[2])):
+            square[:] = np.float32(0)
+            for g in range(heads):
+                a, m = attention[b, g, i], gram[b, g, g]
+                for j in range(n):
+                    inner[j] = m[j] * a[j]
+                for h in range(g):
+                    other, cross = attention[b, h, i], gram[b, g, h]
+                    for j in range(n):
+                        inner[j] += np.float32(2) * cross[j] * other[j]
+                for j in range(n):
+                    square[j] += inner[j] * a[j]
+            for j in range(n):
+                out[b, i, j] = np.sqrt(max(square[j], np.float32(0)))
 
 
 @threaded

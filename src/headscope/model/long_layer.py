@@ -1,6 +1,7 @@
 """One attention layer of inputs too long for whole maps: the same numbers, from blocks of them."""
 
 from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,13 @@ class LongLayerView(LayerView):
     What it stands for is read as sums over whole maps (`entropy`, `column_sums`,
     `summed_norm_received`), as rows (`rows`, `blocks`, `word_rows`, `largest_words`) or as chosen
     pairs (`neighbour`, `pairs`). `leading` is the view of the first tokens, whole.
+
+    together  set where norms of all heads together will be asked for: then the blocks of all heads
+              are read at once
     """
 
     long: LongAttention
+    together = False
 
     def __post_init__(self) -> None:
         """What is read is widened as it is read."""
@@ -74,13 +79,20 @@ class LongLayerView(LayerView):
 
     def neighbour(self, offset: int) -> torch.Tensor:
         """As of `LayerView`."""
+        if offset in self._neighbours:
+            return self._neighbours[offset]
         examples, heads, queries, _ = self.shape
         device = self.long.query.device
         query = torch.arange(max(-offset, 0), queries - max(offset, 0), device=device)
         example = torch.arange(examples, device=device).repeat_interleave(len(query))
         query = query.repeat(examples)
         given = self.long.pairs(example, query, query + offset)  # [pair, head]
-        return given.view(examples, -1, heads).transpose(1, 2)
+        self._neighbours[offset] = given.view(examples, -1, heads).transpose(1, 2)
+        return self._neighbours[offset]
+
+    @cached_property
+    def _neighbours(self) -> dict[int, torch.Tensor]:
+        return {}
 
     def rows(self, queries: torch.Tensor, *, measure: str = "attention") -> torch.Tensor:
         """As of `LayerView`."""
@@ -131,34 +143,42 @@ class LongLayerView(LayerView):
         return self.scan(batch)
 
     def scan(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both."""
+        """`entropy` without sinks, and `column_sums`: one reading of all blocks gives both.
+
+        And `summed_norm_received` where `together` says so.
+        """
         if id(batch) not in self._scans:
             examples, heads, queries, keys = self.shape
-            entropy, columns = (
-                self._zeros(examples, heads, queries),
-                self._zeros(examples, heads, 2, keys),
-            )
+            entropy = self._zeros(examples, heads, queries)
+            columns = self._zeros(examples, heads, 2, keys)
+            received = self._zeros(examples, keys)
             for example, n in enumerate(self.long.mask.lengths):
-                nats, sums = self.long.sums(example, batch.query_classes[example])
+                norms = partial(self._norms, example) if self.together else None
+                nats, sums, both = self.long.sums(example, batch.query_classes[example], norms)
                 entropy[example, :, :n], columns[example, ..., :n] = nats, sums
+                received[example, :n] = 0 if both is None else both
             self._scans[id(batch)] = entropy, columns
+            if self.together:
+                self._summed[id(batch)] = received
         return self._scans[id(batch)]
+
+    def _norms(self, example: int, weights: torch.Tensor, keys: slice) -> torch.Tensor:
+        """[key] ‖Σ_h α f_h‖ summed over the queries of a block; weights [head, query, key]."""
+        gram = self.gram[example : example + 1, ..., keys].contiguous()
+        if not compiled(weights):
+            return norms_of_sum(weights[None], gram).sum((0, 1))
+        norms = np.zeros((1, *weights.shape[1:]), np.float32)
+        kernels.summed_norms(
+            weights[None].numpy(), gram.numpy(), np.array([max(weights.shape)]), norms
+        )
+        return torch.from_numpy(norms).sum((0, 1))
 
     def summed_norm_received(self, batch: Batch) -> torch.Tensor:
         """As of `LayerView`."""
         if id(batch) not in self._summed:
-            out = self._zeros(self.shape[0], self.shape[3])
-            for examples, _, weights in self.blocks(batch):
-                gram, n = self.gram[examples], weights.shape[-1]
-                if compiled(weights):
-                    norms = np.zeros((1, *weights.shape[2:]), np.float32)
-                    kernels.summed_norms(
-                        weights.numpy(), gram.numpy(), batch.lengths[examples], norms
-                    )
-                    out[examples, :n] += torch.from_numpy(norms).sum(1)
-                else:
-                    out[examples, :n] += norms_of_sum(weights, gram[..., :n]).sum(1)
-            self._summed[id(batch)] = out
+            self.together = True
+            self._scans.clear()
+            self.scan(batch)
         return self._summed[id(batch)]
 
     def summed_norm_own(self, batch: Batch) -> torch.Tensor:
