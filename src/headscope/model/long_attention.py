@@ -257,8 +257,8 @@ class LongAttention:
         """Sums over whole maps: entropies, columns, and norms of all heads together.
 
         classes  [class, query] 0 or 1
-        norms    gives [key] of the weights of all heads [head, query, key], and of which keys; None:
-                 that is not asked for
+        norms    takes the weights of all heads in a block [head, query, key] and which keys these
+                 are, gives [key]; None: that is not asked for
         returns  [head, query] in nats, without sinks; [head, class, key] over the queries of each
                  class; [key] what `norms` gives, over all queries
         """
